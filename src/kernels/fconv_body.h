@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_fconv_plane_fn and dq_fevery_fn over the vector that a vec_<isa>.h defines: included once by the file of
- * each ISA, after that header. The last vectors may go on behind the last result. */
+/* dq_conv_direct_f32_fn and dq_fevery_fn over the vector that a vec_<isa>.h defines: included once by the
+ * file of each ISA, after that header. The last vectors may go on behind the last result. */
 #include "kernels/fgate_body.h"
 #include "kernels/fproduct.h"
 
@@ -250,7 +250,7 @@ static bool fconv_suits_blocks(const dq_fconv *f)
            (f->n > VF_LANES ? 5 * down * FCONV_ROWS <= 7 * f->rows : f->rows > FCONV_ROWS);
 }
 
-static void fconv_plane(const dq_fconv *f)
+static void conv_direct_f32(const dq_fconv *f)
 {
     static const dq_fgate none;
     const bool gated = f->last && f->gate;
@@ -269,7 +269,7 @@ enum {
     FCONV_PLACES = FCONV_VECTORS / FCONV_BESIDE
 };
 
-static void fconv_beside(const dq_fconv_beside *f)
+static void dwconv_nchwc_f32(const dq_dwconv_nchwc_f32 *f)
 {
     const vf low = vf_set(f->low), high = vf_set(f->high);
     for (size_t at = 0; at < DQ_FCONV_CHANNELS; at += (size_t)FCONV_BESIDE * VF_LANES)

@@ -56,8 +56,8 @@ void dq_fgemv_c(const float *a, size_t a_row, size_t rows, size_t k, const float
     }
 }
 
-void dq_fgather_c(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane, size_t step,
-                  float *to)
+void dq_im2col_gather_f32_c(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
+                            size_t step, float *to)
 {
     for (size_t c = 0; c < channels; c++, x += plane, to += step)
         for (size_t j = 0; j < DQ_FPANEL; j++)

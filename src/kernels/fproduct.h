@@ -58,8 +58,8 @@ typedef void dq_fgemv_fn(const float *a, size_t a_row, size_t rows, size_t k, co
 
 /** Steps of a panel: to[c * step + j] = x[c * plane + at[j]], or +0 where at[j] is negative, for c < channels
  * and j < DQ_FPANEL. */
-typedef void dq_fgather_fn(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
-                           size_t step, float *to);
+typedef void dq_im2col_gather_f32_fn(const float *x, const int32_t at[DQ_FPANEL], size_t channels,
+                                     size_t plane, size_t step, float *to);
 
 /** A convolution without a matrix product: for r < rows and i < n
  *      y[r * y_row + i] = the sum over t < taps of w[t] * x[offsets[t] + r * x_row + i],
@@ -78,7 +78,7 @@ typedef struct dq_fconv {
 
 enum { DQ_FCONV_SLACK = 32 /* floats behind the last one of x that may be read */ };
 
-typedef void dq_fconv_plane_fn(const dq_fconv *f);
+typedef void dq_conv_direct_f32_fn(const dq_fconv *f);
 
 enum { DQ_FCONV_CHANNELS = 16, DQ_FCONV_PLACES = 8 };
 
@@ -87,15 +87,15 @@ enum { DQ_FCONV_CHANNELS = 16, DQ_FCONV_PLACES = 8 };
  *      y[i * pitch + c] = clamp(sum + bias[c]),
  *      sum over t < taps of w[t * DQ_FCONV_CHANNELS + c] * x[offsets[t * n + i] + c].
  * The clamp is that of a block. */
-typedef struct dq_fconv_beside {
+typedef struct dq_dwconv_nchwc_f32 {
     const float *x, *w, *bias;
     const uint32_t *offsets;
     size_t taps, n, pitch;
     float *y;
     float low, high;
-} dq_fconv_beside;
+} dq_dwconv_nchwc_f32;
 
-typedef void dq_fconv_beside_fn(const dq_fconv_beside *f);
+typedef void dq_dwconv_nchwc_f32_fn(const dq_dwconv_nchwc_f32 *f);
 
 /** y[r * y_row + i] = x[r * x_row + i * step], for r < rows and i < n. */
 typedef void dq_fevery_fn(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y,

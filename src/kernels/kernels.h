@@ -17,10 +17,10 @@
 #include "kernels/gemm_bytesplit_s16s8.h"
 #include "kernels/gemm_s16.h"
 #include "kernels/nbits.h"
+#include "kernels/nc4hw4.h"
 #include "kernels/pool.h"
 #include "kernels/qconv.h"
 #include "kernels/qgemm.h"
-#include "kernels/qlanes.h"
 #include "kernels/requantize.h"
 #include "kernels/winograd.h"
 

@@ -55,4 +55,4 @@ void dq_qconv_3x3_rows_c(const uint8_t *x, size_t step, size_t rows, const int16
 }
 
 const dq_qconv_3x3 dq_qconv_3x3_c = {.least = 1, .rows = dq_qconv_3x3_rows_c};
-const dq_qconv_codes dq_qconv_codes_c = {.pack = NULL};
+const dq_dwconv_requantize dq_dwconv_requantize_c = {.pack = NULL};

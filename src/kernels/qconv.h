@@ -53,19 +53,19 @@ static inline size_t dq_qconv_placed(size_t at, size_t pitch)
     return at / DQ_QCONV_ROW * pitch + at % DQ_QCONV_ROW;
 }
 
-typedef size_t dq_qconv_codes_size_fn(size_t elements);
-typedef bool dq_qconv_codes_pack_fn(const int16_t *w, const size_t *at, size_t elements, int32_t init,
-                                    const dq_requantize_to *to, void *packed);
-typedef size_t dq_qconv_codes_place_fn(const void *packed, size_t pitch, void *out);
-typedef void dq_qconv_codes_put_fn(const uint8_t *x, size_t down, size_t stride, size_t rows,
-                                   const void *packed, size_t n, uint8_t *out);
+typedef size_t dq_dwconv_requantize_size_fn(size_t elements);
+typedef bool dq_dwconv_requantize_pack_fn(const int16_t *w, const size_t *at, size_t elements, int32_t init,
+                                          const dq_requantize_to *to, void *packed);
+typedef size_t dq_dwconv_requantize_place_fn(const void *packed, size_t pitch, void *out);
+typedef void dq_dwconv_requantize_put_fn(const uint8_t *x, size_t down, size_t stride, size_t rows,
+                                         const void *packed, size_t n, uint8_t *out);
 
-typedef struct dq_qconv_codes {
-    dq_qconv_codes_size_fn *size;
-    dq_qconv_codes_pack_fn *pack; /* NULL, and the others: there is none */
-    dq_qconv_codes_place_fn *place;
-    dq_qconv_codes_put_fn *put;
-} dq_qconv_codes;
+typedef struct dq_dwconv_requantize {
+    dq_dwconv_requantize_size_fn *size;
+    dq_dwconv_requantize_pack_fn *pack; /* NULL, and the others: there is none */
+    dq_dwconv_requantize_place_fn *place;
+    dq_dwconv_requantize_put_fn *put;
+} dq_dwconv_requantize;
 
 /** In portable C, for short rows. */
 dq_qconv_3x3_fn dq_qconv_3x3_rows_c;

@@ -78,17 +78,17 @@ static void run_qconv_3x3(call *c)
     c->work = (bench_work){.products = 9.0 * SIDE_3X3 * SIDE_3X3, .bytes = true};
 }
 
-static void run_qconv_codes(call *c)
+static void run_dwconv_requantize(call *c)
 {
     enum { PITCH = STEP_3X3 };
     static size_t at[12];
     static const float no_ties = 0.00123456789f, one = 1;
     const double same = (double)no_ties;
     static uint64_t packed[DEPTH], placed[DEPTH];
-    static const dq_qconv_codes *is_packed;
+    static const dq_dwconv_requantize *is_packed;
     const dq_requantize_to to = {
         .scale = &same, .factors = {.a = 1, .b = &no_ties, .y = &one}, .zero_point = 128, .hi = 255};
-    const dq_qconv_codes *kernel = c->k->qconv_codes;
+    const dq_dwconv_requantize *kernel = c->k->dwconv_requantize;
     for (size_t i = 0; at[11] == 0 && i < 12; i++)
         at[i] = dq_qconv_at(i / 4, i % 4);
     if (kernel != is_packed && kernel->pack && kernel->pack(weights_3x3, at, 12, 3, &to, packed) &&
@@ -216,7 +216,7 @@ static void run_fwinograd(call *c)
 }
 
 /* 3x3. */
-static void run_fconv_plane(call *c)
+static void run_conv_direct_f32(call *c)
 {
     enum { TAPS = 9, PLANE = 66, ROWS = 16, COLS = 64 };
     static const size_t offsets[TAPS] = {
@@ -231,24 +231,24 @@ static void run_fconv_plane(call *c)
                         .x_row = PLANE,
                         .y_row = COLS,
                         .y = Y(float)};
-    c->k->fconv_plane(&f);
+    c->k->conv_direct_f32(&f);
     c->work = (bench_work){.products = TAPS * ROWS * COLS};
 }
 
 /* 3x3, planes of 7x7. */
-static void run_fconv_beside(call *c)
+static void run_dwconv_nchwc_f32(call *c)
 {
     enum { TAPS = 9, PLACES = 56 };
     static const uint32_t offsets[TAPS * PLACES];
-    const dq_fconv_beside f = {.x = X(float),
-                               .w = Z(float),
-                               .bias = Z(float),
-                               .offsets = offsets,
-                               .taps = TAPS,
-                               .n = PLACES,
-                               .pitch = DQ_FCONV_CHANNELS,
-                               .y = Y(float)};
-    c->k->fconv_beside(&f);
+    const dq_dwconv_nchwc_f32 f = {.x = X(float),
+                                   .w = Z(float),
+                                   .bias = Z(float),
+                                   .offsets = offsets,
+                                   .taps = TAPS,
+                                   .n = PLACES,
+                                   .pitch = DQ_FCONV_CHANNELS,
+                                   .y = Y(float)};
+    c->k->dwconv_nchwc_f32(&f);
     c->work = (bench_work){.products = TAPS * PLACES * DQ_FCONV_CHANNELS};
 }
 
@@ -256,13 +256,13 @@ static void run_fconv_beside(call *c)
 MEASURE(fevery, 4, 2, X(float), 0, 2, 1, c->n / 2, Y(float), 0)
 
 /* Sums of 64 steps for a row of 64 pixels. */
-static void run_qlanes(call *c)
+static void run_nc4hw4(call *c)
 {
     enum { STEPS = 64, PIXELS = 64 };
-    static const dq_qlanes *packed;
+    static const dq_nc4hw4 *packed;
     static const int32_t init[DQ_QLANES_OUTS];
     static ptrdiff_t offsets[STEPS];
-    const dq_qlanes *kernel = c->k->qlanes;
+    const dq_nc4hw4 *kernel = c->k->nc4hw4;
     void *panel = bench_target + ROOM / 2;
     if (packed != kernel) { /* the panel is kept from call to call, as weights are */
         for (size_t s = 0; s < STEPS; s++)
@@ -276,11 +276,11 @@ static void run_qlanes(call *c)
 }
 
 /* Windows in a row. */
-static void run_fgather(call *c)
+static void run_im2col_gather_f32(call *c)
 {
     enum { CHANNELS = 64, PLANE = 20 };
     static const int32_t at[DQ_FPANEL] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    c->k->fgather(X(float), at, CHANNELS, PLANE, DQ_FPANEL, Y(float));
+    c->k->im2col_gather_f32(X(float), at, CHANNELS, PLANE, DQ_FPANEL, Y(float));
     c->work.read = c->work.written = CHANNELS * sizeof at;
 }
 
@@ -332,7 +332,7 @@ const measure bench_products[] = {
     {"qgemm", run_qgemm_few, false, "one row"},
     PRODUCT(qconv_rows),
     PRODUCT(qconv_3x3),
-    PRODUCT(qconv_codes),
+    PRODUCT(dwconv_requantize),
     PRODUCT(fgemm),
     PRODUCT(nbits),
     PRODUCT(nbits_rounded),
@@ -346,10 +346,10 @@ const measure bench_products[] = {
     PRODUCT(fblock),
     {"fblock", run_fblock_row, false, "one row"},
     PRODUCT(fgemv),
-    PRODUCT(fgather),
-    PRODUCT(fconv_plane),
-    PRODUCT(fconv_beside),
-    PRODUCT(qlanes),
+    PRODUCT(im2col_gather_f32),
+    PRODUCT(conv_direct_f32),
+    PRODUCT(dwconv_nchwc_f32),
+    PRODUCT(nc4hw4),
     ROW(fevery),
     PRODUCT(fwinograd),
     {0},

@@ -149,7 +149,7 @@ void check_fgemv(const dq_kernels *k)
 }
 
 /* Windows in a row with padding at either end, over two rows of an image, at every second place, anywhere. */
-void check_fgather(const dq_kernels *k)
+void check_im2col_gather_f32(const dq_kernels *k)
 {
     for (int round = 0; round < 400; round++) {
         size_t channels = 1 + kernel_random(5), plane = 16 + kernel_random(60),
@@ -166,7 +166,7 @@ void check_fgather(const dq_kernels *k)
         }
         const float *x = numbers(round, OPERAND, channels * plane);
         float *to = kernel_memory(((channels - 1) * step + DQ_FPANEL) * sizeof *to);
-        k->fgather(x, at, channels, plane, step, to);
+        k->im2col_gather_f32(x, at, channels, plane, step, to);
         for (size_t c = 0; c < channels; c++)
             for (size_t j = 0; j < step && (c + 1 < channels || j < DQ_FPANEL); j++) {
                 float wanted = j < DQ_FPANEL && at[j] >= 0 ? x[c * plane + (size_t)at[j]] : 0;
@@ -178,7 +178,7 @@ void check_fgather(const dq_kernels *k)
     }
 }
 
-void check_fconv_plane(const dq_kernels *k)
+void check_conv_direct_f32(const dq_kernels *k)
 {
     for (int round = 0; round < 200; round++) {
         size_t offsets[30], most = 0;
@@ -207,7 +207,7 @@ void check_fconv_plane(const dq_kernels *k)
         f.y = numbers(round, OPERAND, size);
         float *was = kernel_memory(size * sizeof *was);
         memcpy(was, f.y, size * sizeof *was);
-        k->fconv_plane(&f);
+        k->conv_direct_f32(&f);
         for (size_t i = 0; i < size; i++) {
             const size_t row = i / f.y_row, col = i % f.y_row;
             float wanted = f.more || col >= f.n ? was[i] : 0;
@@ -226,18 +226,18 @@ void check_fconv_plane(const dq_kernels *k)
     }
 }
 
-void check_fconv_beside(const dq_kernels *k)
+void check_dwconv_nchwc_f32(const dq_kernels *k)
 {
     enum { CHANNELS = DQ_FCONV_CHANNELS, PLACES = DQ_FCONV_PLACES, TAPS = 30, PAGES = 4 };
     for (int round = 0; round < 200; round++) {
         uint32_t offsets[TAPS * PAGES * PLACES];
         const size_t places = 1 + kernel_random(40), pitch = CHANNELS + kernel_random(20);
-        dq_fconv_beside f = {.offsets = offsets,
-                             .taps = 1 + kernel_random(TAPS),
-                             .n = (1 + kernel_random(PAGES)) * PLACES,
-                             .pitch = CHANNELS + kernel_random(20),
-                             .low = kernel_random(2) ? 0 : -INFINITY,
-                             .high = kernel_random(2) ? 1 : INFINITY};
+        dq_dwconv_nchwc_f32 f = {.offsets = offsets,
+                                 .taps = 1 + kernel_random(TAPS),
+                                 .n = (1 + kernel_random(PAGES)) * PLACES,
+                                 .pitch = CHANNELS + kernel_random(20),
+                                 .low = kernel_random(2) ? 0 : -INFINITY,
+                                 .high = kernel_random(2) ? 1 : INFINITY};
         for (size_t i = 0; i < f.taps * f.n; i++)
             offsets[i] = (uint32_t)(kernel_random((uint32_t)places) * pitch);
         const size_t size = (f.n - 1) * f.pitch + CHANNELS;
@@ -247,7 +247,7 @@ void check_fconv_beside(const dq_kernels *k)
         f.y = numbers(round, OPERAND, size);
         float *was = kernel_memory(size * sizeof *was);
         memcpy(was, f.y, size * sizeof *was);
-        k->fconv_beside(&f);
+        k->dwconv_nchwc_f32(&f);
         for (size_t i = 0; i < size; i++) {
             const size_t place = i / f.pitch, c = i % f.pitch;
             float wanted = c < CHANNELS ? 0 : was[i];

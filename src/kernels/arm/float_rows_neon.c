@@ -13,14 +13,14 @@ const dq_float_rows dq_float_rows_neon = FLOAT_ROWS;
 const dq_float_pool dq_float_pool_neon = FLOAT_POOL;
 const dq_fwinograd dq_fwinograd_neon = FWINOGRAD;
 
-void dq_fconv_plane_neon(const dq_fconv *f)
+void dq_conv_direct_f32_neon(const dq_fconv *f)
 {
-    fconv_plane(f);
+    conv_direct_f32(f);
 }
 
-void dq_fconv_beside_neon(const dq_fconv_beside *f)
+void dq_dwconv_nchwc_f32_neon(const dq_dwconv_nchwc_f32 *f)
 {
-    fconv_beside(f);
+    dwconv_nchwc_f32(f);
 }
 
 void dq_fevery_neon(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y, size_t y_row)

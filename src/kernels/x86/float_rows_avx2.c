@@ -13,14 +13,14 @@ const dq_float_rows dq_float_rows_avx2 = FLOAT_ROWS;
 const dq_float_pool dq_float_pool_avx2 = FLOAT_POOL;
 const dq_fwinograd dq_fwinograd_avx2 = FWINOGRAD;
 
-void dq_fconv_plane_avx2(const dq_fconv *f)
+void dq_conv_direct_f32_avx2(const dq_fconv *f)
 {
-    fconv_plane(f);
+    conv_direct_f32(f);
 }
 
-void dq_fconv_beside_avx2(const dq_fconv_beside *f)
+void dq_dwconv_nchwc_f32_avx2(const dq_dwconv_nchwc_f32 *f)
 {
-    fconv_beside(f);
+    dwconv_nchwc_f32(f);
 }
 
 void dq_fevery_avx2(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y, size_t y_row)

@@ -13,17 +13,17 @@ const dq_float_rows dq_float_rows_avx512 = FLOAT_ROWS;
 const dq_float_pool dq_float_pool_avx512 = FLOAT_POOL;
 const dq_fwinograd dq_fwinograd_avx512 = FWINOGRAD;
 
-void dq_fconv_plane_avx512(const dq_fconv *f)
+void dq_conv_direct_f32_avx512(const dq_fconv *f)
 {
     if (f->n <= VF_LANES / 2)
-        dq_fconv_plane_avx2(f);
+        dq_conv_direct_f32_avx2(f);
     else
-        fconv_plane(f);
+        conv_direct_f32(f);
 }
 
-void dq_fconv_beside_avx512(const dq_fconv_beside *f)
+void dq_dwconv_nchwc_f32_avx512(const dq_dwconv_nchwc_f32 *f)
 {
-    fconv_beside(f);
+    dwconv_nchwc_f32(f);
 }
 
 void dq_fevery_avx512(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y,

@@ -44,8 +44,8 @@ static run take_run(const float *x, __m512i distance, __mmask16 *left)
 }
 
 /* Most windows stand in a row or two, or at every second place. */
-void dq_fgather_avx512(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
-                       size_t step, float *to)
+void dq_im2col_gather_f32_avx512(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
+                                 size_t step, float *to)
 {
     const vi count = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const vi places = vi_load(at), distance = vi_sub(places, count), twice = vi_sub(distance, count);

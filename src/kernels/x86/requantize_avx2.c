@@ -431,7 +431,7 @@ void dq_requantize_tile_avx2(const int32_t *acc, size_t acc_stride, size_t rows,
 
 /* ---- Rows of a few channels, turned -------------------------------------------------------------------- */
 
-void dq_qlanes_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t channels,
+void dq_nc4hw4_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t channels,
                           const dq_requantize_to *to)
 {
     const __m256i turn = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12,
@@ -518,7 +518,7 @@ static inline __attribute__((always_inline)) void put_sure_row(const int32_t *c,
     put_32(c + n - ROW_STEP, by, shifted, out + n - ROW_STEP);
 }
 
-void dq_qlanes_codes_avx2(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
+void dq_nc4hw4_codes_avx2(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
 {
     const float shift = sure_shift(to);
     const sure_row by = {_mm256_set1_ps(scale), _mm256_set1_ps(shift),

@@ -5,7 +5,7 @@
 #ifndef DQ_KERNELS_X86_SURE_AVX2_H
 #define DQ_KERNELS_X86_SURE_AVX2_H
 
-#include "kernels/qlanes.h"
+#include "kernels/nc4hw4.h"
 
 #include <immintrin.h>
 

@@ -3,15 +3,15 @@
  * gathered as they are packed; one product for each group of each image. The bias, Z and the activation
  * function (Relu, Clip, Tanh, Sigmoid, LeakyRelu, HardSigmoid; Gate, which is dqrun's own: dq_fgate) come
  * upon the finished sum, before the one rounding to a 16-bit type. */
-#include "ops/conv/conv_beside.h"
+#include "ops/conv/conv_direct.h"
 #include "ops/conv/conv_f32_algorithms.h"
 #include "ops/conv/conv_float.h"
-#include "ops/conv/conv_gather.h"
-#include "ops/conv/conv_line.h"
-#include "ops/conv/conv_panels.h"
-#include "ops/conv/conv_rows.h"
-#include "ops/conv/conv_small.h"
+#include "ops/conv/conv_gemm_small.h"
 #include "ops/conv/conv_winograd.h"
+#include "ops/conv/dwconv_nchwc.h"
+#include "ops/conv/im2col_gather.h"
+#include "ops/conv/im2col_pack.h"
+#include "ops/conv/winograd_1d.h"
 #include "ops/half_floats.h"
 #include "ops/recurrent/rnn_activation.h"
 #include "ops/window.h"
@@ -24,12 +24,12 @@ enum { X, W, BIAS, Z /* FusedConv */, GATE_PARAMS = 7 };
 typedef struct state {
     dq_conv_shape shape;
     const dq_algorithm *algorithm;
-    dq_conv_beside beside;
-    dq_conv_rows rows;
-    dq_conv_small small;
+    dq_dwconv_nchwc beside;
+    dq_conv_direct rows;
+    dq_conv_gemm_small small;
     dq_conv_float floats;
     dq_conv_winograd winograd;
-    dq_conv_line line;
+    dq_winograd_1d line;
     dq_half_floats halves;
     dq_fmm mm;
     dq_rnn_activation activation; /* fn NULL: none */
@@ -72,7 +72,7 @@ static void pack_windows(const void *arg, size_t batch, size_t col, size_t count
     for (size_t tap = 0; tap < s->kernel_size; tap++) {
         for (size_t j = 0; j < DQ_FMM_COLS; j++)
             at[j] = j < count ? dq_window_at(&s->window, origin[j], tap) : -1;
-        dq_conv_gather(o->x, first, s->group_in, s->in_size, at, s->kernel_size, tap, to);
+        dq_im2col_gather(o->x, first, s->group_in, s->in_size, at, s->kernel_size, tap, to);
     }
 }
 
@@ -229,7 +229,7 @@ bool dq_conv_f32_is_countable(const dq_conv_f32_problem *p, dq_reason *reason)
 {
     if (!p->floats)
         return dq_not_applicable(reason, "x is of doubles");
-    return dq_conv_panels_fit(&p->shape->window) ||
+    return dq_im2col_pack_fit(&p->shape->window) ||
            dq_not_applicable(reason, "windows reach beyond 2^30 elements");
 }
 
@@ -247,13 +247,13 @@ bool dq_conv_f32_depthwise_nchwc_is_applicable(const void *problem, dq_reason *r
         return false;
     if (!p->constant_weights || !p->float_weights)
         return dq_not_applicable(reason, "weights are not constant floats");
-    return dq_conv_beside_is_applicable(p->shape, reason);
+    return dq_dwconv_nchwc_is_applicable(p->shape, reason);
 }
 
 dq_algorithm_work dq_conv_f32_depthwise_nchwc_work(const void *problem)
 {
     const dq_conv_f32_problem *p = problem;
-    return dq_conv_beside_work(p->shape);
+    return dq_dwconv_nchwc_work(p->shape);
 }
 
 bool dq_conv_f32_gemm_generic_is_applicable(const void *problem, dq_reason *reason)
@@ -273,19 +273,19 @@ dq_algorithm_work dq_conv_f32_gemm_generic_work(const void *problem)
 static dq_status prepare_depthwise_nchwc(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
-    return dq_conv_beside_prepare(call, W, &s->shape, &s->beside, err);
+    return dq_dwconv_nchwc_prepare(call, W, &s->shape, &s->beside, err);
 }
 
 static dq_status prepare_direct(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
-    return dq_conv_rows_prepare(call, &s->shape, &s->rows, err);
+    return dq_conv_direct_prepare(call, &s->shape, &s->rows, err);
 }
 
 static dq_status prepare_gemm_small(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
-    return dq_conv_small_prepare(call, W, &s->shape, &s->small, err);
+    return dq_conv_gemm_small_prepare(call, W, &s->shape, &s->small, err);
 }
 
 static dq_status prepare_gemm(dq_op_call *call, void *st, dq_error *err)
@@ -304,7 +304,7 @@ static dq_status prepare_winograd_1d(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
     DQ_TRY(prepare_rest(call, s, err));
-    return dq_conv_line_prepare(call, W, &s->floats, &s->line, err);
+    return dq_winograd_1d_prepare(call, W, &s->floats, &s->line, err);
 }
 
 static dq_status prepare_winograd_2d(dq_op_call *call, void *st, dq_error *err)
@@ -332,19 +332,19 @@ static dq_status prepare_gemm_generic(dq_op_call *call, void *st, dq_error *err)
 static void run_depthwise_nchwc(const dq_op_call *call, const void *st, const void *floats)
 {
     const state *s = st;
-    dq_conv_beside_run(call, &s->beside, floats);
+    dq_dwconv_nchwc_run(call, &s->beside, floats);
 }
 
 static void run_direct(const dq_op_call *call, const void *st, const void *floats)
 {
     const state *s = st;
-    dq_conv_rows_run(call, &s->rows, floats);
+    dq_conv_direct_run(call, &s->rows, floats);
 }
 
 static void run_gemm_small(const dq_op_call *call, const void *st, const void *floats)
 {
     const state *s = st;
-    dq_conv_small_run(call, &s->small, floats);
+    dq_conv_gemm_small_run(call, &s->small, floats);
 }
 
 static void run_gemm(const dq_op_call *call, const void *st, const void *floats)
@@ -356,7 +356,7 @@ static void run_gemm(const dq_op_call *call, const void *st, const void *floats)
 static void run_winograd_1d(const dq_op_call *call, const void *st, const void *floats)
 {
     const state *s = st;
-    dq_conv_line_run(call, &s->line, floats);
+    dq_winograd_1d_run(call, &s->line, floats);
 }
 
 static void run_winograd_2d(const dq_op_call *call, const void *st, const void *floats)

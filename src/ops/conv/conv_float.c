@@ -2,7 +2,7 @@
 #include "ops/conv/conv_float.h"
 
 #include "ops/conv/conv_f32_algorithms.h"
-#include "ops/conv/conv_panels.h"
+#include "ops/conv/im2col_pack.h"
 
 #include <string.h>
 
@@ -35,9 +35,9 @@ static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_
     const dq_conv_shape *s = j->f->shape;
     const float *image = j->o->x + part->batch * s->group_in * s->in_size;
     if (j->f->padded.shape) {
-        dq_conv_padded_panels(j->call, &j->f->padded, part, room, block);
+        dq_im2col_padded_panels(j->call, &j->f->padded, part, room, block);
     } else if (!j->f->pointwise) {
-        dq_conv_panels(j->call->kernels, &s->window, image, part, room, block);
+        dq_im2col_pack(j->call->kernels, &s->window, image, part, room, block);
     } else {
         dq_fpixels(j->call->kernels->transpose_x32, &j->f->product, image, part, room, block);
     }
@@ -102,7 +102,7 @@ dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bo
                                .b = part_windows,
                                .c = part_result,
                                .done = function ? part_done : NULL};
-    DQ_TRY(dq_conv_padded_prepare(call, shape, &f->padded, err));
+    DQ_TRY(dq_im2col_padded_prepare(call, shape, &f->padded, err));
     if (f->padded.shape) { /* an image at a time, and any steps of it */
         f->product.batches = 1;
         f->product.grain = 1;
@@ -117,7 +117,7 @@ void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_
     job j = {call, f, &one};
     for (size_t i = 0; i < (f->padded.shape ? s->batch : 1); i++) {
         if (f->padded.shape)
-            dq_conv_padded_copy(call, &f->padded, one.x);
+            dq_im2col_padded_copy(call, &f->padded, one.x);
         dq_fproduct_run(call, &f->product, &j);
         one.x += s->in_channels * s->in_size;
         one.out += s->out_channels * s->out_size;

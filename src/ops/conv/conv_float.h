@@ -5,7 +5,7 @@
 #define DQ_OPS_CONV_FLOAT_H
 
 #include "ops/conv/conv_finish.h"
-#include "ops/conv/conv_padded.h"
+#include "ops/conv/im2col_padded.h"
 #include "ops/matmul/float_product.h"
 
 typedef struct dq_conv_float {
@@ -13,7 +13,7 @@ typedef struct dq_conv_float {
     dq_fproduct product;
     bool pointwise; /* the image is the matrix of columns */
     bool loose;     /* w need not be aligned: packed weights stay as they are in the file */
-    dq_conv_padded padded;
+    dq_im2col_padded padded;
 } dq_conv_float;
 
 /** In prepare; `shape` lives as long as the state. `function`: whether the finish has one; `loose`: whether w

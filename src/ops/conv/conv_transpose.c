@@ -5,7 +5,7 @@
 #include "ops/conv/conv_transpose.h"
 #include "base/checked.h"
 #include "ops/algorithm.h"
-#include "ops/conv/conv_gather.h"
+#include "ops/conv/im2col_gather.h"
 #include "ops/half_floats.h"
 
 #include <inttypes.h>
@@ -187,7 +187,7 @@ static void pack_sources(const void *arg, size_t batch, size_t col, size_t count
         int64_t at[DQ_FMM_COLS];
         for (size_t j = 0; j < DQ_FMM_COLS; j++)
             at[j] = j < count ? source(s, col + j, tap) : -1;
-        dq_conv_gather(o->x, first, s->group_in, s->in_size, at, s->kernel_size, tap, to);
+        dq_im2col_gather(o->x, first, s->group_in, s->in_size, at, s->kernel_size, tap, to);
     }
 }
 

@@ -5,7 +5,7 @@
 #ifndef DQ_OPS_CONV_TRANSPOSE_H
 #define DQ_OPS_CONV_TRANSPOSE_H
 
-#include "ops/conv/conv_rows.h"
+#include "ops/conv/conv_direct.h"
 #include "ops/matmul/float_product.h"
 
 typedef struct dq_transposed {
@@ -24,7 +24,7 @@ typedef struct dq_transposed_phase {
     size_t place;                                /* of the phase's first result in a channel */
     dq_fproduct product;
     dq_conv_shape shape; /* by rows, instead of a product */
-    dq_conv_rows rows;
+    dq_conv_direct rows;
 } dq_transposed_phase;
 
 typedef struct dq_transposed_floats {
@@ -40,7 +40,7 @@ typedef struct dq_transposed_floats {
     size_t weights_at;
 } dq_transposed_floats;
 
-/** Whether there are not too many phases, and all of their windows can be counted (dq_conv_panels_fit). */
+/** Whether there are not too many phases, and all of their windows can be counted (dq_im2col_pack_fit). */
 bool dq_transposed_fits(const dq_transposed *s);
 /** In prepare; `shape` lives as long as the state. `w`: the number of the weights' input. */
 dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transposed *shape,

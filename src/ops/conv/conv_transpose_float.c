@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/checked.h"
-#include "ops/conv/conv_panels.h"
 #include "ops/conv/conv_transpose.h"
+#include "ops/conv/im2col_pack.h"
 
 #include <string.h>
 
@@ -78,7 +78,7 @@ bool dq_transposed_fits(const dq_transposed *s)
     }
     for (size_t i = 0; i < (size_t)count; i++) {
         dq_transposed_phase p;
-        if (set_phase(s, i, &p) && !dq_conv_panels_fit(&p.window))
+        if (set_phase(s, i, &p) && !dq_im2col_pack_fit(&p.window))
             return false;
     }
     return count > 0;
@@ -179,7 +179,7 @@ static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_
     if (j->f->at_once)
         dq_fpixels(j->call->kernels->transpose_x32, &j->phase->product, image, part, room, block);
     else
-        dq_conv_panels(j->call->kernels, &j->phase->window, image, part, room, block);
+        dq_im2col_pack(j->call->kernels, &j->phase->window, image, part, room, block);
 }
 
 static void part_result(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
@@ -306,7 +306,7 @@ static void run_rows(const job *j, const dq_transposed_floats *f)
                                   .bias = j->bias,
                                   .out = sums + i % f->turns * f->sums,
                                   .finish = &finish};
-        dq_conv_rows_run(j->call, &p->rows, &o);
+        dq_conv_direct_run(j->call, &p->rows, &o);
         if (i % f->turns + 1 < f->turns)
             continue;
         t.phase = p + 1 - f->turns;
@@ -320,11 +320,11 @@ static dq_status prepare_rows(dq_op_call *call, dq_transposed_floats *f, dq_erro
     size_t room = 0;
     f->by_rows = !f->at_once && s->group > 1; /* one group's product has the rows of all channels */
     for (size_t i = 0; i < f->count; i++)
-        f->by_rows = f->by_rows && dq_conv_rows_is_applicable(&f->phases[i].shape, NULL);
+        f->by_rows = f->by_rows && dq_conv_direct_is_applicable(&f->phases[i].shape, NULL);
     if (!f->by_rows)
         return DQ_OK;
     for (size_t i = 0; i < f->count; i++) {
-        DQ_TRY(dq_conv_rows_prepare(call, &f->phases[i].shape, &f->phases[i].rows, err));
+        DQ_TRY(dq_conv_direct_prepare(call, &f->phases[i].shape, &f->phases[i].rows, err));
         room = call->worker_scratch_size > room ? call->worker_scratch_size : room;
     }
     call->worker_scratch_size = room;

@@ -71,7 +71,7 @@ size_t dq_conv_s8_depth_of_planes(const dq_kernels *kernels)
                                   .kernels = kernels};
     if (cost_of("conv_s8=nc4hw4", &p) > cost_of("conv_s8=gemm_pointwise", &p))
         return 0;
-    return kernels->qlanes->turns ? SIZE_MAX : kernels->qlanes->deepest;
+    return kernels->nc4hw4->turns ? SIZE_MAX : kernels->nc4hw4->deepest;
 }
 
 /* ---- The problem -------------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
  *   - channels last, each output position a row of an integer matrix product (qgemm.h) whose runs are the
  *     kernel's positions, or whole kernel rows when those are contiguous (dq_qconv_rows);
  *   - the same for kernels of 3×3 by fewer products, where kernels are faster so (kernels/winograd.h);
- *   - channels four at a time, pixels side by side, for constant weights (kernels/qlanes.h), where kernels
+ *   - channels four at a time, pixels side by side, for constant weights (kernels/nc4hw4.h), where kernels
  * are faster so;
  *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows,
  *     or to codes at once where that is known to be exact; small planes many channels at once;
@@ -15,9 +15,9 @@
 #ifndef DQ_OPS_QCONV_H
 #define DQ_OPS_QCONV_H
 
-#include "ops/conv/conv_beside.h"
 #include "ops/conv/conv_s8_algorithms.h"
 #include "ops/conv/conv_shape.h"
+#include "ops/conv/dwconv_nchwc.h"
 #include "ops/matmul/qgemm.h"
 
 /** A padded image, in bytes: rows of the last axis, each `width` pixels of `unit` channels. */
@@ -37,7 +37,7 @@ enum { DQ_QCONV_CHANNELS = DQ_QGEMM_NR_MAX }; /* of one dq_conv_sums, at most */
 /** Sums of output channels channel … channel + channels - 1 of image `batch` at output positions first …
  * first + count - 1: that of position i and channel j is c[i * c_stride + j]. With more than one channel, c
  * can be read up to the next multiple of DQ_REQUANTIZE_COLS. `lanes`, only where the result has channels
- * last: it is c[j * c_stride + i], as dq_qlanes_store_fn takes it; and results go to `codes`, pixels
+ * last: it is c[j * c_stride + i], as dq_nc4hw4_store_fn takes it; and results go to `codes`, pixels
  * DQ_QLANES_OUTS apart, unless that is NULL. */
 typedef struct dq_conv_sums {
     const dq_qconv *conv;
@@ -58,17 +58,18 @@ typedef bool dq_conv_codes_fn(const dq_op_call *call, size_t channel, double *sc
 
 /** How a depthwise convolution takes planes (qconv_depthwise.c). */
 typedef struct dq_qplanes {
-    size_t pitch;          /* bytes of a row of the padded plane: whole strides */
-    size_t steps;          /* pairs of a kernel row */
-    size_t pairs;          /* of the kernel */
-    size_t distance;       /* between the elements of a pair */
-    size_t line, lines;    /* pairs of a row; times that the plane is written as pairs */
-    size_t shift;          /* one time: from the pairs of a step to those of the next */
-    size_t reach;          /* rows below a window's first */
-    size_t together;       /* rows of outputs that are stored together */
-    size_t size, padded;   /* bytes of a padded plane, and how many of them stand side by side */
-    bool as_bytes;         /* a kernel of 3×3 takes the plane as it is (dq_qconv_3x3) */
-    const void **channels; /* of each output channel what dq_qconv_codes packed, or NULL; NULL: of none */
+    size_t pitch;        /* bytes of a row of the padded plane: whole strides */
+    size_t steps;        /* pairs of a kernel row */
+    size_t pairs;        /* of the kernel */
+    size_t distance;     /* between the elements of a pair */
+    size_t line, lines;  /* pairs of a row; times that the plane is written as pairs */
+    size_t shift;        /* one time: from the pairs of a step to those of the next */
+    size_t reach;        /* rows below a window's first */
+    size_t together;     /* rows of outputs that are stored together */
+    size_t size, padded; /* bytes of a padded plane, and how many of them stand side by side */
+    bool as_bytes;       /* a kernel of 3×3 takes the plane as it is (dq_qconv_3x3) */
+    const void *
+        *channels; /* of each output channel what dq_dwconv_requantize packed, or NULL; NULL: of none */
     size_t lines_offset;
     ptrdiff_t *sources; /* where in x's plane each row of the padded one begins; -1: all padding */
     size_t *corners;    /* the first row of each row of outputs */
@@ -83,8 +84,8 @@ typedef struct dq_qwinograd {
     size_t v_offset, m_offset, y_offset; /* of a worker's scratch: transformed pixels, products, outputs */
 } dq_qwinograd;
 
-/** Images and tasks of convolutions with pixels side by side (qconv_lanes.c). */
-typedef struct dq_qlanes_way {
+/** Images and tasks of convolutions with pixels side by side (qconv_nc4hw4.c). */
+typedef struct dq_nc4hw4_way {
     bool linear;           /* 1×1, pixels one after the other: a single row, and a task copies its block's */
     bool by_rows;          /* a step is four neighbours in a kernel row, else one tap of four channels */
     size_t planes, steps;  /* of pixels of four bytes, of a group; steps of a window */
@@ -100,8 +101,8 @@ typedef struct dq_qlanes_way {
     size_t sums_offset, starts_offset; /* of the packed weights, whose last panel is ones */
     size_t c_stride, c_offset, pixel_sums_offset, block_offset, row_offset; /* of a worker's scratch */
     size_t codes_offset; /* 0: results go at once where they belong */
-    float *sure;         /* of each output channel what kernels/qlanes.h has of that name; NULL: 0 of all */
-} dq_qlanes_way;
+    float *sure;         /* of each output channel what kernels/nc4hw4.h has of that name; NULL: 0 of all */
+} dq_nc4hw4_way;
 
 /** Where the rows of a matrix product are. */
 typedef enum dq_qconv_rows {
@@ -136,9 +137,9 @@ struct dq_qconv {
     /* depthwise: of a worker's scratch; with channels last, of call->scratch */
     size_t sums_offset, weights_offset;
     dq_qplanes planes;
-    dq_conv_beside beside;
+    dq_dwconv_nchwc beside;
     dq_qwinograd winograd;
-    dq_qlanes_way lanes;
+    dq_nc4hw4_way lanes;
 };
 
 /** Some images of the batch, padded. */
@@ -219,11 +220,11 @@ void dq_qconv_passes(dq_qconv_pass *pass, bool fill, void (*run)(const dq_qconv_
 void dq_conv_s8_gemm_describe(const dq_op_call *call, dq_qconv *conv);
 size_t dq_conv_s8_gemm_chunks(const dq_op_call *call, dq_qconv *conv);
 
-/** qconv_lanes_images.c: all images of a pass; pixels first … first + n - 1 of an image's group, where way is
- * linear; bytes of a row of x with its padding, as far as windows of neighbours reach. */
-void dq_qconv_lanes_images(const dq_qconv_pass *pass);
-void dq_qconv_lanes_block(const dq_qconv_pass *pass, size_t image, size_t group, size_t first, size_t n,
-                          uint8_t *out);
-size_t dq_qconv_lanes_row(const dq_qconv *conv);
+/** qconv_nc4hw4_images.c: all images of a pass; pixels first … first + n - 1 of an image's group, where way
+ * is linear; bytes of a row of x with its padding, as far as windows of neighbours reach. */
+void dq_qconv_nc4hw4_images(const dq_qconv_pass *pass);
+void dq_qconv_nc4hw4_block(const dq_qconv_pass *pass, size_t image, size_t group, size_t first, size_t n,
+                           uint8_t *out);
+size_t dq_qconv_nc4hw4_row(const dq_qconv *conv);
 
 #endif

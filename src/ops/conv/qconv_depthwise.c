@@ -9,7 +9,7 @@
  * written when the first outputs want them, and are then still in the cache for the others. Kernels of 3×3 at
  * stride 1 take the plane itself where that is faster (dq_qconv_3x3). Where weights, scales and zero points
  * are known beforehand, kernels of one and two axes at stride 1 and 2 take the plane itself and give codes
- * without sums in between (dq_qconv_codes). */
+ * without sums in between (dq_dwconv_requantize). */
 #include "base/checked.h"
 #include "base/copy.h"
 #include "ops/conv/qconv.h"
@@ -42,7 +42,7 @@ bool dq_conv_s8_depthwise_nchw_codes_is_applicable(const void *problem, dq_reaso
     const dq_window *w = &p->shape->window;
     if (!is_nchw(p, reason))
         return false;
-    if (!p->kernels->qconv_codes->pack)
+    if (!p->kernels->dwconv_requantize->pack)
         return dq_not_applicable(reason, "there is no kernel for this instruction set");
     if (!p->known_codes)
         return dq_not_applicable(reason, "weights, bias, scales or zero points are not constant, or the "
@@ -193,7 +193,7 @@ enum { INPUTS = 10 /* of a QLinearConv */ };
 
 /* What channels are packed from, and behind it with what. */
 typedef struct channels_key {
-    const dq_qconv_codes *kernel;
+    const dq_dwconv_requantize *kernel;
     const void *data[INPUTS];
     size_t channels, pairs, steps, distance, last; /* as in dq_qplanes; where the last element is */
     dq_dtype x;
@@ -203,7 +203,7 @@ typedef struct channels_key {
 } channels_key;
 
 /* Of each channel a word that says whether it is packed, and what was. */
-static size_t channel_size(const dq_qconv *conv, const dq_qconv_codes *kernel)
+static size_t channel_size(const dq_qconv *conv, const dq_dwconv_requantize *kernel)
 {
     return sizeof(uint64_t) + kernel->size(2 * conv->planes.pairs);
 }
@@ -243,7 +243,7 @@ static bool find_elements(const dq_qconv *conv, size_t *at)
 /* Of each channel what is packed, with places for this plan's rows. */
 static dq_status place_channels(dq_op_call *call, dq_qconv *conv, const char *packed, dq_error *err)
 {
-    const dq_qconv_codes *kernel = call->kernels->qconv_codes;
+    const dq_dwconv_requantize *kernel = call->kernels->dwconv_requantize;
     dq_qplanes *p = &conv->planes;
     const size_t n = conv->s.out_channels, size = channel_size(conv, kernel);
     size_t all = 0;
@@ -269,7 +269,7 @@ static dq_status place_channels(dq_op_call *call, dq_qconv *conv, const char *pa
 static dq_status pack_channels(dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
     const run_state run = begin_run(call, conv);
-    const dq_qconv_codes *kernel = call->kernels->qconv_codes;
+    const dq_dwconv_requantize *kernel = call->kernels->dwconv_requantize;
     const dq_qplanes *p = &conv->planes;
     dq_arena passing = {0};
     size_t all;
@@ -464,8 +464,8 @@ static void put_codes(const plane *p, size_t channel)
     size_t width = (size_t)w->out[w->rank - 1], down = (w->rank > 1 ? (size_t)w->stride[0] : 1) * q->pitch;
     uint8_t *out =
         dq_data(call->out[0], uint8_t) + (p->image * conv->s.out_channels + channel) * conv->s.out_size;
-    call->kernels->qconv_codes->put(p->padded, down, (size_t)w->stride[w->rank - 1], conv->s.out_size / width,
-                                    q->channels[channel], width, out);
+    call->kernels->dwconv_requantize->put(p->padded, down, (size_t)w->stride[w->rank - 1],
+                                          conv->s.out_size / width, q->channels[channel], width, out);
 }
 
 static void run_plane(plane *p, size_t group)

@@ -162,9 +162,9 @@ static void store(const dq_conv_sums *sums)
     }
     const float *sure = st->conv.lanes.sure;
     if (sure && sure[sums->channel] > 0)
-        call->kernels->qlanes->codes(sums->c, sums->count, sure[sums->channel], &to);
+        call->kernels->nc4hw4->codes(sums->c, sums->count, sure[sums->channel], &to);
     else if (sums->lanes)
-        call->kernels->qlanes->store(sums->c, sums->c_stride, sums->count, sums->channels, &to);
+        call->kernels->nc4hw4->store(sums->c, sums->c_stride, sums->count, sums->channels, &to);
     else if (sums->channels == 1 && sums->c_stride == 1 && !s->y_last)
         call->kernels->requantize(sums->c, sums->count, &to, 0, 0, to.out);
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* First layers, and large kernels: an image is copied with its padding, columns that are a stride apart side
  * by side, so that each step of a panel is a stretch or a few of the copy, whichever element of the kernel it
- * is. Laid out with dq_conv_panels, places would have to be looked for at every element, for the few channels
+ * is. Laid out with dq_im2col_pack, places would have to be looked for at every element, for the few channels
  * of a block. */
 #ifndef DQ_OPS_CONV_PADDED_H
 #define DQ_OPS_CONV_PADDED_H
@@ -9,7 +9,7 @@
 #include "ops/conv/conv_shape.h"
 #include "ops/matmul/float_product.h"
 
-typedef struct dq_conv_padded {
+typedef struct dq_im2col_padded {
     const dq_conv_shape *shape; /* NULL: it is not the better way */
     size_t extent[DQ_MAX_RANK]; /* of a plane of the copy, along all axes but the last: … */
     size_t rows, pitch;         /* … rows, and floats of each */
@@ -17,15 +17,15 @@ typedef struct dq_conv_padded {
     size_t planes;              /* of a channel: the stride along the last axis */
     const uint32_t *steps;      /* by step of the sums, where its first element is */
     size_t copy_offset;         /* in the scratch */
-} dq_conv_padded;
+} dq_im2col_padded;
 
-/** In prepare; `shape` lives as long as the state, and dq_conv_panels_fit its window. */
-dq_status dq_conv_padded_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_padded *p,
-                                 dq_error *err);
+/** In prepare; `shape` lives as long as the state, and dq_im2col_pack_fit its window. */
+dq_status dq_im2col_padded_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_im2col_padded *p,
+                                   dq_error *err);
 /** Copies an image. */
-void dq_conv_padded_copy(const dq_op_call *call, const dq_conv_padded *p, const float *x);
-/** Lays out the part's columns of that image, as dq_conv_panels does. */
-void dq_conv_padded_panels(const dq_op_call *call, const dq_conv_padded *p, const dq_fpart *part, float *room,
-                           dq_fblock *block);
+void dq_im2col_padded_copy(const dq_op_call *call, const dq_im2col_padded *p, const float *x);
+/** Lays out the part's columns of that image, as dq_im2col_pack does. */
+void dq_im2col_padded_panels(const dq_op_call *call, const dq_im2col_padded *p, const dq_fpart *part,
+                             float *room, dq_fblock *block);
 
 #endif

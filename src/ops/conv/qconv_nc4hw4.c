@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions with pixels side by side (kernels/qlanes.h), over one spatial plane, or pixel by pixel over
+/* Convolutions with pixels side by side (kernels/nc4hw4.h), over one spatial plane, or pixel by pixel over
  * any.
  *
  * An image is first copied, planes four at a time, with its padding in place. Where windows are apart by more
@@ -21,7 +21,7 @@ enum { TURNED = 8 }; /* panels of results that are turned together */
 
 /* How the packed form is made: what tells it apart from others of the same weights. */
 typedef struct form {
-    const dq_qlanes *kernel;
+    const dq_nc4hw4 *kernel;
     size_t group, in, out, taps, row, steps,
         panels; /* in, out: channels of a group; row: of a kernel, or 0 */
     size_t sums_offset, starts_offset, first;
@@ -114,7 +114,7 @@ bool dq_conv_s8_nc4hw4_is_applicable(const void *problem, dq_reason *reason)
     const dq_conv_s8_problem *p = problem;
     const dq_conv_shape *s = p->shape;
     const dq_window *w = &s->window;
-    const dq_qlanes *kernel = p->kernels->qlanes;
+    const dq_nc4hw4 *kernel = p->kernels->nc4hw4;
     const size_t in = s->group_in, depth = depth_of(s, p->unpadded);
     const size_t most = s->kernel_size == 1 ? dq_least(kernel->deepest, DEEP) : DEEP;
     if (p->depthwise)
@@ -147,7 +147,7 @@ dq_algorithm_work dq_conv_s8_nc4hw4_work(const void *problem)
     const dq_conv_s8_problem *p = problem;
     const dq_conv_shape *s = p->shape;
     const bool linear = is_linear(s, p->unpadded);
-    const size_t lanes = p->kernels->qlanes->lanes, last = s->window.rank - 1;
+    const size_t lanes = p->kernels->nc4hw4->lanes, last = s->window.rank - 1;
     const size_t width = linear ? s->out_size : (size_t)s->window.out[last], rows = s->out_size / width;
     const double pixels = (double)(s->batch * rows) * (double)((width + lanes - 1) / lanes * lanes);
     const double out = (double)((s->group_out + OUTS - 1) / OUTS * OUTS * s->group);
@@ -162,7 +162,7 @@ dq_algorithm_work dq_conv_s8_nc4hw4_work(const void *problem)
 static void set_shape(dq_qconv *conv)
 {
     const dq_conv_shape *s = &conv->s;
-    dq_qlanes_way *l = &conv->lanes;
+    dq_nc4hw4_way *l = &conv->lanes;
     l->linear = is_linear(s, conv->image.whole);
     l->by_rows = is_by_rows(s, conv->image.whole);
     l->planes = l->by_rows ? s->group_in : round_up(s->group_in) / STEP;
@@ -177,7 +177,7 @@ static bool lay_out_image(dq_qconv *conv)
 {
     const dq_conv_shape *s = &conv->s;
     const dq_window *w = &s->window;
-    dq_qlanes_way *l = &conv->lanes;
+    dq_nc4hw4_way *l = &conv->lanes;
     size_t lines;
     if (l->linear)
         return dq_mul_size(l->across * STEP / DQ_ALIGN | 1, DQ_ALIGN, &l->plane);
@@ -196,7 +196,7 @@ static bool lay_out_image(dq_qconv *conv)
 static dq_status find_offsets(dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
     const dq_window *w = &conv->s.window;
-    dq_qlanes_way *l = &conv->lanes;
+    dq_nc4hw4_way *l = &conv->lanes;
     size_t taps = l->steps / l->planes, wide = l->by_rows ? STEP : 1;
     conv->offsets = DQ_NEW_ARRAY(call->arena, l->steps, ptrdiff_t);
     if (!conv->offsets)
@@ -219,7 +219,7 @@ static void cut(dq_qconv *conv)
 {
     enum { CACHE = 1 << 15, LEAST = 32, MOST = 512 };
     const dq_conv_shape *s = &conv->s;
-    dq_qlanes_way *l = &conv->lanes;
+    dq_nc4hw4_way *l = &conv->lanes;
     size_t pixels = CACHE / (l->planes * STEP), blocks;
     pixels = pixels < LEAST ? LEAST : pixels > MOST ? MOST : pixels;
     l->across = l->width;
@@ -239,10 +239,10 @@ static void cut(dq_qconv *conv)
 static bool lay_out_weights(const dq_op_call *call, dq_qconv *conv, form *f, size_t *size)
 {
     const dq_conv_shape *s = &conv->s;
-    const dq_qlanes_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->lanes;
     size_t panels, most, at;
     memset(f, 0, sizeof *f);
-    f->kernel = call->kernels->qlanes;
+    f->kernel = call->kernels->nc4hw4;
     f->group = s->group;
     f->in = s->group_in;
     f->out = s->group_out;
@@ -267,7 +267,7 @@ static dq_status find_sure(dq_op_call *call, dq_qconv *conv, dq_error *err)
 {
     enum { LEAST = 196 };
     const dq_conv_shape *s = &conv->s;
-    const dq_qlanes *kernel = call->kernels->qlanes;
+    const dq_nc4hw4 *kernel = call->kernels->nc4hw4;
     double scale, most = 255.0 * 255.0 * (double)(s->group_in * s->kernel_size);
     dq_requantize_to to;
     if (s->out_size < LEAST || s->y_last || !kernel->sure || !conv->codes ||
@@ -286,7 +286,7 @@ dq_status dq_conv_s8_nc4hw4_prepare(dq_op_call *call, void *state, dq_error *err
 {
     dq_qconv *conv = state;
     const dq_conv_shape *s = &conv->s;
-    dq_qlanes_way *l = &conv->lanes;
+    dq_nc4hw4_way *l = &conv->lanes;
     size_t size = 0, *used = &call->scratch_size, *worker = &call->worker_scratch_size, columns;
     form f;
     set_shape(conv);
@@ -302,7 +302,7 @@ dq_status dq_conv_s8_nc4hw4_prepare(dq_op_call *call, void *state, dq_error *err
                 dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), DQ_ALIGN, &l->c_offset) &&
                 dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), DQ_ALIGN, &l->pixel_sums_offset) &&
                 dq_place_size(worker, l->linear ? l->plane : 0, l->planes, DQ_ALIGN, &l->block_offset) &&
-                dq_place_size(worker, dq_qconv_lanes_row(conv), 1, DQ_ALIGN, &l->row_offset);
+                dq_place_size(worker, dq_qconv_nc4hw4_row(conv), 1, DQ_ALIGN, &l->row_offset);
     if (s->y_last && s->group_out % OUTS == 0)
         fits = fits && dq_place_size(worker, l->c_stride, TURNED * OUTS, DQ_ALIGN, &l->codes_offset);
     if (!fits)
@@ -348,14 +348,14 @@ typedef struct task {
 static void sum_panel(const task *t, size_t panel, const int32_t *init, int32_t *c)
 {
     const dq_qconv *conv = t->pass->conv;
-    const dq_qlanes_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->lanes;
     const size_t *starts = (const size_t *)(const void *)((const char *)conv->packed + l->starts_offset);
     size_t down = (l->every_row ? (size_t)conv->s.window.stride[0] : 1) * l->row;
     /* Rows one behind the other, as 1×1 kernels with strides have them, are one. */
     bool one = down == t->pixels * STEP;
     size_t rows = one ? 1 : t->rows, pixels = one ? t->rows * t->pixels : t->pixels;
     for (size_t i = 0; i < rows; i++)
-        t->pass->call->kernels->qlanes->sums(t->x + i * down, conv->offsets, l->steps,
+        t->pass->call->kernels->nc4hw4->sums(t->x + i * down, conv->offsets, l->steps,
                                              (const char *)conv->packed + starts[panel], init, pixels,
                                              c + i * pixels, l->c_stride);
 }
@@ -364,7 +364,7 @@ static void run_panel(const task *t, size_t panel)
 {
     const dq_qconv *conv = t->pass->conv;
     const dq_op_call *call = t->pass->call;
-    const dq_qlanes_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->lanes;
     const int32_t *init = (const int32_t *)((const char *)call->scratch + conv->columns_offset);
     const int32_t *zero = init + columns_of(conv);
     size_t column = (t->group * l->panels + panel) * OUTS;
@@ -399,7 +399,7 @@ static void run_panel(const task *t, size_t panel)
 static void put_codes(const task *t, size_t first, size_t end)
 {
     const dq_conv_shape *s = &t->pass->conv->s;
-    const dq_qlanes_way *l = &t->pass->conv->lanes;
+    const dq_nc4hw4_way *l = &t->pass->conv->lanes;
     const dq_op_call *call = t->pass->call;
     size_t pixel = t->image * s->out_size + t->row * l->width + t->px;
     uint8_t *out = dq_data(call->out[0], uint8_t) + pixel * s->out_channels + t->group * s->group_out;
@@ -443,7 +443,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     const tasks *all = arg;
     const dq_qconv_pass *pass = all->pass;
     const dq_qconv *conv = pass->conv;
-    const dq_qlanes_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->lanes;
     char *scratch = dq_call_worker_scratch(pass->call, worker);
     bool zeros = any_zero(pass);
     bool turns = l->codes_offset && (uintptr_t)pass->call->out[0]->data % sizeof(uint32_t) == 0;
@@ -457,7 +457,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         t.rows = l->rows - t.row < l->together ? l->rows - t.row : l->together;
         t.pixels = l->width - t.px < l->across ? l->width - t.px : l->across;
         if (l->linear)
-            dq_qconv_lanes_block(pass, image, t.group, t.px, t.pixels, (uint8_t *)scratch + l->block_offset);
+            dq_qconv_nc4hw4_block(pass, image, t.group, t.px, t.pixels, (uint8_t *)scratch + l->block_offset);
         t.x = l->linear ? (const uint8_t *)scratch + l->block_offset
                         : pass->images + image * l->image + t.group * l->planes * l->plane + t.row * down;
         t.c = (int32_t *)(scratch + l->c_offset);
@@ -473,11 +473,11 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 static void run_pass(const dq_qconv_pass *pass)
 {
     const dq_qconv *conv = pass->conv;
-    const dq_qlanes_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->lanes;
     tasks all = {.pass = pass, .some = conv->s.y_last ? TURNED : 1};
     all.sets = (l->panels + all.some - 1) / all.some;
     if (!l->linear)
-        dq_qconv_lanes_images(pass);
+        dq_qconv_nc4hw4_images(pass);
     all.cut = dq_threads_cut(pass->call->threads, pass->count * conv->s.group * l->blocks, all.sets);
     size_t products = l->across * l->together * l->panels * OUTS * l->steps * STEP / all.cut.parts;
     dq_parallel(pass->call->threads, dq_cut_count(&all.cut), dq_qgemm_grain(products), run_tasks, &all);

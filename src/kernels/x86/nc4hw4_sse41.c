@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/x86/vec_sse41.h"
 
-#include "kernels/x86/qlanes_sums.h"
+#include "kernels/x86/nc4hw4_sums.h"
 
 #include "base/checked.h"
 
@@ -9,7 +9,7 @@ enum { MOST = 128 };
 
 /* ---- Packing ------------------------------------------------------------------------------------------ */
 
-size_t dq_qlanes_panel_size_sse41(size_t steps)
+size_t dq_nc4hw4_panel_size_sse41(size_t steps)
 {
     enum { EACH = sizeof(uint32_t) + OUTS * (STEP + 2 * sizeof(record)) };
     size_t size;
@@ -137,7 +137,7 @@ static record *couple(record *r, record *end)
     return end;
 }
 
-size_t dq_qlanes_pack_sse41(const int8_t *w, size_t steps, void *panel)
+size_t dq_nc4hw4_pack_sse41(const int8_t *w, size_t steps, void *panel)
 {
     head *h = panel;
     uint32_t *order = (uint32_t *)(h + 1);
@@ -169,12 +169,12 @@ size_t dq_qlanes_pack_sse41(const int8_t *w, size_t steps, void *panel)
 
 /* ---- Pixels ------------------------------------------------------------------------------------------- */
 
-void dq_qlanes_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
+void dq_nc4hw4_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
 {
     enum { SOME = 16 };
     const __m128i flips = _mm_set1_epi8((char)flip);
     if (n < SOME) {
-        dq_qlanes_interleave_c(planes, n, flip, out);
+        dq_nc4hw4_interleave_c(planes, n, flip, out);
         return;
     }
     for (size_t at = 0; at < n; at += SOME) {
@@ -195,14 +195,14 @@ void dq_qlanes_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uin
 
 #define ISA(name) name##_sse41
 
-#include "kernels/qlanes_store.h"
+#include "kernels/nc4hw4_store.h"
 
-const dq_qlanes dq_qlanes_sse41 = {.lanes = 8,
+const dq_nc4hw4 dq_nc4hw4_sse41 = {.lanes = 8,
                                    .least = 24,
                                    .deepest = 256,
                                    .turns = true,
-                                   .interleave = dq_qlanes_interleave_sse41,
-                                   .panel_size = dq_qlanes_panel_size_sse41,
-                                   .pack = dq_qlanes_pack_sse41,
+                                   .interleave = dq_nc4hw4_interleave_sse41,
+                                   .panel_size = dq_nc4hw4_panel_size_sse41,
+                                   .pack = dq_nc4hw4_pack_sse41,
                                    .sums = sums,
                                    .store = store};

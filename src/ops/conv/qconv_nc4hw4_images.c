@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The images that qconv_lanes.c works on: planes of pixels, four bytes each. */
+/* The images that qconv_nc4hw4.c works on: planes of pixels, four bytes each. */
 #include "ops/conv/qconv.h"
 
 #include <string.h>
 
 enum { STEP = DQ_QLANES_STEP };
 
-size_t dq_qconv_lanes_row(const dq_qconv *conv)
+size_t dq_qconv_nc4hw4_row(const dq_qconv *conv)
 {
-    const dq_qlanes_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->lanes;
     return l->by_rows ? l->phase * l->stride + (STEP - 1) * (size_t)conv->s.window.dilation[1] : 0;
 }
 
@@ -42,14 +42,14 @@ static void put_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
                 for (size_t i = 0; i < some; i++)
                     picked[e][i] = x[i * stride];
         }
-        kernels->qlanes->interleave(from, some, f->flip, out + p * STEP);
+        kernels->nc4hw4->interleave(from, some, f->flip, out + p * STEP);
     }
 }
 
 /* Turns elements of 32 bits: pixels `step` of them apart to a group's planes. */
 static void turn_quads(const filling *f, const void *x, size_t step, size_t n, uint8_t *out)
 {
-    const dq_qlanes_way *l = &f->pass->conv->lanes;
+    const dq_nc4hw4_way *l = &f->pass->conv->lanes;
     f->pass->call->kernels->transpose_x32(x, step, n, l->planes, (uint32_t *)(void *)out, l->plane / STEP);
     for (size_t q = 0; f->flip && q < l->planes; q++)
         for (size_t i = 0; i < n * STEP; i++)
@@ -62,7 +62,7 @@ static void turn_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
 {
     enum { MOST = 4096 };
     const dq_conv_shape *s = &f->pass->conv->s;
-    const dq_qlanes_way *l = &f->pass->conv->lanes;
+    const dq_nc4hw4_way *l = &f->pass->conv->lanes;
     const uint8_t *x = f->pixels + at * s->in_channels;
     size_t step = l->stride * s->in_channels, most = MOST / l->planes;
     uint32_t whole[MOST];
@@ -89,7 +89,7 @@ static void put(const filling *f, size_t at, size_t n, uint8_t *out)
 
 static void put_padding(const filling *f, size_t n, uint8_t *out)
 {
-    const dq_qlanes_way *l = &f->pass->conv->lanes;
+    const dq_nc4hw4_way *l = &f->pass->conv->lanes;
     for (size_t q = 0; n && q < (f->pixels ? l->planes : 1); q++)
         memset(out + q * l->plane, f->pad, n * STEP);
 }
@@ -98,8 +98,8 @@ static void put_padding(const filling *f, size_t n, uint8_t *out)
 static void fill_neighbours(const filling *f, size_t at, uint8_t *padded, uint8_t *out)
 {
     const dq_qconv *conv = f->pass->conv;
-    const dq_qlanes_way *l = &conv->lanes;
-    size_t size = dq_qconv_lanes_row(conv), before = (size_t)conv->s.window.begin[1],
+    const dq_nc4hw4_way *l = &conv->lanes;
+    size_t size = dq_qconv_nc4hw4_row(conv), before = (size_t)conv->s.window.begin[1],
            n = (size_t)conv->s.window.in[1];
     filling moved = *f;
     before = before < size ? before : size;
@@ -116,7 +116,7 @@ static void fill_neighbours(const filling *f, size_t at, uint8_t *padded, uint8_
 static void fill_row(const filling *f, size_t row, uint8_t *scratch, uint8_t *out)
 {
     const dq_qconv *conv = f->pass->conv;
-    const dq_qlanes_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->lanes;
     const dq_window *w = &conv->s.window;
     int64_t y = (int64_t)row * (l->every_row ? 1 : w->stride[0]) - w->begin[0], stride = (int64_t)l->stride;
     if (y < 0 || y >= w->in[0]) {
@@ -167,8 +167,8 @@ static size_t planes_at_once(const dq_qconv *conv)
     return conv->s.x_last ? conv->lanes.planes : 1;
 }
 
-void dq_qconv_lanes_block(const dq_qconv_pass *pass, size_t image, size_t group, size_t first, size_t n,
-                          uint8_t *out)
+void dq_qconv_nc4hw4_block(const dq_qconv_pass *pass, size_t image, size_t group, size_t first, size_t n,
+                           uint8_t *out)
 {
     filling f = begin_filling(pass);
     for (size_t number = 0; number < pass->conv->lanes.planes; number += planes_at_once(pass->conv)) {
@@ -180,7 +180,7 @@ void dq_qconv_lanes_block(const dq_qconv_pass *pass, size_t image, size_t group,
 static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const dq_qconv_pass *pass = arg;
-    const dq_qlanes_way *l = &pass->conv->lanes;
+    const dq_nc4hw4_way *l = &pass->conv->lanes;
     size_t some = planes_at_once(pass->conv), sets = l->planes / some * pass->conv->s.group;
     filling f = begin_filling(pass);
     for (size_t i = begin; i < end; i++) {
@@ -191,11 +191,11 @@ static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-void dq_qconv_lanes_images(const dq_qconv_pass *pass)
+void dq_qconv_nc4hw4_images(const dq_qconv_pass *pass)
 {
     enum { PIECE = 1 << 14 };
     const dq_qconv *conv = pass->conv;
-    const dq_qlanes_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->lanes;
     dq_qconv_pass run = *pass;
     size_t some = planes_at_once(conv);
     dq_parallel(pass->call->threads, pass->count * conv->s.group * (l->planes / some) * l->stored,

@@ -20,7 +20,7 @@ typedef struct dq_line_form {
     size_t pieces;      /* … and all of them: the others have 2 taps */
 } dq_line_form;
 
-typedef struct dq_conv_line {
+typedef struct dq_winograd_1d {
     const dq_conv_shape *shape;
     const dq_conv_float *direct;
     dq_line_form form;
@@ -33,14 +33,14 @@ typedef struct dq_conv_line {
     const void *packed;                    /* weights; NULL: made in each run, at u_offset of the scratch */
     size_t u_offset, odd_offset;           /* of the scratch */
     size_t row_offset, v_offset, m_offset; /* of a worker's */
-} dq_conv_line;
+} dq_winograd_1d;
 
 /** In prepare, behind dq_conv_float_prepare for `direct`, which lives as long as the state. Input `w` has the
  * weights. */
-dq_status dq_conv_line_prepare(dq_op_call *call, uint32_t w, const dq_conv_float *direct, dq_conv_line *g,
-                               dq_error *err);
+dq_status dq_winograd_1d_prepare(dq_op_call *call, uint32_t w, const dq_conv_float *direct, dq_winograd_1d *g,
+                                 dq_error *err);
 /** Each point's sum runs over the channels and the elements of the axes before the last in row-major order,
  * then the pieces of a row, one fused multiply-add a step. */
-void dq_conv_line_run(const dq_op_call *call, const dq_conv_line *g, const dq_conv_floats *o);
+void dq_winograd_1d_run(const dq_op_call *call, const dq_winograd_1d *g, const dq_conv_floats *o);
 
 #endif

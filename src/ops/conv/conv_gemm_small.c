@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/conv/conv_small.h"
+#include "ops/conv/conv_gemm_small.h"
 
 #include "base/checked.h"
 #include "ops/conv/conv_f32_algorithms.h"
-#include "ops/conv/conv_panels.h"
+#include "ops/conv/im2col_pack.h"
 
 #include <math.h>
 
@@ -17,7 +17,7 @@ enum {
 
 typedef struct job {
     const dq_op_call *call;
-    const dq_conv_small *c;
+    const dq_conv_gemm_small *c;
     const dq_conv_floats *o;
 } job;
 
@@ -91,7 +91,7 @@ static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *bl
 static void windows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
-    const dq_conv_small *c = j->c;
+    const dq_conv_gemm_small *c = j->c;
     const dq_conv_shape *s = c->shape;
     dq_transpose_x32_fn *transpose = j->call->kernels->transpose_x32;
     float *room = dq_call_worker_scratch(j->call, worker);
@@ -109,7 +109,7 @@ static void windows(void *arg, size_t begin, size_t end, unsigned worker)
                                    .cols = dq_least(DQ_FPANEL, s->out_size - col),
                                    .p = channel * s->kernel_size,
                                    .k = channels * s->kernel_size};
-            dq_conv_panels(j->call->kernels, &s->window, x, &part, room, &block);
+            dq_im2col_pack(j->call->kernels, &s->window, x, &part, room, &block);
             transpose((const uint32_t *)(const void *)room, DQ_FPANEL, part.k, part.cols, to + col * c->row,
                       c->row);
         }
@@ -144,13 +144,13 @@ dq_algorithm_work dq_conv_f32_gemm_small_work(const void *problem)
                                .calls = rows * (double)((s->group_out + DQ_FPANEL - 1) / DQ_FPANEL)};
 }
 
-dq_status dq_conv_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape, dq_conv_small *c,
-                                dq_error *err)
+dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape,
+                                     dq_conv_gemm_small *c, dq_error *err)
 {
     const size_t k = shape->group_in * shape->kernel_size, batches = shape->batch * shape->group;
     const size_t workers = dq_threads_count(call->threads);
     size_t room;
-    *c = (dq_conv_small){.shape = shape, .pointwise = dq_conv_pointwise(shape)};
+    *c = (dq_conv_gemm_small){.shape = shape, .pointwise = dq_conv_pointwise(shape)};
     c->panel_count = (shape->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
     c->row = ((k + LINE - 1) / LINE | 1) * LINE; /* windows share no set of the first cache */
     c->chunk = dq_least(STEPS / shape->kernel_size + 1, shape->group_in);
@@ -184,7 +184,7 @@ dq_status dq_conv_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shap
     return DQ_OK;
 }
 
-void dq_conv_small_run(const dq_op_call *call, const dq_conv_small *c, const dq_conv_floats *o)
+void dq_conv_gemm_small_run(const dq_op_call *call, const dq_conv_gemm_small *c, const dq_conv_floats *o)
 {
     job j = {call, c, o};
     dq_parallel(call->threads, c->shape->batch * c->shape->group * c->chunks, 1, windows, &j);

@@ -80,7 +80,7 @@ static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const
         tile(x + STEP * p, offsets, steps, (const int8_t *)panel + HEAD, start, c + p, c_stride);
 }
 
-static void dq_qlanes_interleave_neon(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
+static void dq_nc4hw4_interleave_neon(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
 {
     const uint8_t *rest[STEP];
     size_t p = 0;
@@ -92,16 +92,16 @@ static void dq_qlanes_interleave_neon(const uint8_t *const planes[STEP], size_t 
     }
     for (int e = 0; e < STEP; e++)
         rest[e] = planes[e] ? planes[e] + p : NULL;
-    dq_qlanes_interleave_c(rest, n - p, flip, out + STEP * p);
+    dq_nc4hw4_interleave_c(rest, n - p, flip, out + STEP * p);
 }
 
-#include "kernels/qlanes_store.h"
+#include "kernels/nc4hw4_store.h"
 
-const dq_qlanes dq_qlanes_neon = {.lanes = 8,
+const dq_nc4hw4 dq_nc4hw4_neon = {.lanes = 8,
                                   .least = 24,
                                   .deepest = 256,
                                   .turns = true,
-                                  .interleave = dq_qlanes_interleave_neon,
+                                  .interleave = dq_nc4hw4_interleave_neon,
                                   .panel_size = panel_size,
                                   .pack = pack,
                                   .sums = sums,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/conv/conv_beside.h"
+#include "ops/conv/dwconv_nchwc.h"
 
 #include "base/checked.h"
 #include "kernels/kernels.h"
@@ -17,7 +17,7 @@ enum {
     SOME = DQ_FCONV_CHANNELS
 };
 
-bool dq_conv_beside_is_applicable(const dq_conv_shape *s, dq_reason *reason)
+bool dq_dwconv_nchwc_is_applicable(const dq_conv_shape *s, dq_reason *reason)
 {
     if (s->group_in != 1 || s->group_out != 1 || s->group < SOME / 2)
         return dq_not_applicable(reason, "%zu groups of %zu by %zu channels, expected at least %d of 1 by 1",
@@ -29,12 +29,12 @@ bool dq_conv_beside_is_applicable(const dq_conv_shape *s, dq_reason *reason)
                              DQ_CONV_BESIDE_TAPS);
 }
 
-size_t dq_conv_beside_weights(const dq_conv_shape *s)
+size_t dq_dwconv_nchwc_weights(const dq_conv_shape *s)
 {
     return (s->group + SOME - 1) / SOME * SOME * s->kernel_size;
 }
 
-size_t dq_conv_beside_weight(size_t taps, size_t channel, size_t tap)
+size_t dq_dwconv_nchwc_weight(size_t taps, size_t channel, size_t tap)
 {
     return (channel / SOME * taps + tap) * SOME + channel % SOME;
 }
@@ -43,36 +43,36 @@ static void make_weights(void *packed, const dq_tensor *from, const void *key)
 {
     const size_t taps = *(const size_t *)key;
     for (size_t i = 0; i < from->count; i++)
-        ((float *)packed)[dq_conv_beside_weight(taps, i / taps, i % taps)] = dq_data(from, float)[i];
+        ((float *)packed)[dq_dwconv_nchwc_weight(taps, i / taps, i % taps)] = dq_data(from, float)[i];
 }
 
-size_t dq_conv_beside_image(const dq_conv_beside *c)
+size_t dq_dwconv_nchwc_image(const dq_dwconv_nchwc *c)
 {
     return (c->images * c->shape->in_size + 1) * c->channels;
 }
 
-size_t dq_conv_beside_room(const dq_conv_beside *c)
+size_t dq_dwconv_nchwc_room(const dq_dwconv_nchwc *c)
 {
-    return dq_conv_beside_image(c) + c->places * c->channels;
+    return dq_dwconv_nchwc_image(c) + c->places * c->channels;
 }
 
-size_t dq_conv_beside_grain(const dq_conv_beside *c)
+size_t dq_dwconv_nchwc_grain(const dq_dwconv_nchwc *c)
 {
     return WORK / (c->places * c->shape->kernel_size * c->channels) + 1;
 }
 
-size_t dq_conv_beside_tasks(const dq_conv_beside *c)
+size_t dq_dwconv_nchwc_tasks(const dq_dwconv_nchwc *c)
 {
     return (c->shape->batch + c->images - 1) / c->images * c->blocks;
 }
 
-dq_conv_beside_task dq_conv_beside_task_at(const dq_conv_beside *c, size_t i)
+dq_dwconv_nchwc_task dq_dwconv_nchwc_task_at(const dq_dwconv_nchwc *c, size_t i)
 {
     const size_t image = i / c->blocks * c->images, channel = i % c->blocks * c->channels;
-    return (dq_conv_beside_task){.image = image,
-                                 .images = dq_least(c->images, c->shape->batch - image),
-                                 .channel = channel,
-                                 .n = dq_least(c->channels, c->shape->group - channel)};
+    return (dq_dwconv_nchwc_task){.image = image,
+                                  .images = dq_least(c->images, c->shape->batch - image),
+                                  .channel = channel,
+                                  .n = dq_least(c->channels, c->shape->group - channel)};
 }
 
 /* Images of so few places that kernels take those of several at a time. */
@@ -83,7 +83,7 @@ static size_t images_together(const dq_conv_shape *s)
 }
 
 /* Of one image the places are rounded up, as are the channels. */
-dq_algorithm_work dq_conv_beside_work(const dq_conv_shape *s)
+dq_algorithm_work dq_dwconv_nchwc_work(const dq_conv_shape *s)
 {
     const size_t images = images_together(s), blocks = (s->group + SOME - 1) / SOME;
     const size_t places = (images * s->out_size + DQ_FCONV_PLACES - 1) / DQ_FCONV_PLACES * DQ_FCONV_PLACES;
@@ -94,19 +94,19 @@ dq_algorithm_work dq_conv_beside_work(const dq_conv_shape *s)
                                .calls = tasks};
 }
 
-dq_status dq_conv_beside_lay_out(dq_op_call *call, const dq_conv_shape *s, dq_conv_beside *c, dq_error *err)
+dq_status dq_dwconv_nchwc_lay_out(dq_op_call *call, const dq_conv_shape *s, dq_dwconv_nchwc *c, dq_error *err)
 {
     const size_t images = images_together(s), all = images * s->in_size, results = images * s->out_size;
     const size_t places = (results + DQ_FCONV_PLACES - 1) / DQ_FCONV_PLACES * DQ_FCONV_PLACES;
     const size_t room = dq_least(ROOM / (all + places) / SOME * SOME, DQ_CONV_BESIDE_CHANNELS);
     const size_t channels = room ? room : SOME;
     uint32_t *to = DQ_NEW_ARRAY(call->arena, places * s->kernel_size, uint32_t);
-    *c = (dq_conv_beside){.shape = s,
-                          .channels = channels,
-                          .blocks = (s->group + channels - 1) / channels,
-                          .images = images,
-                          .places = places,
-                          .offsets = to};
+    *c = (dq_dwconv_nchwc){.shape = s,
+                           .channels = channels,
+                           .blocks = (s->group + channels - 1) / channels,
+                           .images = images,
+                           .places = places,
+                           .offsets = to};
     if (!to)
         return dq_no_memory(err, places * s->kernel_size, "places of the kernel");
     for (size_t t = 0; t < s->kernel_size; t++)
@@ -119,40 +119,41 @@ dq_status dq_conv_beside_lay_out(dq_op_call *call, const dq_conv_shape *s, dq_co
     return DQ_OK;
 }
 
-dq_status dq_conv_beside_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape, dq_conv_beside *c,
-                                 dq_error *err)
+dq_status dq_dwconv_nchwc_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape,
+                                  dq_dwconv_nchwc *c, dq_error *err)
 {
-    DQ_TRY(dq_conv_beside_lay_out(call, shape, c, err));
-    call->worker_scratch_size = dq_conv_beside_room(c) * sizeof(float);
+    DQ_TRY(dq_dwconv_nchwc_lay_out(call, shape, c, err));
+    call->worker_scratch_size = dq_dwconv_nchwc_room(c) * sizeof(float);
     return dq_call_pack_later(call, w, make_weights, &shape->kernel_size, sizeof shape->kernel_size,
-                              dq_conv_beside_weights(shape) * sizeof(float), (const void **)&c->weights, err);
+                              dq_dwconv_nchwc_weights(shape) * sizeof(float), (const void **)&c->weights,
+                              err);
 }
 
-void dq_conv_beside_sums(const dq_op_call *call, const dq_conv_beside *c, const dq_conv_beside_task *task,
-                         const float *bias, float low, float high, float *room)
+void dq_dwconv_nchwc_sums(const dq_op_call *call, const dq_dwconv_nchwc *c, const dq_dwconv_nchwc_task *task,
+                          const float *bias, float low, float high, float *room)
 {
     float biases[SOME];
     const size_t taps = c->shape->kernel_size;
-    dq_fconv_beside f = {.bias = biases,
-                         .offsets = c->offsets,
-                         .taps = taps,
-                         .n = c->places,
-                         .pitch = c->channels,
-                         .low = low,
-                         .high = high};
+    dq_dwconv_nchwc_f32 f = {.bias = biases,
+                             .offsets = c->offsets,
+                             .taps = taps,
+                             .n = c->places,
+                             .pitch = c->channels,
+                             .low = low,
+                             .high = high};
     for (size_t at = 0; at < task->n; at += SOME) {
         for (size_t i = 0; i < SOME; i++)
             biases[i] = bias && at + i < task->n ? bias[task->channel + at + i] : -0.0f;
         f.x = room + at;
         f.w = c->weights + (task->channel + at) * taps;
-        f.y = room + dq_conv_beside_image(c) + at;
-        call->kernels->fconv_beside(&f);
+        f.y = room + dq_dwconv_nchwc_image(c) + at;
+        call->kernels->dwconv_nchwc_f32(&f);
     }
 }
 
 typedef struct job {
     const dq_op_call *call;
-    const dq_conv_beside *c;
+    const dq_dwconv_nchwc *c;
     const dq_conv_floats *o;
 } job;
 
@@ -173,19 +174,19 @@ static void pass_gate(const job *j, size_t n, float *y)
         j->call->kernels->fblock(&rest);
 }
 
-static void run_task(const job *j, const dq_conv_beside_task *t, float *room)
+static void run_task(const job *j, const dq_dwconv_nchwc_task *t, float *room)
 {
-    const dq_conv_beside *c = j->c;
+    const dq_dwconv_nchwc *c = j->c;
     const dq_conv_floats *o = j->o;
     const dq_conv_shape *s = c->shape;
     const float low = o->z ? -INFINITY : o->finish->low, high = o->z ? INFINITY : o->finish->high;
     const size_t first = t->image * s->group + t->channel;
     dq_transpose_x32_fn *transpose = j->call->kernels->transpose_x32;
-    float *y = room + dq_conv_beside_image(c);
+    float *y = room + dq_dwconv_nchwc_image(c);
     for (size_t m = 0; m < t->images; m++)
         transpose((const uint32_t *)(const void *)(o->x + (first + m * s->group) * s->in_size), s->in_size,
                   t->n, s->in_size, (uint32_t *)(void *)(room + m * s->in_size * c->channels), c->channels);
-    dq_conv_beside_sums(j->call, c, t, o->bias, low, high, room);
+    dq_dwconv_nchwc_sums(j->call, c, t, o->bias, low, high, room);
     pass_gate(j, t->n, y);
     for (size_t m = 0; m < t->images; m++) {
         const dq_plane_sums out = {(first + m * s->group) * s->out_size, t->n, s->out_size, s->out_size};
@@ -199,15 +200,15 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     float *room = dq_call_worker_scratch(j->call, worker);
-    memset(room, 0, dq_conv_beside_image(j->c) * sizeof *room);
+    memset(room, 0, dq_dwconv_nchwc_image(j->c) * sizeof *room);
     for (size_t i = begin; i < end; i++) {
-        const dq_conv_beside_task t = dq_conv_beside_task_at(j->c, i);
+        const dq_dwconv_nchwc_task t = dq_dwconv_nchwc_task_at(j->c, i);
         run_task(j, &t, room);
     }
 }
 
-void dq_conv_beside_run(const dq_op_call *call, const dq_conv_beside *c, const dq_conv_floats *o)
+void dq_dwconv_nchwc_run(const dq_op_call *call, const dq_dwconv_nchwc *c, const dq_conv_floats *o)
 {
     job j = {call, c, o};
-    dq_parallel(call->threads, dq_conv_beside_tasks(c), dq_conv_beside_grain(c), run_tasks, &j);
+    dq_parallel(call->threads, dq_dwconv_nchwc_tasks(c), dq_dwconv_nchwc_grain(c), run_tasks, &j);
 }

@@ -7,7 +7,7 @@
 
 enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS };
 
-void dq_qlanes_interleave_c(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
+void dq_nc4hw4_interleave_c(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
 {
     for (size_t e = 0; e < STEP; e++)
         for (size_t p = 0; p < n; p++)
@@ -48,10 +48,10 @@ static void store(const int32_t *c, size_t c_stride, size_t n, size_t channels, 
             dq_requantize_c(c + j * c_stride + p, 1, to, j, 0, to->out + p * to->out_stride + j);
 }
 
-const dq_qlanes dq_qlanes_c = {.lanes = DQ_QLANES_PIXELS,
+const dq_nc4hw4 dq_nc4hw4_c = {.lanes = DQ_QLANES_PIXELS,
                                .least = 1,
                                .deepest = SIZE_MAX,
-                               .interleave = dq_qlanes_interleave_c,
+                               .interleave = dq_nc4hw4_interleave_c,
                                .panel_size = panel_size,
                                .pack = pack,
                                .sums = sums,

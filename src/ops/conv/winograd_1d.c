@@ -3,7 +3,7 @@
  * that come next in them, and so on are brought side by side and transformed, panel by panel; the products
  * with the transformed weights are rows of sums for each output channel, from which the outputs go to their
  * places. */
-#include "ops/conv/conv_line.h"
+#include "ops/conv/winograd_1d.h"
 
 #include "base/checked.h"
 #include "ops/conv/conv_f32_algorithms.h"
@@ -23,7 +23,7 @@ enum {
 
 typedef struct job {
     const dq_op_call *call;
-    const dq_conv_line *g;
+    const dq_winograd_1d *g;
     const dq_conv_floats *o;
     const float *u;
 } job;
@@ -99,7 +99,7 @@ dq_algorithm_work dq_conv_f32_winograd_1d_work(const void *problem)
                                .calls = results / DQ_FPANEL};
 }
 
-static void cut(const dq_op_call *call, dq_conv_line *g)
+static void cut(const dq_op_call *call, dq_winograd_1d *g)
 {
     const dq_conv_shape *s = g->shape;
     const dq_window *w = &s->window;
@@ -126,7 +126,7 @@ static void cut(const dq_op_call *call, dq_conv_line *g)
     g->strips = pieces(g->tiles, g->strip);
 }
 
-static dq_status find_starts(dq_op_call *call, dq_conv_line *g, dq_error *err)
+static dq_status find_starts(dq_op_call *call, dq_winograd_1d *g, dq_error *err)
 {
     const dq_window *w = &g->shape->window;
     const size_t count = g->shape->kernel_size / g->form.taps;
@@ -186,7 +186,7 @@ static void make(void *packed, const dq_tensor *from, const void *key)
         weights(f, dq_data(from, float), i, packed);
 }
 
-static dq_status prepare_weights(dq_op_call *call, uint32_t w, dq_conv_line *g, dq_error *err)
+static dq_status prepare_weights(dq_op_call *call, uint32_t w, dq_winograd_1d *g, dq_error *err)
 {
     const dq_line_form *f = &g->form;
     size_t size;
@@ -199,13 +199,13 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, dq_conv_line *g, 
                                                          : dq_no_memory(err, SIZE_MAX, "transformed weights");
 }
 
-dq_status dq_conv_line_prepare(dq_op_call *call, uint32_t w, const dq_conv_float *direct, dq_conv_line *g,
-                               dq_error *err)
+dq_status dq_winograd_1d_prepare(dq_op_call *call, uint32_t w, const dq_conv_float *direct, dq_winograd_1d *g,
+                                 dq_error *err)
 {
     enum { ODD_LINE = 16 };
     const dq_conv_shape *s = direct->shape;
     size_t used = 0;
-    *g = (dq_conv_line){.shape = s, .direct = direct};
+    *g = (dq_winograd_1d){.shape = s, .direct = direct};
     cut(call, g);
     DQ_TRY(find_starts(call, g, err));
     g->m_point = g->strip * s->group_out + ODD_LINE; /* points share no set of the first cache */
@@ -221,7 +221,7 @@ dq_status dq_conv_line_prepare(dq_op_call *call, uint32_t w, const dq_conv_float
 }
 
 /* A row that a strip soon reads or writes: `taps` elements of each of its tiles. */
-static void fetch(const dq_conv_line *g, const task *t, const float *row, size_t taps)
+static void fetch(const dq_winograd_1d *g, const task *t, const float *row, size_t taps)
 {
     enum { LINE = 16 };
     const bool dense = g->apart < g->strip;
@@ -299,7 +299,7 @@ static void bring(const job *j, const task *t, const float *x, size_t e, float *
 /* `count` lines of the input of a strip, from number `line` on. */
 static void lines(const job *j, const task *t, size_t line, size_t count, float *row, float *v)
 {
-    const dq_conv_line *g = j->g;
+    const dq_winograd_1d *g = j->g;
     const dq_conv_shape *s = g->shape;
     const size_t each = s->kernel_size / g->form.taps, panel = g->some * g->form.pieces * DQ_FPANEL;
     const size_t point = panel / DQ_FPANEL * g->strip;
@@ -326,7 +326,7 @@ static void lines(const job *j, const task *t, size_t line, size_t count, float 
 
 static void products(const job *j, const task *t, size_t line, size_t count, const float *v, float *m)
 {
-    const dq_conv_line *g = j->g;
+    const dq_winograd_1d *g = j->g;
     const dq_line_form *f = &g->form;
     const size_t panel = g->some * f->pieces * DQ_FPANEL, point = panel / DQ_FPANEL * g->strip;
     const float *u = j->u + t->batch % f->groups * point_of(f, POINTS);
@@ -349,7 +349,7 @@ static void products(const job *j, const task *t, size_t line, size_t count, con
 }
 
 /* The outputs of a strip, from y[0 …] and y[strip …], to their row. */
-static void bring_away(const dq_conv_line *g, const task *t, const float *y, float *out)
+static void bring_away(const dq_winograd_1d *g, const task *t, const float *y, float *out)
 {
     const size_t apart = g->apart, row = g->row, count = t->count;
     const float *z = y + g->strip;
@@ -371,7 +371,7 @@ static void bring_away(const dq_conv_line *g, const task *t, const float *y, flo
 /* False: something is not finite. */
 static bool outputs(const job *j, const task *t, const float *m, float *y)
 {
-    const dq_conv_line *g = j->g;
+    const dq_winograd_1d *g = j->g;
     const dq_conv_floats *o = j->o;
     const size_t out = g->form.out, row = g->row;
     const bool bounds = !o->z;
@@ -400,7 +400,7 @@ static void run_weights(void *arg, size_t begin, size_t end, unsigned worker)
 static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
-    const dq_conv_line *g = j->g;
+    const dq_winograd_1d *g = j->g;
     char *own = dq_call_worker_scratch(j->call, worker);
     float *row = at(own, g->row_offset), *v = at(own, g->v_offset), *m = at(own, g->m_offset);
     for (size_t i = begin; i < end; i++) {
@@ -427,7 +427,7 @@ static void run_rest(void *arg, size_t begin, size_t end, unsigned worker)
     dq_conv_finish_sums(j->call, o, &sums, NULL, !o->z && !o->finish->gate);
 }
 
-void dq_conv_line_run(const dq_op_call *call, const dq_conv_line *g, const dq_conv_floats *o)
+void dq_winograd_1d_run(const dq_op_call *call, const dq_winograd_1d *g, const dq_conv_floats *o)
 {
     const dq_conv_shape *s = g->shape;
     const size_t count = s->batch * s->group * g->strips;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/x86/vec_avx2.h"
 
-#include "kernels/x86/qlanes_sums.h"
+#include "kernels/x86/nc4hw4_sums.h"
 
 static inline __m256i plane(const uint8_t *from, size_t p, __m256i flips)
 {
@@ -9,12 +9,12 @@ static inline __m256i plane(const uint8_t *from, size_t p, __m256i flips)
 }
 
 /* Halves of vectors hold pixels 16 apart until they are stored. */
-void dq_qlanes_interleave_avx2(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
+void dq_nc4hw4_interleave_avx2(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
 {
     enum { SOME = 32, VECTOR = 32 };
     const __m256i flips = _mm256_set1_epi8((char)flip);
     if (n < SOME) {
-        dq_qlanes_interleave_sse41(planes, n, flip, out);
+        dq_nc4hw4_interleave_sse41(planes, n, flip, out);
         return;
     }
     for (size_t at = 0; at < n; at += SOME) {
@@ -33,14 +33,14 @@ void dq_qlanes_interleave_avx2(const uint8_t *const planes[STEP], size_t n, uint
     }
 }
 
-const dq_qlanes dq_qlanes_avx2 = {.lanes = 8,
+const dq_nc4hw4 dq_nc4hw4_avx2 = {.lanes = 8,
                                   .least = 24,
                                   .deepest = 256,
                                   .turns = true,
-                                  .interleave = dq_qlanes_interleave_avx2,
-                                  .panel_size = dq_qlanes_panel_size_sse41,
-                                  .pack = dq_qlanes_pack_sse41,
+                                  .interleave = dq_nc4hw4_interleave_avx2,
+                                  .panel_size = dq_nc4hw4_panel_size_sse41,
+                                  .pack = dq_nc4hw4_pack_sse41,
                                   .sums = sums,
-                                  .store = dq_qlanes_store_avx2,
-                                  .sure = dq_qlanes_sure_avx2,
-                                  .codes = dq_qlanes_codes_avx2};
+                                  .store = dq_nc4hw4_store_avx2,
+                                  .sure = dq_nc4hw4_sure_avx2,
+                                  .codes = dq_nc4hw4_codes_avx2};

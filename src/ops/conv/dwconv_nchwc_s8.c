@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depthwise convolution of small planes, channels side by side (conv_beside.h): what weights and codes are
+/* Depthwise convolution of small planes, channels side by side (dwconv_nchwc.h): what weights and codes are
  * without their zero points, their products and the sums of as many as kernels have here are whole numbers
  * below 2^24, which floats hold. */
 #include "base/checked.h"
@@ -19,13 +19,13 @@ bool dq_conv_s8_depthwise_nchwc_is_applicable(const void *problem, dq_reason *re
     if (!p->constant_weights || !p->equal_weight_zeros)
         return dq_not_applicable(reason,
                                  "weights and their zero points are not constant, or zero points differ");
-    return dq_conv_beside_is_applicable(p->shape, reason);
+    return dq_dwconv_nchwc_is_applicable(p->shape, reason);
 }
 
 dq_algorithm_work dq_conv_s8_depthwise_nchwc_work(const void *problem)
 {
     const dq_conv_s8_problem *p = problem;
-    return dq_conv_beside_work(p->shape);
+    return dq_dwconv_nchwc_work(p->shape);
 }
 
 typedef struct form {
@@ -38,7 +38,7 @@ static void make_weights(void *packed, const dq_tensor *from, const void *key)
     const form *f = key;
     for (size_t i = 0; i < from->count; i++) {
         const int value = from->dtype == DQ_INT8 ? dq_data(from, int8_t)[i] : dq_data(from, uint8_t)[i];
-        ((float *)packed)[dq_conv_beside_weight(f->taps, i / f->taps, i % f->taps)] =
+        ((float *)packed)[dq_dwconv_nchwc_weight(f->taps, i / f->taps, i % f->taps)] =
             (float)(value - (int)f->zero);
     }
 }
@@ -47,17 +47,17 @@ dq_status dq_conv_s8_depthwise_nchwc_prepare(dq_op_call *call, void *state, dq_e
 {
     dq_qconv *conv = state;
     const dq_conv_shape *s = &conv->s;
-    dq_conv_beside *c = &conv->beside;
+    dq_dwconv_nchwc *c = &conv->beside;
     const form f = {s->kernel_size, dq_qconv_zero(call, conv->w_zero, 0)};
     size_t *used = &call->worker_scratch_size, at;
-    DQ_TRY(dq_conv_beside_lay_out(call, s, c, err));
+    DQ_TRY(dq_dwconv_nchwc_lay_out(call, s, c, err));
     if (!dq_mul_size(conv->own, s->out_channels, &call->scratch_size) ||
-        !dq_place_size(used, dq_conv_beside_room(c), sizeof(float), DQ_ALIGN, &at) ||
+        !dq_place_size(used, dq_dwconv_nchwc_room(c), sizeof(float), DQ_ALIGN, &at) ||
         !dq_place_size(used, c->places * c->channels, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) ||
         !dq_place_size(used, c->images * s->in_size, c->channels, DQ_ALIGN, &conv->images_offset))
         return dq_no_memory(err, SIZE_MAX, "channels side by side");
     return dq_call_pack_later(call, conv->w, make_weights, &f, sizeof f,
-                              dq_conv_beside_weights(s) * sizeof(float), (const void **)&c->weights, err);
+                              dq_dwconv_nchwc_weights(s) * sizeof(float), (const void **)&c->weights, err);
 }
 
 typedef struct job {
@@ -66,7 +66,7 @@ typedef struct job {
 } job;
 
 /* A task's planes to the room, without their zero point. */
-static void take(const job *j, const dq_conv_beside_task *t, uint8_t *codes, float *room)
+static void take(const job *j, const dq_dwconv_nchwc_task *t, uint8_t *codes, float *room)
 {
     static const float one = 1;
     const dq_conv_shape *s = &j->conv->s;
@@ -86,9 +86,9 @@ static void take(const job *j, const dq_conv_beside_task *t, uint8_t *codes, flo
 }
 
 /* The sums with their biases, which wrap. */
-static void add_biases(const job *j, const dq_conv_beside_task *t, const float *y, int32_t *sums)
+static void add_biases(const job *j, const dq_dwconv_nchwc_task *t, const float *y, int32_t *sums)
 {
-    const dq_conv_beside *c = &j->conv->beside;
+    const dq_dwconv_nchwc *c = &j->conv->beside;
     const size_t n = t->n, pitch = c->channels, end = t->images * c->shape->out_size * pitch;
     uint32_t bias[DQ_CONV_BESIDE_CHANNELS] = {0};
     for (size_t i = 0; i < n; i++)
@@ -98,15 +98,15 @@ static void add_biases(const job *j, const dq_conv_beside_task *t, const float *
             sums[at + i] = (int32_t)(bias[i] + (uint32_t)(int32_t)y[at + i]);
 }
 
-static void run_task(const job *j, const dq_conv_beside_task *t, char *scratch)
+static void run_task(const job *j, const dq_dwconv_nchwc_task *t, char *scratch)
 {
     const dq_qconv *conv = j->conv;
-    const dq_conv_beside *c = &conv->beside;
+    const dq_dwconv_nchwc *c = &conv->beside;
     float *room = (float *)(void *)scratch;
     int32_t *sums = (int32_t *)(void *)(scratch + conv->sums_offset);
     take(j, t, (uint8_t *)scratch + conv->images_offset, room);
-    dq_conv_beside_sums(j->call, c, t, NULL, -INFINITY, INFINITY, room);
-    add_biases(j, t, room + dq_conv_beside_image(c), sums);
+    dq_dwconv_nchwc_sums(j->call, c, t, NULL, -INFINITY, INFINITY, room);
+    add_biases(j, t, room + dq_dwconv_nchwc_image(c), sums);
     for (size_t m = 0; m < t->images; m++) {
         const dq_conv_sums out = {.conv = conv,
                                   .call = j->call,
@@ -123,12 +123,12 @@ static void run_task(const job *j, const dq_conv_beside_task *t, char *scratch)
 static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
-    const dq_conv_beside *c = &j->conv->beside;
+    const dq_dwconv_nchwc *c = &j->conv->beside;
     char *scratch = dq_call_worker_scratch(j->call, worker);
-    memset(scratch, 0, dq_conv_beside_image(c) * sizeof(float));
+    memset(scratch, 0, dq_dwconv_nchwc_image(c) * sizeof(float));
     memset(scratch + j->conv->images_offset, 0, c->images * c->shape->in_size * c->channels);
     for (size_t i = begin; i < end; i++) {
-        const dq_conv_beside_task t = dq_conv_beside_task_at(c, i);
+        const dq_dwconv_nchwc_task t = dq_dwconv_nchwc_task_at(c, i);
         run_task(j, &t, scratch);
     }
 }
@@ -138,6 +138,6 @@ void dq_conv_s8_depthwise_nchwc_run(const dq_op_call *call, const void *state, c
     (void)operands;
     const dq_qconv *conv = state;
     job j = {call, conv};
-    dq_parallel(call->threads, dq_conv_beside_tasks(&conv->beside), dq_conv_beside_grain(&conv->beside),
+    dq_parallel(call->threads, dq_dwconv_nchwc_tasks(&conv->beside), dq_dwconv_nchwc_grain(&conv->beside),
                 run_tasks, &j);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_qlanes_store_fn by the requantize and the interleave of an instruction set, whose file defines
+/* dq_nc4hw4_store_fn by the requantize and the interleave of an instruction set, whose file defines
  * ISA(name), and OUTS as DQ_QLANES_OUTS. */
 #ifndef DQ_KERNELS_QLANES_STORE_H
 #define DQ_KERNELS_QLANES_STORE_H
@@ -13,7 +13,7 @@ static void store(const int32_t *c, size_t c_stride, size_t n, size_t channels, 
 {
     enum { PART = 64 };
     dq_requantize_fn *const requantize = ISA(dq_requantize);
-    dq_qlanes_interleave_fn *const interleave = ISA(dq_qlanes_interleave);
+    dq_nc4hw4_interleave_fn *const interleave = ISA(dq_nc4hw4_interleave);
     uint8_t rows[OUTS][PART], pixels[OUTS * PART], *out = to->out;
     const uint8_t *planes[OUTS] = {rows[0], rows[1], rows[2], rows[3]};
     for (size_t p = 0; p < n; p += PART, c += PART) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/conv/conv_gather.h"
+#include "ops/conv/im2col_gather.h"
 
 #include "base/codec.h"
 
@@ -21,8 +21,8 @@ GATHER(gather_f64, double, double, x)
 GATHER(gather_f16, uint16_t, float, dq_f16_to_f32(x))
 GATHER(gather_bf16, uint16_t, float, dq_bf16_to_f32(x))
 
-void dq_conv_gather(const dq_tensor *data, size_t first, size_t channels, size_t plane,
-                    const int64_t at[DQ_FMM_COLS], size_t taps, size_t tap, void *to)
+void dq_im2col_gather(const dq_tensor *data, size_t first, size_t channels, size_t plane,
+                      const int64_t at[DQ_FMM_COLS], size_t taps, size_t tap, void *to)
 {
     switch (data->dtype) {
     case DQ_FLOAT:

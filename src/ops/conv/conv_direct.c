@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/conv/conv_rows.h"
+#include "ops/conv/conv_direct.h"
 
 #include "base/checked.h"
 #include "ops/conv/conv_f32_algorithms.h"
-#include "ops/conv/conv_panels.h"
+#include "ops/conv/im2col_pack.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ enum {
 
 typedef struct job {
     const dq_op_call *call;
-    const dq_conv_rows *r;
+    const dq_conv_direct *r;
     const dq_conv_floats *o;
     size_t bands;
 } job;
@@ -31,12 +31,12 @@ static bool reaches_far(const dq_window *w)
     return false;
 }
 
-bool dq_conv_rows_is_applicable(const dq_conv_shape *s, dq_reason *reason)
+bool dq_conv_direct_is_applicable(const dq_conv_shape *s, dq_reason *reason)
 {
     if (s->group_out > FEW && (s->group_out > SOME || s->group_in > SOME))
         return dq_not_applicable(reason, "%zu output channels of %zu, expected at most %d, or %d of as many",
                                  s->group_out, s->group_in, FEW, SOME);
-    return (s->kernel_size > 0 && dq_conv_panels_fit(&s->window) && !reaches_far(&s->window)) ||
+    return (s->kernel_size > 0 && dq_im2col_pack_fit(&s->window) && !reaches_far(&s->window)) ||
            dq_not_applicable(reason, "windows are empty or reach too far beyond the image");
 }
 
@@ -47,7 +47,7 @@ bool dq_conv_f32_direct_is_applicable(const void *problem, dq_reason *reason)
         return false;
     if (p->shape->kernel_size == 1)
         return dq_not_applicable(reason, "the kernel has one element");
-    return dq_conv_rows_is_applicable(p->shape, reason);
+    return dq_conv_direct_is_applicable(p->shape, reason);
 }
 
 dq_algorithm_work dq_conv_f32_direct_work(const void *problem)
@@ -67,14 +67,14 @@ static size_t under(const dq_window *w, size_t d, size_t count)
     return (count - 1) * (size_t)w->stride[d] + (size_t)dq_window_span(w, d);
 }
 
-static void find_places(const dq_window *w, size_t d, size_t count, dq_conv_rows *r)
+static void find_places(const dq_window *w, size_t d, size_t count, dq_conv_direct *r)
 {
     size_t length = under(w, d, count);
     r->step[d] = count > 1 ? (size_t)w->stride[d] : 1;
     r->places[d] = length / r->step[d] + (length % r->step[d] != 0);
 }
 
-static void choose_band(const dq_op_call *call, dq_conv_rows *r)
+static void choose_band(const dq_op_call *call, dq_conv_direct *r)
 {
     const dq_window *w = &r->shape->window;
     size_t out = (size_t)w->out[0], slice = 1, span = (size_t)dq_window_span(w, 0);
@@ -90,7 +90,7 @@ static void choose_band(const dq_op_call *call, dq_conv_rows *r)
 }
 
 /* Where a kernel's element stands in the copy: in the plane of its places' remainders. */
-static size_t tap_offset(const dq_conv_rows *r, size_t tap)
+static size_t tap_offset(const dq_conv_direct *r, size_t tap)
 {
     const dq_window *w = &r->shape->window;
     size_t offset = 0, plane = r->plane;
@@ -102,7 +102,7 @@ static size_t tap_offset(const dq_conv_rows *r, size_t tap)
     return offset;
 }
 
-static bool find_sizes(const dq_conv_rows *r, size_t *copy, size_t *bytes)
+static bool find_sizes(const dq_conv_direct *r, size_t *copy, size_t *bytes)
 {
     size_t floats = r->plane;
     for (size_t d = 0; d < r->shape->window.rank; d++)
@@ -113,7 +113,7 @@ static bool find_sizes(const dq_conv_rows *r, size_t *copy, size_t *bytes)
 }
 
 /* Number `i` of the runs under a band; false: padding, whatever the band. */
-static bool find_run(const dq_conv_rows *r, size_t i, dq_conv_run *to)
+static bool find_run(const dq_conv_direct *r, size_t i, dq_conv_run *to)
 {
     const dq_window *w = &r->shape->window;
     size_t last = w->rank - 1, plane = r->plane * r->step[last], step = (size_t)w->in[last];
@@ -134,7 +134,7 @@ static bool find_run(const dq_conv_rows *r, size_t i, dq_conv_run *to)
     return inside;
 }
 
-static dq_status find_runs(dq_op_call *call, dq_conv_rows *r, dq_error *err)
+static dq_status find_runs(dq_op_call *call, dq_conv_direct *r, dq_error *err)
 {
     const dq_window *w = &r->shape->window;
     size_t runs = r->step[0];
@@ -153,14 +153,15 @@ static dq_status find_runs(dq_op_call *call, dq_conv_rows *r, dq_error *err)
     return DQ_OK;
 }
 
-dq_status dq_conv_rows_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_rows *r, dq_error *err)
+dq_status dq_conv_direct_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_direct *r,
+                                 dq_error *err)
 {
     const dq_window *w = &shape->window;
     size_t *offsets = dq_arena_alloc(call->arena, shape->kernel_size * sizeof *offsets, sizeof *offsets),
            bytes;
     if (!offsets)
         return dq_no_memory(err, shape->kernel_size * sizeof *offsets, "places of the kernel");
-    *r = (dq_conv_rows){.shape = shape, .offsets = offsets, .plane = 1};
+    *r = (dq_conv_direct){.shape = shape, .offsets = offsets, .plane = 1};
     if (shape->out_size == 0)
         return DQ_OK;
     for (size_t d = 1; d < w->rank; d++)
@@ -192,7 +193,7 @@ static int64_t up_to(int64_t x, int64_t step)
     return x <= 0 ? 0 : (x - 1) / step + 1;
 }
 
-static stretch find_stretch(const dq_conv_rows *r, size_t remainder, size_t first)
+static stretch find_stretch(const dq_conv_direct *r, size_t remainder, size_t first)
 {
     const dq_window *w = &r->shape->window;
     size_t last = w->rank - 1;
@@ -211,7 +212,7 @@ typedef struct rows_copy {
 } rows_copy;
 
 /* Those of a run; `size`: elements of the image from one to the next along the first axis. */
-static rows_copy copy_of(const dq_conv_rows *r, const dq_conv_run *run, const stretch *s, size_t size,
+static rows_copy copy_of(const dq_conv_direct *r, const dq_conv_run *run, const stretch *s, size_t size,
                          size_t first)
 {
     const dq_window *w = &r->shape->window;
@@ -241,7 +242,7 @@ typedef struct band {
 
 typedef void copy_fn(void *arg, const rows_copy *c);
 
-static __attribute__((noinline)) void each_copy(const dq_conv_rows *r, size_t first, copy_fn *f, void *arg)
+static __attribute__((noinline)) void each_copy(const dq_conv_direct *r, size_t first, copy_fn *f, void *arg)
 {
     const dq_window *w = &r->shape->window;
     if (r->shape->in_size == 0) /* all is padding */
@@ -271,12 +272,12 @@ static void keep_copy(void *arg, const rows_copy *c)
 }
 
 /* Places of the band along an axis. */
-static size_t length_of(const dq_conv_rows *r, const band *b, size_t axis)
+static size_t length_of(const dq_conv_direct *r, const band *b, size_t axis)
 {
     return axis ? (size_t)r->shape->window.out[axis] : b->count;
 }
 
-static void find_planes(const dq_conv_rows *r, band *b)
+static void find_planes(const dq_conv_direct *r, band *b)
 {
     const dq_conv_shape *s = r->shape;
     const dq_window *w = &s->window;
@@ -295,7 +296,7 @@ static void find_planes(const dq_conv_rows *r, band *b)
         b->planes *= length_of(r, b, d);
 }
 
-static band find_band(const dq_conv_rows *r, size_t first)
+static band find_band(const dq_conv_direct *r, size_t first)
 {
     const dq_window *w = &r->shape->window;
     const size_t last = w->rank - 1, count = dq_least(r->band, (size_t)w->out[0] - first);
@@ -322,7 +323,7 @@ static void make_copy(void *arg, const rows_copy *c)
 
 /* The plane under a band's windows. What stands around the image is zero already (`clean`) when the copy
  * before had the same places. */
-static void copy_band(const dq_conv_rows *r, const band *b, bool clean, copier *m)
+static void copy_band(const dq_conv_direct *r, const band *b, bool clean, copier *m)
 {
     if (!clean)
         memset(m->copy, 0, r->copy * sizeof *m->copy);
@@ -337,7 +338,7 @@ static void copy_band(const dq_conv_rows *r, const band *b, bool clean, copier *
 /* The band's sums over one input channel, of one output channel. */
 static void sums(const job *j, const band *b, const float *copy, size_t in, size_t channel, float *out)
 {
-    const dq_conv_rows *r = j->r;
+    const dq_conv_direct *r = j->r;
     const dq_conv_shape *s = r->shape;
     const dq_conv_finish *to = j->o->finish;
     const size_t last = s->window.rank - 1;
@@ -355,7 +356,7 @@ static void sums(const job *j, const band *b, const float *copy, size_t in, size
         for (size_t d = last ? last - 1 : 0; d-- > 0; rest /= length_of(r, b, d))
             at += rest % length_of(r, b, d) * r->pitch[d];
         f.x = copy + at;
-        j->call->kernels->fconv_plane(&f);
+        j->call->kernels->conv_direct_f32(&f);
     }
 }
 
@@ -371,7 +372,7 @@ static void finish(const job *j, size_t channel, size_t at, size_t n)
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
-    const dq_conv_rows *r = j->r;
+    const dq_conv_direct *r = j->r;
     const dq_conv_shape *s = r->shape;
     float *copy = dq_call_worker_scratch(j->call, worker);
     const size_t band_size = s->out_size / (size_t)s->window.out[0];
@@ -394,7 +395,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-void dq_conv_rows_run(const dq_op_call *call, const dq_conv_rows *r, const dq_conv_floats *o)
+void dq_conv_direct_run(const dq_op_call *call, const dq_conv_direct *r, const dq_conv_floats *o)
 {
     const dq_conv_shape *s = r->shape;
     size_t out = (size_t)s->window.out[0];

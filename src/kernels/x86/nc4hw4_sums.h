@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A panel of dq_qlanes where bytes are multiplied in pairs, and the sums that meet it.
+/* A panel of dq_nc4hw4 where bytes are multiplied in pairs, and the sums that meet it.
  *
  * A pair of products of uint8 and int8 is summed in 16 bits where the weights of one sign come to 128 or less
  * in size: 255 * 128 < 2^15. So each weight is split into a safe part, whose pairs obey this, and a rest,
@@ -8,7 +8,7 @@
  * parts as records: a step, and four more weights for it; two by two, so that they may be summed as steps
  * are.
  *
- * qlanes_sse41.c packs panels; the file of each instruction set has its vec_<isa>.h before this. */
+ * nc4hw4_sse41.c packs panels; the file of each instruction set has its vec_<isa>.h before this. */
 #ifndef DQ_KERNELS_X86_QLANES_SUMS_H
 #define DQ_KERNELS_X86_QLANES_SUMS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/x86/vec_avx512.h"
 
-#include "kernels/x86/qlanes_sums.h"
+#include "kernels/x86/nc4hw4_sums.h"
 #include "kernels/x86/sure_avx2.h"
 
 enum { CODES = 64 };
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) void put_all(const int32_t *c, size
         put(c + p, (1ull << (n - p)) - 1, by, shifted, out + p);
 }
 
-void dq_qlanes_codes_avx512(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
+void dq_nc4hw4_codes_avx512(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
 {
     const float shift = sure_shift(to);
     const row by = {_mm512_set1_ps(scale), _mm512_set1_ps(shift),
@@ -64,14 +64,14 @@ void dq_qlanes_codes_avx512(const int32_t *c, size_t n, float scale, const dq_re
         put_all(c, n, &by, false, to->out);
 }
 
-const dq_qlanes dq_qlanes_avx512 = {.lanes = 8,
+const dq_nc4hw4 dq_nc4hw4_avx512 = {.lanes = 8,
                                     .least = 24,
                                     .deepest = 256,
                                     .turns = true,
-                                    .interleave = dq_qlanes_interleave_avx2,
-                                    .panel_size = dq_qlanes_panel_size_sse41,
-                                    .pack = dq_qlanes_pack_sse41,
+                                    .interleave = dq_nc4hw4_interleave_avx2,
+                                    .panel_size = dq_nc4hw4_panel_size_sse41,
+                                    .pack = dq_nc4hw4_pack_sse41,
                                     .sums = sums,
-                                    .store = dq_qlanes_store_avx2,
-                                    .sure = dq_qlanes_sure_avx2,
-                                    .codes = dq_qlanes_codes_avx512};
+                                    .store = dq_nc4hw4_store_avx2,
+                                    .sure = dq_nc4hw4_sure_avx2,
+                                    .codes = dq_nc4hw4_codes_avx512};

@@ -106,7 +106,7 @@ static bool is_sure(const dq_requantize_to *to, float with, int first, int end)
     return _mm_movemask_ps(differ) == 0;
 }
 
-float dq_qlanes_sure_avx2(const dq_requantize_to *to, double largest)
+float dq_nc4hw4_sure_avx2(const dq_requantize_to *to, double largest)
 {
     enum { TRIES = 3 };
     const double scale = to->scale[0];
@@ -284,7 +284,7 @@ static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_
     size_t count;
     for (size_t i = 0; i < n; i++)
         largest += 255 * size_of(w[i]);
-    h->scale = dq_qlanes_sure_avx2(to, largest);
+    h->scale = dq_nc4hw4_sure_avx2(to, largest);
     if (h->scale == 0 || largest >= 0x1p22)
         return false;
     h->couples = find_couples(w, at, n, h, out);
@@ -592,4 +592,5 @@ static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const
     }
 }
 
-const dq_qconv_codes dq_qconv_codes_avx2 = {.size = size, .pack = pack, .place = place, .put = put};
+const dq_dwconv_requantize dq_dwconv_requantize_avx2 = {
+    .size = size, .pack = pack, .place = place, .put = put};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/conv/conv_padded.h"
+#include "ops/conv/im2col_padded.h"
 
 #include "base/checked.h"
-#include "ops/conv/conv_panels.h"
+#include "ops/conv/im2col_pack.h"
 
 #include <string.h>
 
@@ -35,7 +35,7 @@ static bool suits(const dq_conv_shape *s)
 }
 
 /* Rows and their pitch; false: too many. */
-static bool lay_out(const dq_window *w, dq_conv_padded *p)
+static bool lay_out(const dq_window *w, dq_im2col_padded *p)
 {
     const size_t last = w->rank - 1;
     p->planes = (size_t)w->stride[last];
@@ -51,7 +51,7 @@ static bool lay_out(const dq_window *w, dq_conv_padded *p)
 }
 
 /* The row of the copy for number `i` of rows, `count` of them along each axis and `far` apart. */
-static inline size_t row_at(const dq_conv_padded *p, size_t i, const int64_t *count, const int64_t *far)
+static inline size_t row_at(const dq_im2col_padded *p, size_t i, const int64_t *count, const int64_t *far)
 {
     size_t row = 0, step = 1;
     for (size_t d = p->shape->window.rank - 1; d-- > 1; step *= p->extent[d]) {
@@ -61,7 +61,7 @@ static inline size_t row_at(const dq_conv_padded *p, size_t i, const int64_t *co
     return row + i * (size_t)far[0] * step;
 }
 
-static void find_steps(const dq_conv_padded *p, size_t plane, uint32_t *steps)
+static void find_steps(const dq_im2col_padded *p, size_t plane, uint32_t *steps)
 {
     const dq_window *w = &p->shape->window;
     const size_t last = w->rank - 1, kernel = (size_t)w->kernel[last];
@@ -74,11 +74,11 @@ static void find_steps(const dq_conv_padded *p, size_t plane, uint32_t *steps)
         }
 }
 
-dq_status dq_conv_padded_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_padded *p,
-                                 dq_error *err)
+dq_status dq_im2col_padded_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_im2col_padded *p,
+                                   dq_error *err)
 {
     size_t k, plane, floats;
-    *p = (dq_conv_padded){.shape = shape};
+    *p = (dq_im2col_padded){.shape = shape};
     if (!suits(shape) || !lay_out(&shape->window, p) || !dq_mul_size(p->rows, p->pitch, &plane) ||
         !dq_mul_size(shape->in_channels * p->planes, plane, &floats) || floats > UINT32_MAX) {
         p->shape = NULL;
@@ -98,17 +98,17 @@ dq_status dq_conv_padded_prepare(dq_op_call *call, const dq_conv_shape *shape, d
 
 typedef struct job {
     const dq_op_call *call;
-    const dq_conv_padded *p;
+    const dq_im2col_padded *p;
     const float *x;
 } job;
 
-static float *copy_of(const dq_op_call *call, const dq_conv_padded *p)
+static float *copy_of(const dq_op_call *call, const dq_im2col_padded *p)
 {
     return (float *)(void *)((char *)call->scratch + p->copy_offset);
 }
 
 /* Where a row of the copy begins in a channel; false: all of it is padding. */
-static inline bool find_source(const dq_conv_padded *p, size_t row, size_t *at)
+static inline bool find_source(const dq_im2col_padded *p, size_t row, size_t *at)
 {
     const dq_window *w = &p->shape->window;
     size_t step = (size_t)w->in[w->rank - 1];
@@ -126,7 +126,7 @@ static inline bool find_source(const dq_conv_padded *p, size_t row, size_t *at)
 
 static void copy_row(const job *j, size_t channel, size_t row)
 {
-    const dq_conv_padded *p = j->p;
+    const dq_im2col_padded *p = j->p;
     const dq_window *w = &p->shape->window;
     const size_t last = w->rank - 1;
     const int64_t step = (int64_t)p->planes, in = w->in[last];
@@ -159,7 +159,7 @@ static void copy_rows(void *arg, size_t begin, size_t end, unsigned worker)
         copy_row(j, i % channels, i / channels);
 }
 
-void dq_conv_padded_copy(const dq_op_call *call, const dq_conv_padded *p, const float *x)
+void dq_im2col_padded_copy(const dq_op_call *call, const dq_im2col_padded *p, const float *x)
 {
     enum { ROWS = 32 };
     job j = {call, p, x};
@@ -175,7 +175,7 @@ typedef struct stretch {
 } stretch;
 
 /* Of the next columns, as many as a panel has: from place `col` of row `row` of the results on. */
-static size_t find_stretches(const dq_conv_padded *p, const float *copy, size_t *row, size_t *col,
+static size_t find_stretches(const dq_im2col_padded *p, const float *copy, size_t *row, size_t *col,
                              stretch s[DQ_FPANEL])
 {
     const dq_window *w = &p->shape->window;
@@ -203,8 +203,8 @@ static void panel(const stretch *s, size_t count, const uint32_t *steps, size_t 
         memcpy(to + s[r].lane, s[r].from + steps[k - 1], (DQ_FPANEL - s[r].lane) * sizeof *to);
 }
 
-void dq_conv_padded_panels(const dq_op_call *call, const dq_conv_padded *p, const dq_fpart *part, float *room,
-                           dq_fblock *block)
+void dq_im2col_padded_panels(const dq_op_call *call, const dq_im2col_padded *p, const dq_fpart *part,
+                             float *room, dq_fblock *block)
 {
     const size_t width = (size_t)p->shape->window.out[p->shape->window.rank - 1];
     const float *copy = copy_of(call, p);

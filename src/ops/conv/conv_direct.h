@@ -17,7 +17,7 @@ typedef struct dq_conv_run {
     size_t count;
 } dq_conv_run;
 
-typedef struct dq_conv_rows {
+typedef struct dq_conv_direct {
     const dq_conv_shape *shape;
     size_t band;                /* output places along the first axis that are done at a time */
     size_t step[DQ_MAX_RANK];   /* along each axis, how far windows are apart */
@@ -28,13 +28,14 @@ typedef struct dq_conv_rows {
     const dq_conv_run *runs;
     size_t run_count;      /* 0 where there is one axis */
     const size_t *offsets; /* of the kernel's elements in the copy */
-} dq_conv_rows;
+} dq_conv_direct;
 
 /** Whether the shape has few output channels, and fits. */
-bool dq_conv_rows_is_applicable(const dq_conv_shape *s, dq_reason *reason);
+bool dq_conv_direct_is_applicable(const dq_conv_shape *s, dq_reason *reason);
 /** In prepare; `shape` lives as long as the state. */
-dq_status dq_conv_rows_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_rows *r, dq_error *err);
+dq_status dq_conv_direct_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_direct *r,
+                                 dq_error *err);
 /** Each sum runs over channels, then the kernel's elements in row-major order; padding counts as zeros. */
-void dq_conv_rows_run(const dq_op_call *call, const dq_conv_rows *r, const dq_conv_floats *o);
+void dq_conv_direct_run(const dq_op_call *call, const dq_conv_direct *r, const dq_conv_floats *o);
 
 #endif

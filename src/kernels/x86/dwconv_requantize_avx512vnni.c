@@ -65,7 +65,7 @@ static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_
         largest += 255 * abs(w[i]);
     *h = (head){.init = init, .zero_point = to->zero_point, .lo = to->lo};
     h->shift = sure_shift(to);
-    h->scale = largest < INT32_MAX ? dq_qlanes_sure_avx2(to, largest) : 0;
+    h->scale = largest < INT32_MAX ? dq_nc4hw4_sure_avx2(to, largest) : 0;
     for (size_t i = 0, first; i < n && h->scale > 0;) {
         int16_t left[QUAD] = {0};
         if (w[i] == 0) {
@@ -234,4 +234,5 @@ static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const
     }
 }
 
-const dq_qconv_codes dq_qconv_codes_avx512vnni = {.size = size, .pack = pack, .place = place, .put = put};
+const dq_dwconv_requantize dq_dwconv_requantize_avx512vnni = {
+    .size = size, .pack = pack, .place = place, .put = put};

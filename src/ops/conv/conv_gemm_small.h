@@ -9,7 +9,7 @@
 #include "ops/conv/conv_finish.h"
 #include "ops/matmul/float_product.h"
 
-typedef struct dq_conv_small {
+typedef struct dq_conv_gemm_small {
     const dq_conv_shape *shape;
     dq_fproduct product;
     const float *panels;
@@ -18,13 +18,13 @@ typedef struct dq_conv_small {
     size_t row;           /* floats from a window to the next */
     size_t chunk, chunks; /* of channels that are laid out at a time */
     size_t rows_offset;   /* of the windows, in the scratch */
-} dq_conv_small;
+} dq_conv_gemm_small;
 
-/** In prepare; `shape` lives as long as the state, and dq_conv_panels_fit holds for its window. */
-dq_status dq_conv_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape, dq_conv_small *c,
-                                dq_error *err);
+/** In prepare; `shape` lives as long as the state, and dq_im2col_pack_fit holds for its window. */
+dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape,
+                                     dq_conv_gemm_small *c, dq_error *err);
 /** Each sum runs over channels, then the kernel's elements in row-major order; padding counts as zeros. The
  * weights among the operands are not looked at. */
-void dq_conv_small_run(const dq_op_call *call, const dq_conv_small *c, const dq_conv_floats *o);
+void dq_conv_gemm_small_run(const dq_op_call *call, const dq_conv_gemm_small *c, const dq_conv_floats *o);
 
 #endif

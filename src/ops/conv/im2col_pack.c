@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/conv/conv_panels.h"
+#include "ops/conv/im2col_pack.h"
 
 #include <string.h>
 
 enum { REACH = 1 << 30 };
 
-bool dq_conv_panels_fit(const dq_window *w)
+bool dq_im2col_pack_fit(const dq_window *w)
 {
     int64_t size = 1; /* of the image and all that windows reach around it */
     for (size_t d = 0; d < w->rank; d++) {
@@ -85,7 +85,7 @@ static void panel(const dq_kernels *kernels, const dq_window *w, const float *x,
         for (size_t d = 0; d < w->rank; d++)
             offset = offset * w->in[d] + tap[d];
         find_places(w, o, tap, (int32_t)offset, at);
-        kernels->fgather(x, at, channels, plane, taps * DQ_FPANEL, to);
+        kernels->im2col_gather_f32(x, at, channels, plane, taps * DQ_FPANEL, to);
         for (size_t d = w->rank; d-- > 0;) {
             tap[d] += (int32_t)w->dilation[d];
             if (tap[d] < dq_window_span(w, d))
@@ -140,7 +140,7 @@ static void patch_panels(const dq_kernels *kernels, const dq_window *w, const fl
     }
 }
 
-void dq_conv_panels(const dq_kernels *kernels, const dq_window *w, const float *x, const dq_fpart *part,
+void dq_im2col_pack(const dq_kernels *kernels, const dq_window *w, const float *x, const dq_fpart *part,
                     float *room, dq_fblock *block)
 {
     size_t taps = 1, plane = 1;
