@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-void dq_finish_s32_f32_c(float *y, size_t n, float scale, float bias, const float *z, float low, float high)
+void dq_dequantize_acc_f32_c(float *y, size_t n, float scale, float bias, const float *z, float low,
+                             float high)
 {
     for (size_t i = 0; i < n; i++) {
         int32_t sum;

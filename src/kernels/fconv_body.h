@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_conv_direct_f32_fn and dq_fevery_fn over the vector that a vec_<isa>.h defines: included once by the
- * file of each ISA, after that header. The last vectors may go on behind the last result. */
-#include "kernels/fgate_body.h"
-#include "kernels/fproduct.h"
+/* dq_conv_direct_f32_fn and dq_copy_strided_f32_fn over the vector that a vec_<isa>.h defines: included once
+ * by the file of each ISA, after that header. The last vectors may go on behind the last result. */
+#include "kernels/gemm_f32.h"
+#include "kernels/hswish_f32_body.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -28,12 +28,12 @@ enum { FCONV_VECTORS = VF_FUSED ? 8 : 4, FCONV_ROWS = FCONV_VECTORS / 2 };
 typedef struct fconv_ending {
     vf bias, low, high;
     bool gated;
-    fgate gate;
+    hswish_f32 gate;
 } fconv_ending;
 
 static inline __attribute__((always_inline)) void fconv_end(const dq_fconv *f, const fconv_ending *e, vf *sum)
 {
-    const fgate *g = &e->gate;
+    const hswish_f32 *g = &e->gate;
     if (f->last)
 #pragma GCC unroll 8
         for (int v = 0; v < FCONV_VECTORS; v++)
@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) void fconv_end(const dq_fconv *f, c
         return;
 #pragma GCC unroll 8
     for (int v = 0; v < FCONV_VECTORS; v++)
-        sum[v] = fgate_product(g, sum[v]);
+        sum[v] = hswish_f32_product(g, sum[v]);
     if (g->divides)
 #pragma GCC unroll 8
         for (int v = 0; v < FCONV_VECTORS; v++)
@@ -50,7 +50,7 @@ static inline __attribute__((always_inline)) void fconv_end(const dq_fconv *f, c
     if (g->moves)
 #pragma GCC unroll 8
         for (int v = 0; v < FCONV_VECTORS; v++)
-            sum[v] = fgate_moved(g, sum[v]);
+            sum[v] = hswish_f32_moved(g, sum[v]);
 }
 
 /* ---- Vectors that stand anyhow ------------------------------------------------------------------------ */
@@ -252,10 +252,10 @@ static bool fconv_suits_blocks(const dq_fconv *f)
 
 static void conv_direct_f32(const dq_fconv *f)
 {
-    static const dq_fgate none;
+    static const dq_hswish_f32 none;
     const bool gated = f->last && f->gate;
     const fconv_ending e = {vf_set(f->bias), vf_set(f->low), vf_set(f->high), gated,
-                            fgate_of(gated ? f->gate : &none)};
+                            hswish_f32_of(gated ? f->gate : &none)};
     if (VF_LANES >= 8 && fconv_suits_blocks(f))
         fconv_blocks(f, &e);
     else
@@ -298,7 +298,7 @@ static void dwconv_nchwc_f32(const dq_dwconv_nchwc_f32 *f)
 /* ---- Copies -------------------------------------------------------------------------------------------- */
 
 /* Fewer than 16, next to each other. */
-static inline void fevery_few(const float *x, size_t n, float *y)
+static inline void copy_strided_f32_few(const float *x, size_t n, float *y)
 {
     enum { FOUR = 4, EIGHT = 8 };
     if (n >= EIGHT) {
@@ -319,7 +319,7 @@ static inline void fevery_few(const float *x, size_t n, float *y)
 }
 
 /* The last vector covers elements once more. */
-static inline void fevery_row(const float *x, size_t step, size_t n, float *y)
+static inline void copy_strided_f32_row(const float *x, size_t step, size_t n, float *y)
 {
     size_t i = 0;
     bool vectors = n >= VF_LANES && step <= 2;
@@ -329,15 +329,16 @@ static inline void fevery_row(const float *x, size_t step, size_t n, float *y)
         i = n - VF_LANES;
         vf_store(y + i, step == 1 ? vf_load(x + i) : vf_load_even(x + 2 * i));
     } else if (!vectors && step == 1 && n < 16) {
-        fevery_few(x, n, y);
+        copy_strided_f32_few(x, n, y);
     } else {
         for (; i < n; i++)
             y[i] = x[i * step];
     }
 }
 
-static void fevery(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y, size_t y_row)
+static void copy_strided_f32(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y,
+                             size_t y_row)
 {
     for (; rows; rows--, x += x_row, y += y_row)
-        fevery_row(x, step, n, y);
+        copy_strided_f32_row(x, step, n, y);
 }

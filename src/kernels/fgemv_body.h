@@ -15,18 +15,18 @@ void ISA(dq_fgemv)(const float *a, size_t a_row, size_t rows, size_t k, const fl
                 ISA(dq_transpose_x32)
             ((const uint32_t *)(const void *)(a + i * a_row + p), a_row, n, steps, (uint32_t *)(void *)turned,
              STRIP);
-            const dq_fblock block = {.rows = 1,
-                                     .cols = n,
-                                     .k = steps,
-                                     .a = steps ? x + p : x,
-                                     .b = turned,
-                                     .a_row = steps,
-                                     .b_step = STRIP,
-                                     .b_panel = sizeof turned / sizeof *turned,
-                                     .c = y + i,
-                                     .c_row = n,
-                                     .more = p > 0};
-            ISA(dq_fblock)(&block);
+            const dq_gemm_block_f32 block = {.rows = 1,
+                                             .cols = n,
+                                             .k = steps,
+                                             .a = steps ? x + p : x,
+                                             .b = turned,
+                                             .a_row = steps,
+                                             .b_step = STRIP,
+                                             .b_panel = sizeof turned / sizeof *turned,
+                                             .c = y + i,
+                                             .c_row = n,
+                                             .more = p > 0};
+            ISA(dq_gemm_block_f32)(&block);
             p += steps;
         } while (p < k);
     }

@@ -17,8 +17,8 @@ static inline void put(const finish *f, float *y, vf v)
     vf_store(y, vf_min(f->high, vf_max(f->low, v)));
 }
 
-void ISA(dq_finish_s32_f32)(float *y, size_t n, float scale, float bias, const float *z, float low,
-                            float high)
+void ISA(dq_dequantize_acc_f32)(float *y, size_t n, float scale, float bias, const float *z, float low,
+                                float high)
 {
     const finish f = {vf_set(scale), vf_set(bias), vf_set(low), vf_set(high)};
     size_t i = 0;
@@ -28,7 +28,7 @@ void ISA(dq_finish_s32_f32)(float *y, size_t n, float scale, float bias, const f
     else
         for (; i + VF_LANES <= n; i += VF_LANES)
             put(&f, y + i, finished(&f, y + i));
-    dq_finish_s32_f32_c(y + i, n - i, scale, bias, z ? z + i : NULL, low, high);
+    dq_dequantize_acc_f32_c(y + i, n - i, scale, bias, z ? z + i : NULL, low, high);
 }
 
 void ISA(dq_subtract_scaled)(int32_t *c, size_t n, int32_t factor, const int32_t *v)

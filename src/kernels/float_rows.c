@@ -45,7 +45,8 @@ void dq_dwconv_nchwc_f32_c(const dq_dwconv_nchwc_f32 *f)
     dwconv_nchwc_f32(f);
 }
 
-void dq_fevery_c(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y, size_t y_row)
+void dq_copy_strided_f32_c(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y,
+                           size_t y_row)
 {
-    fevery(x, x_row, step, rows, n, y, y_row);
+    copy_strided_f32(x, x_row, step, rows, n, y, y_row);
 }

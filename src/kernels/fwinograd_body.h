@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members of dq_fwinograd over the vector that a vec_<isa>.h defines. Included once by the file of each
  * ISA, after that header, which then fills its record with FWINOGRAD. */
-#include "kernels/fproduct.h"
 #include "kernels/fwinograd.h"
+#include "kernels/gemm_f32.h"
 
 enum { FW_SIDE = 4, FW_KERNEL = 3, FW_TAPS = FW_KERNEL * FW_KERNEL };
 

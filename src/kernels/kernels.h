@@ -12,9 +12,9 @@
 #include "kernels/epilogue.h"
 #include "kernels/float_pool.h"
 #include "kernels/float_rows.h"
-#include "kernels/fproduct.h"
 #include "kernels/fwinograd.h"
 #include "kernels/gemm_bytesplit_s16s8.h"
+#include "kernels/gemm_f32.h"
 #include "kernels/gemm_s16.h"
 #include "kernels/nbits.h"
 #include "kernels/nc4hw4.h"
@@ -95,8 +95,8 @@ typedef void dq_twice_fn(const void *x, size_t n, size_t width, size_t rows, voi
  *      y[i] = 0 + ((w[0] * p[0] + w[1] * p[1]) + (w[2] * p[below] + w[3] * p[below + 1])).
  * All in double, nothing fused; y is of double or, with `narrow`, rounded to float. Returns whether any is no
  * number. */
-typedef bool dq_sample_f32_fn(const float *x, size_t below, const size_t *at, const double *weight,
-                              size_t room, size_t n, bool narrow, void *y);
+typedef bool dq_bilinear_f32_fn(const float *x, size_t below, const size_t *at, const double *weight,
+                                size_t room, size_t n, bool narrow, void *y);
 
 /** y[i] = table[x[i]]; y may be x. */
 typedef void dq_lookup_x8_fn(const uint8_t *x, size_t n, const uint8_t table[256], uint8_t *y);

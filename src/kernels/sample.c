@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 
-bool dq_sample_f32_c(const float *x, size_t below, const size_t *at, const double *weight, size_t room,
-                     size_t n, bool narrow, void *y)
+bool dq_bilinear_f32_c(const float *x, size_t below, const size_t *at, const double *weight, size_t room,
+                       size_t n, bool narrow, void *y)
 {
     unsigned odd = 0;
     for (size_t i = 0; i < n; i++) {

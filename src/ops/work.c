@@ -289,7 +289,7 @@ static const struct row {
     {&dq_op_global_average_pool, windows, 0},
     {&dq_op_global_lp_pool, windows, 0},
     {&dq_op_qlinear_global_average_pool, windows, 0},
-    {&dq_op_on_codes, windows, 0},
+    {&dq_op_tiled_qdq, windows, 0},
     {&dq_op_reduce_min, input_elements, 0},
     {&dq_op_reduce_max, input_elements, 0},
     {&dq_op_reduce_sum, input_elements, 0},

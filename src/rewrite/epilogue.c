@@ -135,9 +135,10 @@ static bool is_scalar(const dq_epilogue *c, dq_value *v, float *to)
 /* The hard sigmoid that the node begins, as far as its last node, whose position is *at then. */
 static const dq_node *read_sigmoid(const dq_rewriter *f, dq_epilogue *c, const dq_node *node, uint32_t *at)
 {
-    dq_fgate *g = &c->gate;
+    dq_hswish_f32 *g = &c->gate;
     dq_clip clip = {-INFINITY, INFINITY};
-    *g = (dq_fgate){.scale = 1, .shift = 0, .low = 0, .high = 1, .divisor = 1, .factor = 1, .term = -0.0f};
+    *g = (dq_hswish_f32){
+        .scale = 1, .shift = 0, .low = 0, .high = 1, .divisor = 1, .factor = 1, .term = -0.0f};
     if (dq_match_op(node, "HardSigmoid")) {
         g->scale = dq_node_float(node, "alpha", 0.2f);
         g->shift = dq_node_float(node, "beta", 0.5f);
@@ -165,13 +166,13 @@ static bool join_gate(const dq_rewriter *f, dq_epilogue *c)
     dq_value *x = c->last, *other;
     const dq_node *whole = dq_epilogue_next(f, c, "HardSwish", &at, &other);
     if (whole) {
-        c->gate = (dq_fgate){.scale = 1.0f / 6.0f,
-                             .shift = 0.5f,
-                             .low = 0,
-                             .high = 1,
-                             .divisor = 1,
-                             .factor = 1,
-                             .term = -0.0f};
+        c->gate = (dq_hswish_f32){.scale = 1.0f / 6.0f,
+                                  .shift = 0.5f,
+                                  .low = 0,
+                                  .high = 1,
+                                  .divisor = 1,
+                                  .factor = 1,
+                                  .term = -0.0f};
         dq_epilogue_append(c, whole, at);
         return true;
     }
@@ -228,7 +229,7 @@ bool dq_epilogue_clip_attr(dq_rewriter *f, const dq_epilogue *c, const char *nam
 
 bool dq_epilogue_gate_attr(dq_rewriter *f, const dq_epilogue *c, const char *name, dq_attr *attr)
 {
-    const dq_fgate *g = &c->gate;
+    const dq_hswish_f32 *g = &c->gate;
     const float params[] = {g->scale, g->shift, g->low, g->high, g->divisor, g->factor, g->term};
     return set_floats(f, name, sizeof params / sizeof *params, params, attr);
 }

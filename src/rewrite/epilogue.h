@@ -22,7 +22,7 @@ typedef struct dq_epilogue {
     dq_value *z;
     dq_clip clip;
     bool gated;
-    dq_fgate gate;
+    dq_hswish_f32 gate;
 } dq_epilogue;
 
 dq_epilogue dq_epilogue_begin(const dq_value *conv_out, uint32_t at, const dq_tensor *weights);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that have no form of their own on codes, or none for these types:
  *
- *   QuantizeLinear(op(DequantizeLinear x, constants…))  → dqrun.OnCodes
+ *   QuantizeLinear(op(DequantizeLinear x, constants…))  → dqrun.TiledQdq
  *
  * for operators that work on one slice of x after the other: pools and Resize on planes, Softmax and layer
  * normalization on rows, LRN on places with all their channels. The node dequantizes some slices, lets the
@@ -35,7 +35,7 @@ static bool resizes_planes(const dq_node *node)
            dq_data(scales, float)[1] == 1;
 }
 
-/* The axes that count slices, as ops/quantize/on_codes.c has them. */
+/* The axes that count slices, as ops/quantize/tiled_qdq.c has them. */
 static int64_t slices_of(const dq_node *node)
 {
     static const char *const pools[] = {"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"};
@@ -75,7 +75,7 @@ dq_node *dq_rewriter_tiled(dq_rewriter *f, const dq_node *node, dq_value *from, 
     memcpy(in, node->in, node->in_count * sizeof *in);
     in[0] = from;
     dq_node *made =
-        dq_rewriter_node(f, "dqrun", "OnCodes", 1, node, node->in_count, in, out, node->attr_count + OWN);
+        dq_rewriter_node(f, "dqrun", "TiledQdq", 1, node, node->in_count, in, out, node->attr_count + OWN);
     if (!made)
         return NULL;
     dq_rewriter_copy_attrs(node, made);

@@ -183,7 +183,7 @@ bool dq_rewriter_replace_quantize(dq_rewriter *f, dq_node *made, const dq_quanti
 dq_node *dq_lower_conv_transpose(dq_rewriter *f, const dq_node *node, const dq_dequantized *x,
                                  const dq_dequantized *w, const dq_tensor *bias, const dq_tensor *float_bias,
                                  const dq_quantized *q);
-/** lower_qdq_tiled.c: the operator from quantized values of x to those of y, as dqrun.OnCodes. NULL: it
+/** lower_qdq_tiled.c: the operator from quantized values of x to those of y, as dqrun.TiledQdq. NULL: it
  * cannot be. */
 dq_node *dq_rewriter_tiled(dq_rewriter *f, const dq_node *node, dq_value *codes, const dq_quant_params *x,
                            const dq_quant_params *y, dq_value *out);

@@ -220,7 +220,7 @@ def half_conv(case):
     case.expect("conv", "bounds behind it into FusedConv", told=bounded)
 
 
-def float_product(case):
+def gemm_driver_f32(case):
     """MatMul, Gemm or ConvTranspose of constant weights; then factors and terms of the columns or channels, and bounds;
     sometimes the product is wanted itself, or a term is not constant: fusion stops there."""
     kind = case.pick("MatMul", "Gemm", "ConvTranspose")
@@ -361,5 +361,5 @@ def moved_keys(case):
     case.expect("product", "Transpose of its right operand", told=more != "flat" and turned and not columns)
 
 
-PATTERNS = {p.__name__: p for p in (float_product, moved_keys, written_norm, dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread, float_conv,
+PATTERNS = {p.__name__: p for p in (gemm_driver_f32, moved_keys, written_norm, dynamic_conv, dynamic_conv_wanted, dynamic_conv_spread, float_conv,
                                     many_bounds, half_conv)}

@@ -171,28 +171,28 @@ static void run_winograd(call *c)
 static void multiply_block(call *c, size_t rows)
 {
     enum { STEPS = 128, COLS = 2 * DQ_FPANEL };
-    const dq_fblock block = {.rows = rows,
-                             .cols = COLS,
-                             .k = STEPS,
-                             .a = X(float),
-                             .b = Z(float),
-                             .a_row = STEPS,
-                             .b_step = DQ_FPANEL,
-                             .b_panel = STEPS * DQ_FPANEL,
-                             .c = Y(float),
-                             .c_row = COLS};
-    c->k->fblock(&block);
+    const dq_gemm_block_f32 block = {.rows = rows,
+                                     .cols = COLS,
+                                     .k = STEPS,
+                                     .a = X(float),
+                                     .b = Z(float),
+                                     .a_row = STEPS,
+                                     .b_step = DQ_FPANEL,
+                                     .b_panel = STEPS * DQ_FPANEL,
+                                     .c = Y(float),
+                                     .c_row = COLS};
+    c->k->gemm_block_f32(&block);
     c->work = rows > 1 ? (bench_work){.products = (double)rows * STEPS * COLS}
                        : (bench_work){.read = STEPS * COLS * sizeof(float)};
 }
 
-static void run_fblock(call *c)
+static void run_gemm_block_f32(call *c)
 {
     multiply_block(c, 24);
 }
 
 /* The panels fill half of the first-level cache. */
-static void run_fblock_row(call *c)
+static void run_gemm_block_f32_row(call *c)
 {
     multiply_block(c, 1);
 }
@@ -253,7 +253,7 @@ static void run_dwconv_nchwc_f32(call *c)
 }
 
 /* Every second one, as strides of two want them. */
-MEASURE(fevery, 4, 2, X(float), 0, 2, 1, c->n / 2, Y(float), 0)
+MEASURE(copy_strided_f32, 4, 2, X(float), 0, 2, 1, c->n / 2, Y(float), 0)
 
 /* Sums of 64 steps for a row of 64 pixels. */
 static void run_nc4hw4(call *c)
@@ -343,14 +343,14 @@ const measure bench_products[] = {
     PRODUCT(gemm_bytesplit_s16s8),
     ROW(requantize_wide),
     PRODUCT(winograd),
-    PRODUCT(fblock),
-    {"fblock", run_fblock_row, false, "one row"},
+    PRODUCT(gemm_block_f32),
+    {"gemm_block_f32", run_gemm_block_f32_row, false, "one row"},
     PRODUCT(fgemv),
     PRODUCT(im2col_gather_f32),
     PRODUCT(conv_direct_f32),
     PRODUCT(dwconv_nchwc_f32),
     PRODUCT(nc4hw4),
-    ROW(fevery),
+    ROW(copy_strided_f32),
     PRODUCT(fwinograd),
     {0},
 };

@@ -29,7 +29,7 @@ MEASURE(qlinear_add_s8, 2, 1, X(int8_t), 0.5f, Z(int8_t), 0.7f, 1, 3.0f, c->n, Y
 MEASURE(qlinear_mul_u8, 2, 1, X(uint8_t), 9, Z(uint8_t), 7, 1, 0.01f, 3.0f, c->n, Y(uint8_t))
 MEASURE(qlinear_mul_s8, 2, 1, X(int8_t), 9, Z(int8_t), 7, 1, 0.01f, 3.0f, c->n, Y(int8_t))
 MEASURE(lookup_x8, 1, 1, X(uint8_t), c->n, bench_third, Y(uint8_t))
-MEASURE(finish_s32_f32, 4, 4, Y(float), c->n, 0.5f, 1.0f, NULL, -100.0f, 100.0f)
+MEASURE(dequantize_acc_f32, 4, 4, Y(float), c->n, 0.5f, 1.0f, NULL, -100.0f, 100.0f)
 MEASURE(qconv_pairs, 1, 4, X(uint8_t), 1, 1, c->n, Y(int16_t))
 
 static void run_max_windows(call *c)
@@ -164,7 +164,7 @@ const measure bench_rows[] = {
     ROW(qlinear_mul_u8),
     ROW(qlinear_mul_s8),
     ROW(lookup_x8),
-    ROW(finish_s32_f32),
+    ROW(dequantize_acc_f32),
     ROW(qconv_pairs),
     ROW(max_windows),
     ROW(transpose_x8),

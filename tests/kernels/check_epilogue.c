@@ -14,7 +14,7 @@ static float finished(int32_t sum, float scale, float bias, const float *z, floa
     return v < low ? low : v > high ? high : v;
 }
 
-void check_finish_s32_f32(const dq_kernels *k)
+void check_dequantize_acc_f32(const dq_kernels *k)
 {
     static const float lows[] = {-INFINITY, 0, -1000}, highs[] = {INFINITY, 6, 1e6f};
     size_t n;
@@ -28,7 +28,7 @@ void check_finish_s32_f32(const dq_kernels *k)
                                 (kernel_random(2) ? 1 : UINT32_MAX));
         memcpy(y, sums, n * sizeof *sums);
         float bias = kernel_random(3) ? params[1] : -0.0f;
-        k->finish_s32_f32(y, n, params[0], bias, z, low, high);
+        k->dequantize_acc_f32(y, n, params[0], bias, z, low, high);
         for (size_t j = 0; j < n; j++) {
             float want = finished(sums[j], params[0], bias, z ? z + j : NULL, low, high);
             KERNEL_FAIL_UNLESS((isnan(want) && isnan(y[j])) || memcmp(&want, &y[j], sizeof want) == 0,

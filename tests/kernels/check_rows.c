@@ -273,7 +273,7 @@ void check_twice(const dq_kernels *k)
 
 /* ---- Between pixels ---- */
 
-void check_sample_f32(const dq_kernels *k)
+void check_bilinear_f32(const dq_kernels *k)
 {
     size_t n;
     for (size_t s = 0; kernel_size(s, &n); s++) {
@@ -287,8 +287,8 @@ void check_sample_f32(const dq_kernels *k)
             weight[i] = (double)kernel_random(1 << 20) * 0x1p-20 / 3;
         for (size_t i = 0; i < n; i++)
             at[i] = kernel_random((uint32_t)n);
-        const bool found = k->sample_f32(x, below, at, weight, room, n, false, y);
-        const bool again = k->sample_f32(x, below, at, weight, room, n, true, z);
+        const bool found = k->bilinear_f32(x, below, at, weight, room, n, false, y);
+        const bool again = k->bilinear_f32(x, below, at, weight, room, n, true, z);
         for (size_t i = 0; i < n; i++) {
             double part[4];
             for (size_t p = 0; p < 4; p++)

@@ -58,7 +58,7 @@ static const struct {
     {"lower_qdq_tiled",
      "x uint8[1,2,8,8]\ns = float[] 0.5\nz = uint8[] 3\nd = DequantizeLinear(x, s, z)\nl = LRN(d) size=3\n"
      "y = QuantizeLinear(l, s, z)\n-> y\n",
-     "y = dqrun.OnCodes(x)\n"},
+     "y = dqrun.TiledQdq(x)\n"},
     {"lower_dynamic_matmul",
      "x float[1,2]\nw = uint8[2,2] 1\ns = float[] 0.5\nq, qs, qz = DynamicQuantizeLinear(x)\nm = "
      "MatMulInteger(q, w, qz)\n"

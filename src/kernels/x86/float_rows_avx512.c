@@ -26,11 +26,11 @@ void dq_dwconv_nchwc_f32_avx512(const dq_dwconv_nchwc_f32 *f)
     dwconv_nchwc_f32(f);
 }
 
-void dq_fevery_avx512(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y,
-                      size_t y_row)
+void dq_copy_strided_f32_avx512(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y,
+                                size_t y_row)
 {
     if (n == 0 || n >= VF_LANES || step > 2) {
-        fevery(x, x_row, step, rows, n, y, y_row);
+        copy_strided_f32(x, x_row, step, rows, n, y, y_row);
         return;
     }
     for (; rows; rows--, x += x_row, y += y_row)

@@ -20,8 +20,8 @@ static inline __m256d sum_of_pairs(const float *x, const size_t *at, const doubl
                          _mm256_mul_pd(_mm256_loadu_pd(w + room), right));
 }
 
-bool dq_sample_f32_avx2(const float *x, size_t below, const size_t *at, const double *weight, size_t room,
-                        size_t n, bool narrow, void *y)
+bool dq_bilinear_f32_avx2(const float *x, size_t below, const size_t *at, const double *weight, size_t room,
+                          size_t n, bool narrow, void *y)
 {
     const size_t whole = n / LANES * LANES;
     __m256d odd = _mm256_setzero_pd();
@@ -36,6 +36,6 @@ bool dq_sample_f32_avx2(const float *x, size_t below, const size_t *at, const do
             _mm256_storeu_pd((double *)y + i, sum);
     }
     y = narrow ? (void *)((float *)y + whole) : (double *)y + whole;
-    const bool last = dq_sample_f32_c(x, below, at + whole, weight + whole, room, n - whole, narrow, y);
+    const bool last = dq_bilinear_f32_c(x, below, at + whole, weight + whole, room, n - whole, narrow, y);
     return last || _mm256_movemask_pd(odd);
 }

@@ -3,7 +3,7 @@
  */
 #include "ops/attention/self_attention.h"
 #include "ops/half_floats.h"
-#include "ops/matmul/float_matrix.h"
+#include "ops/matmul/matmul_f32.h"
 
 #include <math.h>
 
@@ -18,7 +18,7 @@ static const dq_self_inputs inputs = {.input = INPUT,
 
 typedef struct state {
     dq_half_floats halves;
-    dq_fmatrix projection;
+    dq_matmul_f32 projection;
     dq_self_attention attention;
 } state;
 
@@ -35,17 +35,17 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     dq_self_attention *a = &s->attention;
     DQ_TRY(dq_self_attention_infer(call, &inputs, a, err));
     size_t n = 2 * a->width + a->v_width;
-    s->projection = (dq_fmatrix){.batches = 1,
-                                 .m = a->batch * a->rows,
-                                 .n = n,
-                                 .k = a->input,
-                                 .a_row = a->input,
-                                 .a_step = 1,
-                                 .b_col = 1,
-                                 .b_step = n,
-                                 .alpha = 1,
-                                 .bounds = {-INFINITY, INFINITY}};
-    DQ_TRY(dq_fmatrix_prepare(call, WEIGHTS, &s->projection, err));
+    s->projection = (dq_matmul_f32){.batches = 1,
+                                    .m = a->batch * a->rows,
+                                    .n = n,
+                                    .k = a->input,
+                                    .a_row = a->input,
+                                    .a_step = 1,
+                                    .b_col = 1,
+                                    .b_step = n,
+                                    .alpha = 1,
+                                    .bounds = {-INFINITY, INFINITY}};
+    DQ_TRY(dq_matmul_f32_prepare(call, WEIGHTS, &s->projection, err));
     DQ_TRY(dq_half_floats_prepare(call, s->projection.panels ? 1 << WEIGHTS : 0, &s->halves, err));
     return dq_self_attention_prepare(call, a, err);
 }
@@ -53,11 +53,11 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     const state *s = call->state;
-    dq_fmatrix_operands o = {.a = dq_half_floats_in(call, &s->halves, INPUT),
-                             .b = dq_half_floats_in(call, &s->halves, WEIGHTS),
-                             .c = dq_self_attention_projected(call, &s->attention),
-                             .z = dq_half_floats_in(call, &s->halves, BIAS)};
-    dq_fmatrix_run(call, &s->projection, &o);
+    dq_matmul_f32_operands o = {.a = dq_half_floats_in(call, &s->halves, INPUT),
+                                .b = dq_half_floats_in(call, &s->halves, WEIGHTS),
+                                .c = dq_self_attention_projected(call, &s->attention),
+                                .z = dq_half_floats_in(call, &s->halves, BIAS)};
+    dq_matmul_f32_run(call, &s->projection, &o);
     return dq_self_attention_run(call, &s->attention, err);
 }
 

@@ -261,21 +261,21 @@ static void score_tile(const job *j, const dq_attention_row *row, size_t count, 
 {
     const dq_attention *a = j->a;
     from = from / PANEL * PANEL;
-    dq_fblock block = {.rows = count,
-                       .cols = (to - from + PANEL - 1) / PANEL * PANEL,
-                       .k = a->size,
-                       .a = head_of(&a->q, row->batch, row->head) + row->row * a->q.row,
-                       .a_row = a->q.row,
-                       .b = own + j->room.k_at + from * a->size,
-                       .b_step = PANEL,
-                       .b_panel = PANEL * a->size,
-                       .c = row->scores + from,
-                       .c_row = j->room.keys,
-                       .last = true,
-                       .alpha = a->scale,
-                       .low = -INFINITY,
-                       .high = INFINITY};
-    j->k->fblock(&block);
+    dq_gemm_block_f32 block = {.rows = count,
+                               .cols = (to - from + PANEL - 1) / PANEL * PANEL,
+                               .k = a->size,
+                               .a = head_of(&a->q, row->batch, row->head) + row->row * a->q.row,
+                               .a_row = a->q.row,
+                               .b = own + j->room.k_at + from * a->size,
+                               .b_step = PANEL,
+                               .b_panel = PANEL * a->size,
+                               .c = row->scores + from,
+                               .c_row = j->room.keys,
+                               .last = true,
+                               .alpha = a->scale,
+                               .low = -INFINITY,
+                               .high = INFINITY};
+    j->k->gemm_block_f32(&block);
 }
 
 static void mix_tile(const job *j, const dq_attention_row *row, size_t count, size_t from, size_t to,
@@ -283,16 +283,17 @@ static void mix_tile(const job *j, const dq_attention_row *row, size_t count, si
 {
     const dq_attention *a = j->a;
     const bool straight = a->out->dtype == DQ_FLOAT;
-    dq_fblock block = {.rows = count,
-                       .cols = a->v_size,
-                       .a_row = j->room.keys,
-                       .b_step = PANEL,
-                       .b_panel = PANEL * a->keys,
-                       .c = straight ? dq_data(a->out, float) + place_of(a, row) : own + j->room.tile_at,
-                       .c_row = straight ? a->out_row : j->room.v_wide,
-                       .alpha = 1,
-                       .low = -INFINITY,
-                       .high = INFINITY};
+    dq_gemm_block_f32 block = {.rows = count,
+                               .cols = a->v_size,
+                               .a_row = j->room.keys,
+                               .b_step = PANEL,
+                               .b_panel = PANEL * a->keys,
+                               .c = straight ? dq_data(a->out, float) + place_of(a, row)
+                                             : own + j->room.tile_at,
+                               .c_row = straight ? a->out_row : j->room.v_wide,
+                               .alpha = 1,
+                               .low = -INFINITY,
+                               .high = INFINITY};
     for (size_t i = 0; i < count; i++) {
         for (size_t t = from; t < row[i].first && t < to; t++)
             row[i].scores[t] = 0;
@@ -305,7 +306,7 @@ static void mix_tile(const job *j, const dq_attention_row *row, size_t count, si
         block.b = own + j->room.v_at + from * PANEL;
         from += block.k;
         block.last = from == to;
-        j->k->fblock(&block);
+        j->k->gemm_block_f32(&block);
         block.more = true;
     } while (from < to);
     for (size_t i = 0; i < count && !straight; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conv, and com.microsoft's FusedConv: a matrix product of the weights with the input's windows, which are
  * gathered as they are packed; one product for each group of each image. The bias, Z and the activation
- * function (Relu, Clip, Tanh, Sigmoid, LeakyRelu, HardSigmoid; Gate, which is dqrun's own: dq_fgate) come
- * upon the finished sum, before the one rounding to a 16-bit type. */
+ * function (Relu, Clip, Tanh, Sigmoid, LeakyRelu, HardSigmoid; Gate, which is dqrun's own: dq_hswish_f32)
+ * come upon the finished sum, before the one rounding to a 16-bit type. */
 #include "ops/conv/conv_direct.h"
 #include "ops/conv/conv_f32_algorithms.h"
 #include "ops/conv/conv_float.h"
@@ -31,10 +31,10 @@ typedef struct state {
     dq_conv_winograd winograd;
     dq_winograd_1d line;
     dq_half_floats halves;
-    dq_fmm mm;
+    dq_matmul_generic mm;
     dq_rnn_activation activation; /* fn NULL: none */
-    dq_conv_finish finish;        /* the same for floats */
-    dq_fgate gate;
+    dq_conv_epilogue finish;      /* the same for floats */
+    dq_hswish_f32 gate;
 } state;
 
 typedef struct operands {
@@ -50,13 +50,13 @@ static void pack_weights(const void *arg, size_t batch, size_t row, size_t count
     const operands *o = arg;
     const dq_conv_shape *s = &o->s->shape;
     size_t k = o->s->mm.k, channel = batch % s->group * s->group_out + row;
-    const dq_fmm_lanes rows = {.data = o->w->data,
-                               .dtype = o->w->dtype,
-                               .lane_stride = k,
-                               .step_stride = 1,
-                               .lanes = DQ_FMM_ROWS,
-                               .k = k};
-    dq_fmm_pack_strided(&rows, channel * k, count, to);
+    const dq_matmul_generic_lanes rows = {.data = o->w->data,
+                                          .dtype = o->w->dtype,
+                                          .lane_stride = k,
+                                          .step_stride = 1,
+                                          .lanes = DQ_FMM_ROWS,
+                                          .k = k};
+    dq_matmul_generic_pack_strided(&rows, channel * k, count, to);
 }
 
 /* Columns: the output positions. Steps: channels of the group, and the kernel's elements in each. */
@@ -92,18 +92,18 @@ FINISH(finish_f64, double)
 
 static void finish_f32(const operands *o, size_t at, size_t n, float *v)
 {
-    const dq_fblock rest = {.rows = 1,
-                            .cols = n,
-                            .c = v,
-                            .more = true,
-                            .last = true,
-                            .alpha = 1,
-                            .low = -INFINITY,
-                            .high = INFINITY,
-                            .gate = o->s->finish.gate};
+    const dq_gemm_block_f32 rest = {.rows = 1,
+                                    .cols = n,
+                                    .c = v,
+                                    .more = true,
+                                    .last = true,
+                                    .alpha = 1,
+                                    .low = -INFINITY,
+                                    .high = INFINITY,
+                                    .gate = o->s->finish.gate};
     add_function_f32(o, at, n, v);
     if (rest.gate)
-        o->kernels->fblock(&rest);
+        o->kernels->gemm_block_f32(&rest);
 }
 
 static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
@@ -126,7 +126,8 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
             finish_f32(o, at, cols, f);
         else
             finish_f64(o, at, cols, d);
-        dq_fmm_write(o->out->data, o->out->dtype, at, single ? (const void *)f : (const void *)d, cols);
+        dq_matmul_generic_write(o->out->data, o->out->dtype, at, single ? (const void *)f : (const void *)d,
+                                cols);
     }
 }
 
@@ -193,16 +194,17 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, call->in[X]->dtype, shape.rank, shape.dims, err);
 }
 
-static dq_fgate read_gate(const dq_op_call *call)
+static dq_hswish_f32 read_gate(const dq_op_call *call)
 {
     const float *p = dq_node_attr(call->node, "activation_params")->u.floats;
-    return (dq_fgate){p[0], p[1], p[2], p[3], p[4], p[5], p[6]};
+    return (dq_hswish_f32){p[0], p[1], p[2], p[3], p[4], p[5], p[6]};
 }
 
 /* Relu and Clip are bounds; the other functions are operators of these names, with the same bits. */
-static dq_conv_finish finish_of(const dq_op_call *call, const dq_rnn_activation *activation, dq_fgate *gate)
+static dq_conv_epilogue finish_of(const dq_op_call *call, const dq_rnn_activation *activation,
+                                  dq_hswish_f32 *gate)
 {
-    dq_conv_finish f = {.low = -INFINITY, .high = INFINITY};
+    dq_conv_epilogue f = {.low = -INFINITY, .high = INFINITY};
     const char *name = dq_node_string(call->node, "activation", "");
     const dq_ew_named *named = dq_ew_find(name, strlen(name));
     if (strcmp(name, "Relu") == 0) {
@@ -318,15 +320,15 @@ static dq_status prepare_gemm_generic(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
     const dq_conv_shape *shape = &s->shape;
-    s->mm = (dq_fmm){.type = dq_fmm_type(call->in[X]->dtype),
-                     .batches = shape->batch * shape->group,
-                     .m = shape->group_out,
-                     .n = shape->out_size,
-                     .k = shape->group_in * shape->kernel_size,
-                     .pack_a = pack_weights,
-                     .pack_b = pack_windows,
-                     .store = store};
-    return dq_fmm_prepare(call, &s->mm, err);
+    s->mm = (dq_matmul_generic){.type = dq_matmul_generic_type(call->in[X]->dtype),
+                                .batches = shape->batch * shape->group,
+                                .m = shape->group_out,
+                                .n = shape->out_size,
+                                .k = shape->group_in * shape->kernel_size,
+                                .pack_a = pack_weights,
+                                .pack_b = pack_windows,
+                                .store = store};
+    return dq_matmul_generic_prepare(call, &s->mm, err);
 }
 
 static void run_depthwise_nchwc(const dq_op_call *call, const void *st, const void *floats)
@@ -368,7 +370,7 @@ static void run_winograd_2d(const dq_op_call *call, const void *st, const void *
 static void run_gemm_generic(const dq_op_call *call, const void *st, const void *arg)
 {
     const state *s = st;
-    dq_fmm_run(call, &s->mm, arg);
+    dq_matmul_generic_run(call, &s->mm, arg);
 }
 
 static const dq_algorithm rows[] = {

@@ -309,7 +309,7 @@ static band find_band(const dq_conv_direct *r, size_t first)
 }
 
 typedef struct copier {
-    dq_fevery_fn *every;
+    dq_copy_strided_f32_fn *every;
     const float *plane;
     float *copy;
 } copier;
@@ -340,7 +340,7 @@ static void sums(const job *j, const band *b, const float *copy, size_t in, size
 {
     const dq_conv_direct *r = j->r;
     const dq_conv_shape *s = r->shape;
-    const dq_conv_finish *to = j->o->finish;
+    const dq_conv_epilogue *to = j->o->finish;
     const size_t last = s->window.rank - 1;
     dq_fconv f = b->plane;
     f.w = j->o->w + (channel * s->group_in + in) * s->kernel_size;
@@ -365,7 +365,7 @@ static void finish(const job *j, size_t channel, size_t at, size_t n)
     const dq_conv_floats *o = j->o;
     const dq_plane_sums sums = {at, 1, n, n};
     if (o->z || o->finish->fn)
-        dq_conv_finish_sums(j->call, o, &sums, o->bias ? o->bias + channel : NULL, !o->z);
+        dq_conv_epilogue_sums(j->call, o, &sums, o->bias ? o->bias + channel : NULL, !o->z);
 }
 
 /* A piece: a band of all output channels of a group of an image. */
@@ -376,7 +376,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_conv_shape *s = r->shape;
     float *copy = dq_call_worker_scratch(j->call, worker);
     const size_t band_size = s->out_size / (size_t)s->window.out[0];
-    copier m = {.every = j->call->kernels->fevery, .copy = copy};
+    copier m = {.every = j->call->kernels->copy_strided_f32, .copy = copy};
     band b;
     for (size_t i = begin; i < end; i++) {
         const size_t of = i / j->bands, first = (i - of * j->bands) * r->band, group = of % s->group;

@@ -8,7 +8,7 @@
 #define DQ_OPS_CONV_ROWS_H
 
 #include "ops/algorithm.h"
-#include "ops/conv/conv_finish.h"
+#include "ops/conv/conv_epilogue.h"
 
 /* Rows of the image under a band's windows: `count` of them, step[0] apart along the first axis. */
 typedef struct dq_conv_run {

@@ -18,7 +18,7 @@ static size_t channel_of(const dq_conv_shape *s, const dq_fpart *part)
     return part->batch % s->group * s->group_out + part->row;
 }
 
-static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const size_t k = j->f->product.k;
@@ -29,7 +29,7 @@ static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_
         memcpy(room + i * part->k, (const char *)w + i * k * sizeof *w, part->k * sizeof *w);
 }
 
-static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_conv_shape *s = j->f->shape;
@@ -48,7 +48,7 @@ static size_t result_of(const dq_conv_shape *s, const dq_fpart *part)
     return (part->batch * s->group_out + part->row) * s->out_size + part->col;
 }
 
-static void part_result(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_result(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     (void)room;
     const job *j = arg;
@@ -63,7 +63,7 @@ static void part_result(const void *arg, const dq_fpart *part, float *room, dq_f
     block->gate = j->o->finish->gate;
 }
 
-static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *block)
+static void part_done(const void *arg, const dq_fpart *part, const dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     for (size_t i = 0; i < part->rows; i++)
@@ -92,7 +92,7 @@ dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bo
                                 dq_conv_float *f, dq_error *err)
 {
     *f = (dq_conv_float){.shape = shape, .pointwise = dq_conv_pointwise(shape), .loose = loose};
-    f->product = (dq_fproduct){.batches = shape->batch * shape->group,
+    f->product = (dq_gemm_f32){.batches = shape->batch * shape->group,
                                .m = shape->group_out,
                                .n = shape->out_size,
                                .k = shape->group_in * shape->kernel_size,
@@ -107,7 +107,7 @@ dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bo
         f->product.batches = 1;
         f->product.grain = 1;
     }
-    return dq_fproduct_prepare(call, &f->product, err);
+    return dq_gemm_f32_prepare(call, &f->product, err);
 }
 
 void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o)
@@ -118,7 +118,7 @@ void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_
     for (size_t i = 0; i < (f->padded.shape ? s->batch : 1); i++) {
         if (f->padded.shape)
             dq_im2col_padded_copy(call, &f->padded, one.x);
-        dq_fproduct_run(call, &f->product, &j);
+        dq_gemm_f32_run(call, &f->product, &j);
         one.x += s->in_channels * s->in_size;
         one.out += s->out_channels * s->out_size;
         one.z = one.z ? one.z + s->out_channels * s->out_size : NULL;
@@ -133,6 +133,6 @@ void dq_conv_float_part(const dq_op_call *call, const dq_conv_float *f, const dq
     for (size_t done = 0; done < part->cols; done += some.cols) {
         some.col = part->col + done;
         some.cols = part->cols - done < f->product.col_block ? part->cols - done : f->product.col_block;
-        dq_fproduct_part(call, &f->product, &j, &some, room);
+        dq_gemm_f32_part(call, &f->product, &j, &some, room);
     }
 }

@@ -4,13 +4,13 @@
 #ifndef DQ_OPS_CONV_FLOAT_H
 #define DQ_OPS_CONV_FLOAT_H
 
-#include "ops/conv/conv_finish.h"
+#include "ops/conv/conv_epilogue.h"
 #include "ops/conv/im2col_padded.h"
-#include "ops/matmul/float_product.h"
+#include "ops/matmul/gemm_driver_f32.h"
 
 typedef struct dq_conv_float {
     const dq_conv_shape *shape;
-    dq_fproduct product;
+    dq_gemm_f32 product;
     bool pointwise; /* the image is the matrix of columns */
     bool loose;     /* w need not be aligned: packed weights stay as they are in the file */
     dq_im2col_padded padded;

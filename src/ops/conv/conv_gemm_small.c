@@ -29,7 +29,7 @@ static float *rows_of(const job *j, size_t batch)
 
 /* ---- The product -------------------------------------------------------------------------------------- */
 
-static void part_rows(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_rows(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     (void)room;
     const job *j = arg;
@@ -42,7 +42,7 @@ static size_t channel_of(const dq_conv_shape *s, const dq_fpart *part)
     return part->batch % s->group * s->group_out + part->col;
 }
 
-static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     (void)room;
     const job *j = arg;
@@ -54,7 +54,7 @@ static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_
 }
 
 /* The bias goes along the columns. */
-static void part_sums(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_sums(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_conv_shape *s = j->c->shape;
@@ -68,7 +68,7 @@ static void part_sums(const void *arg, const dq_fpart *part, float *room, dq_fbl
 }
 
 /* Sums to the planes of their channels, and what comes upon them there: of each image that has some. */
-static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *block)
+static void part_done(const void *arg, const dq_fpart *part, const dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_conv_floats *o = j->o;
@@ -81,7 +81,7 @@ static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *bl
                                         block->c_row, rows, part->cols, (uint32_t *)(void *)(o->out + at),
                                         s->out_size);
         const dq_plane_sums sums = {at, part->cols, rows, s->out_size};
-        dq_conv_finish_sums(j->call, o, &sums, NULL, !o->z);
+        dq_conv_epilogue_sums(j->call, o, &sums, NULL, !o->z);
     }
 }
 
@@ -104,7 +104,7 @@ static void windows(void *arg, size_t begin, size_t end, unsigned worker)
             transpose((const uint32_t *)(const void *)(x + channel * s->in_size), s->in_size, channels,
                       s->in_size, to, c->row);
         for (size_t col = 0; col < s->out_size && !c->pointwise; col += DQ_FPANEL) {
-            dq_fblock block;
+            dq_gemm_block_f32 block;
             const dq_fpart part = {.col = col,
                                    .cols = dq_least(DQ_FPANEL, s->out_size - col),
                                    .p = channel * s->kernel_size,
@@ -161,7 +161,7 @@ dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv
         c->chunks = (shape->group_in + c->chunk - 1) / c->chunk;
     }
     /* images without groups stand one behind the other, so that weights are read once for some of them */
-    c->product = (dq_fproduct){.batches = shape->group == 1 ? 1 : batches,
+    c->product = (dq_gemm_f32){.batches = shape->group == 1 ? 1 : batches,
                                .m = shape->group == 1 ? shape->batch * shape->out_size : shape->out_size,
                                .n = shape->group_out,
                                .k = k,
@@ -175,7 +175,7 @@ dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv
     const dq_fpanels_of weights = {
         .batches = shape->group, .n = shape->group_out, .k = k, .col_stride = k, .step_stride = 1};
     DQ_TRY(dq_fpanels_constant(call, w, &weights, &c->panels, err));
-    DQ_TRY(dq_fproduct_prepare(call, &c->product, err));
+    DQ_TRY(dq_gemm_f32_prepare(call, &c->product, err));
     if (!dq_call_place(call, batches * shape->out_size, c->row, sizeof(float), &c->rows_offset) ||
         !dq_mul_size(c->chunk * shape->kernel_size, DQ_FPANEL * sizeof(float), &room))
         return dq_no_memory(err, SIZE_MAX, "windows");
@@ -188,5 +188,5 @@ void dq_conv_gemm_small_run(const dq_op_call *call, const dq_conv_gemm_small *c,
 {
     job j = {call, c, o};
     dq_parallel(call->threads, c->shape->batch * c->shape->group * c->chunks, 1, windows, &j);
-    dq_fproduct_run(call, &c->product, &j);
+    dq_gemm_f32_run(call, &c->product, &j);
 }

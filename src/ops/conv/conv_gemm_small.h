@@ -6,12 +6,12 @@
 #ifndef DQ_OPS_CONV_SMALL_H
 #define DQ_OPS_CONV_SMALL_H
 
-#include "ops/conv/conv_finish.h"
-#include "ops/matmul/float_product.h"
+#include "ops/conv/conv_epilogue.h"
+#include "ops/matmul/gemm_driver_f32.h"
 
 typedef struct dq_conv_gemm_small {
     const dq_conv_shape *shape;
-    dq_fproduct product;
+    dq_gemm_f32 product;
     const float *panels;
     size_t panel_count; /* of a group */
     bool pointwise;

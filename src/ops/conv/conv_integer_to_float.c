@@ -103,14 +103,14 @@ static void finish(const dq_op_call *call, const state *st, size_t channel, size
     float scale = dq_data(call->in[X_SCALE], float)[0] * element(call->in[W_SCALE], channel);
     float b = bias ? element(bias, channel) : -0.0f, spread[PART];
     if (!z || st->z_same) {
-        call->kernels->finish_s32_f32(y, count, scale, b, z ? dq_data(z, float) + at : NULL, st->bounds.low,
-                                      st->bounds.high);
+        call->kernels->dequantize_acc_f32(y, count, scale, b, z ? dq_data(z, float) + at : NULL,
+                                          st->bounds.low, st->bounds.high);
         return;
     }
     for (size_t i = 0; i < count; i += PART) {
         size_t n = count - i < PART ? count - i : PART;
         spread_z(st, dq_data(z, float), at + i, n, spread);
-        call->kernels->finish_s32_f32(y + i, n, scale, b, spread, st->bounds.low, st->bounds.high);
+        call->kernels->dequantize_acc_f32(y + i, n, scale, b, spread, st->bounds.low, st->bounds.high);
     }
 }
 

@@ -337,10 +337,10 @@ static void set_windows(const part *p, const uint8_t *image)
     const dq_window *w = &conv->s.window;
     size_t last = w->rank - 1, width = (size_t)w->out[last], column = p->first % width;
     size_t step = (size_t)w->stride[last] * conv->image.step[last];
-    const uint8_t *corner = image + dq_qimage_corner(&conv->image, w, p->first);
+    const uint8_t *corner = image + dq_padded_input_corner(&conv->image, w, p->first);
     for (size_t i = 0; i < p->rows; i++) {
         if (column == width) {
-            corner = image + dq_qimage_corner(&conv->image, w, p->first + i);
+            corner = image + dq_padded_input_corner(&conv->image, w, p->first + i);
             column = 0;
         }
         p->block->row_pointers[p->row + i] = corner;

@@ -21,7 +21,7 @@ typedef struct state {
     dq_half_floats halves;
     /* of gather: */
     dq_bounds bounds; /* dqrun's ConvTranspose */
-    dq_fmm mm;
+    dq_matmul_generic mm;
 } state;
 
 typedef struct operands {
@@ -148,16 +148,16 @@ static void pack_weights(const void *arg, size_t batch, size_t row, size_t count
     const operands *o = arg;
     const dq_transposed *s = &o->s->s;
     size_t strip = s->kernel_size * DQ_FMM_ROWS * (dq_dtype_get(o->s->mm.type)->bits / 8u);
-    const dq_fmm_lanes rows = {.data = o->w->data,
-                               .dtype = o->w->dtype,
-                               .lane_stride = s->kernel_size,
-                               .step_stride = 1,
-                               .lanes = DQ_FMM_ROWS,
-                               .k = s->kernel_size};
+    const dq_matmul_generic_lanes rows = {.data = o->w->data,
+                                          .dtype = o->w->dtype,
+                                          .lane_stride = s->kernel_size,
+                                          .step_stride = 1,
+                                          .lanes = DQ_FMM_ROWS,
+                                          .k = s->kernel_size};
     for (size_t c = 0; c < s->group_in; c++) {
         size_t channel = batch % s->group * s->group_in + c;
-        dq_fmm_pack_strided(&rows, (channel * s->group_out + row) * s->kernel_size, count,
-                            (char *)to + c * strip);
+        dq_matmul_generic_pack_strided(&rows, (channel * s->group_out + row) * s->kernel_size, count,
+                                       (char *)to + c * strip);
     }
 }
 
@@ -274,15 +274,15 @@ static dq_status prepare_gather(dq_op_call *call, void *arg, dq_error *err)
 {
     state *st = arg;
     const dq_transposed *s = &st->s;
-    st->mm = (dq_fmm){.type = dq_fmm_type(call->in[X]->dtype),
-                      .batches = s->batch * s->group,
-                      .m = s->group_out,
-                      .n = s->out_size,
-                      .k = s->group_in * s->kernel_size,
-                      .pack_a = pack_weights,
-                      .pack_b = pack_sources,
-                      .store = store};
-    return dq_fmm_prepare(call, &st->mm, err);
+    st->mm = (dq_matmul_generic){.type = dq_matmul_generic_type(call->in[X]->dtype),
+                                 .batches = s->batch * s->group,
+                                 .m = s->group_out,
+                                 .n = s->out_size,
+                                 .k = s->group_in * s->kernel_size,
+                                 .pack_a = pack_weights,
+                                 .pack_b = pack_sources,
+                                 .store = store};
+    return dq_matmul_generic_prepare(call, &st->mm, err);
 }
 
 static void run_gather(const dq_op_call *call, const void *arg, const void *none)
@@ -291,7 +291,7 @@ static void run_gather(const dq_op_call *call, const void *arg, const void *none
     (void)none;
     const operands o = {
         .s = s, .x = call->in[X], .w = call->in[W], .bias = dq_call_in(call, BIAS), .out = call->out[0]};
-    dq_fmm_run(call, &s->mm, &o);
+    dq_matmul_generic_run(call, &s->mm, &o);
 }
 
 /* They add in another order. */

@@ -6,7 +6,7 @@
 #define DQ_OPS_CONV_TRANSPOSE_H
 
 #include "ops/conv/conv_direct.h"
-#include "ops/matmul/float_product.h"
+#include "ops/matmul/gemm_driver_f32.h"
 
 typedef struct dq_transposed {
     size_t rank; /* spatial axes */
@@ -22,7 +22,7 @@ typedef struct dq_transposed_phase {
     int64_t tap[DQ_MAX_RANK], step[DQ_MAX_RANK]; /* the window's first kernel element, and down to the next */
     size_t weights;                              /* where its weights begin in the arranged ones */
     size_t place;                                /* of the phase's first result in a channel */
-    dq_fproduct product;
+    dq_gemm_f32 product;
     dq_conv_shape shape; /* by rows, instead of a product */
     dq_conv_direct rows;
 } dq_transposed_phase;

@@ -161,7 +161,7 @@ typedef struct job {
     float *out;
 } job;
 
-static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     (void)room;
     const job *j = arg;
@@ -171,7 +171,7 @@ static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_
     block->a_row = k;
 }
 
-static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_transposed *s = j->f->shape;
@@ -182,7 +182,7 @@ static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_
         dq_im2col_pack(j->call->kernels, &j->phase->window, image, part, room, block);
 }
 
-static void part_result(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_result(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_transposed *s = j->f->shape;
@@ -203,8 +203,8 @@ static void pair(const float *restrict a, const float *restrict b, size_t n, flo
 
 /* `count` results of each row, from the part's column `col` on, whose places begin at `out`, as many apart as
  * the stride; of two phases that take turns, both go at once. */
-static void bring(const job *j, const dq_fpart *part, const dq_fblock *block, size_t col, size_t count,
-                  float *out)
+static void bring(const job *j, const dq_fpart *part, const dq_gemm_block_f32 *block, size_t col,
+                  size_t count, float *out)
 {
     const dq_transposed *s = j->f->shape;
     const size_t step = (size_t)s->stride[s->rank - 1], next = s->group_out * block->c_row;
@@ -237,7 +237,7 @@ static size_t row_offset(const dq_transposed *s, const dq_window *w, size_t rest
     return offset;
 }
 
-static void part_done(const void *arg, const dq_fpart *part, const dq_fblock *block)
+static void part_done(const void *arg, const dq_fpart *part, const dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_transposed *s = j->f->shape;
@@ -296,7 +296,7 @@ static void bring_rows(void *arg, size_t begin, size_t end, unsigned worker)
 
 static void run_rows(const job *j, const dq_transposed_floats *f)
 {
-    const dq_conv_finish finish = {.low = j->bounds.low, .high = j->bounds.high};
+    const dq_conv_epilogue finish = {.low = j->bounds.low, .high = j->bounds.high};
     float *sums = (float *)(void *)((char *)j->call->scratch + f->sums_at);
     turns t = {f, f->phases, sums, j->out};
     for (size_t i = 0; i < f->count; i++) {
@@ -356,7 +356,7 @@ static dq_status prepare_phases(dq_op_call *call, dq_transposed_floats *f, dq_er
         set_shape(s, taps, places, p);
         p->weights = weights;
         weights += s->group * s->group_out * s->group_in * taps;
-        p->product = (dq_fproduct){.batches = s->batch * s->group,
+        p->product = (dq_gemm_f32){.batches = s->batch * s->group,
                                    .m = s->group_out * (f->at_once ? f->count : 1),
                                    .n = places,
                                    .k = s->group_in * taps,
@@ -366,7 +366,7 @@ static dq_status prepare_phases(dq_op_call *call, dq_transposed_floats *f, dq_er
                                    .b = part_windows,
                                    .c = part_result,
                                    .done = part_done};
-        DQ_TRY(dq_fproduct_prepare(call, &p->product, err));
+        DQ_TRY(dq_gemm_f32_prepare(call, &p->product, err));
         room = call->worker_scratch_size > room ? call->worker_scratch_size : room;
     }
     call->worker_scratch_size = room;
@@ -419,6 +419,6 @@ void dq_transposed_run(const dq_op_call *call, const dq_transposed_floats *f, co
     }
     for (size_t i = 0; i < (f->at_once ? 1 : f->count); i++) {
         j.phase = &f->phases[i];
-        dq_fproduct_run(call, &j.phase->product, &j);
+        dq_gemm_f32_run(call, &j.phase->product, &j);
     }
 }

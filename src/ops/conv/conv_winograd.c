@@ -222,12 +222,12 @@ static void products(const job *j, const task *t, const float *u, float *m)
     const dq_conv_winograd *g = j->g;
     const size_t cols = g->together * DQ_FPANEL, in = g->shape->group_in, point = g->form.point;
     u += (t->group * g->panels + t->panel) * POINTS * point;
-    dq_fblock block = {.rows = t->tiles,
-                       .cols = t->panels * DQ_FPANEL,
-                       .a_row = g->wide,
-                       .b_step = DQ_FPANEL,
-                       .b_panel = POINTS * point,
-                       .c_row = cols};
+    dq_gemm_block_f32 block = {.rows = t->tiles,
+                               .cols = t->panels * DQ_FPANEL,
+                               .a_row = g->wide,
+                               .b_step = DQ_FPANEL,
+                               .b_panel = POINTS * point,
+                               .c_row = cols};
     for (size_t p = 0; p < POINTS; p++)
         for (size_t c = 0; c < in; c += block.k) {
             block.k = dq_least(DEPTH, in - c);
@@ -238,7 +238,7 @@ static void products(const job *j, const task *t, const float *u, float *m)
             block.next = c + block.k < in ? block.b + block.k * DQ_FPANEL
                          : p + 1 < POINTS ? u + (p + 1) * point
                                           : NULL;
-            j->call->kernels->fblock(&block);
+            j->call->kernels->gemm_block_f32(&block);
         }
 }
 
@@ -273,7 +273,7 @@ static void finish(const job *j, const dq_fpart *part)
     const dq_conv_shape *s = j->g->shape;
     size_t first = (part->batch * s->group_out + part->row) * s->out_size + part->col;
     const dq_plane_sums sums = {first, part->rows, part->cols, s->out_size};
-    dq_conv_finish_sums(j->call, o, &sums, NULL, !o->z && !o->finish->gate);
+    dq_conv_epilogue_sums(j->call, o, &sums, NULL, !o->z && !o->finish->gate);
 }
 
 static void results(const job *j, const task *t, char *own)

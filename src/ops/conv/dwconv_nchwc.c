@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "kernels/kernels.h"
-#include "ops/conv/conv_finish.h"
+#include "ops/conv/conv_epilogue.h"
 #include "ops/window.h"
 
 #include <math.h>
@@ -160,18 +160,18 @@ typedef struct job {
 /* Of a gate, what it makes of results in the room; Z comes before it. */
 static void pass_gate(const job *j, size_t n, float *y)
 {
-    const dq_fblock rest = {.rows = j->c->images * j->c->shape->out_size, /* and no steps */
-                            .cols = n,
-                            .c = y,
-                            .c_row = j->c->channels,
-                            .more = true,
-                            .last = true,
-                            .alpha = 1,
-                            .low = -INFINITY,
-                            .high = INFINITY,
-                            .gate = j->o->finish->gate};
+    const dq_gemm_block_f32 rest = {.rows = j->c->images * j->c->shape->out_size, /* and no steps */
+                                    .cols = n,
+                                    .c = y,
+                                    .c_row = j->c->channels,
+                                    .more = true,
+                                    .last = true,
+                                    .alpha = 1,
+                                    .low = -INFINITY,
+                                    .high = INFINITY,
+                                    .gate = j->o->finish->gate};
     if (rest.gate && !j->o->z)
-        j->call->kernels->fblock(&rest);
+        j->call->kernels->gemm_block_f32(&rest);
 }
 
 static void run_task(const job *j, const dq_dwconv_nchwc_task *t, float *room)
@@ -192,7 +192,7 @@ static void run_task(const job *j, const dq_dwconv_nchwc_task *t, float *room)
         const dq_plane_sums out = {(first + m * s->group) * s->out_size, t->n, s->out_size, s->out_size};
         transpose((const uint32_t *)(const void *)(y + m * s->out_size * c->channels), c->channels,
                   s->out_size, t->n, (uint32_t *)(void *)(o->out + out.first), s->out_size);
-        dq_conv_finish_sums(j->call, o, &out, NULL, !o->z);
+        dq_conv_epilogue_sums(j->call, o, &out, NULL, !o->z);
     }
 }
 

@@ -35,7 +35,7 @@ dq_algorithm_work dq_dwconv_nchwc_work(const dq_conv_shape *s);
 dq_status dq_dwconv_nchwc_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape,
                                   dq_dwconv_nchwc *c, dq_error *err);
 /** Each sum runs over the kernel's elements in row-major order; padding counts as zeros. The weights among
- * the operands (conv_finish.h) are not looked at. */
+ * the operands (conv_epilogue.h) are not looked at. */
 struct dq_conv_floats;
 void dq_dwconv_nchwc_run(const dq_op_call *call, const dq_dwconv_nchwc *c, const struct dq_conv_floats *o);
 

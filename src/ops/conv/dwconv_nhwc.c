@@ -134,7 +134,7 @@ static void run_block(const job *j, size_t number, size_t first, int32_t *sums)
         size_t left = s->out_channels - out.channel;
         out.channels = left < most ? left : most;
         for (size_t i = 0; i < out.count; i++)
-            sum_pixel(pass, image + dq_qimage_corner(&conv->image, &s->window, first + i), out.channel,
+            sum_pixel(pass, image + dq_padded_input_corner(&conv->image, &s->window, first + i), out.channel,
                       out.channel + out.channels, sums + i * out.c_stride);
         conv->store(&out);
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing input elements that a convolution's windows point at, for dq_fmm. */
+/* Packing input elements that a convolution's windows point at, for dq_matmul_generic. */
 #ifndef DQ_OPS_CONV_GATHER_H
 #define DQ_OPS_CONV_GATHER_H
 
-#include "ops/matmul/float_matmul.h"
+#include "ops/matmul/matmul_generic.h"
 
 /** For each of `channels` planes of `plane` elements from element `first` of `data` on, and each column j,
  * writes the element at[j] (zero where that is negative), in the computing type, as step channel * taps + tap

@@ -141,7 +141,7 @@ static void patch_panels(const dq_kernels *kernels, const dq_window *w, const fl
 }
 
 void dq_im2col_pack(const dq_kernels *kernels, const dq_window *w, const float *x, const dq_fpart *part,
-                    float *room, dq_fblock *block)
+                    float *room, dq_gemm_block_f32 *block)
 {
     size_t taps = 1, plane = 1;
     for (size_t d = 0; d < w->rank; d++) {

@@ -143,8 +143,8 @@ static void copy_row(const job *j, size_t channel, size_t row)
         begin = begin < end ? begin : end;
         memset(to, 0, begin * sizeof *to);
         if (begin < end)
-            j->call->kernels->fevery(x + (int64_t)begin * step + shift, 0, p->planes, 1, end - begin,
-                                     to + begin, 0);
+            j->call->kernels->copy_strided_f32(x + (int64_t)begin * step + shift, 0, p->planes, 1,
+                                               end - begin, to + begin, 0);
         memset(to + end, 0, (p->pitch - end) * sizeof *to);
     }
 }
@@ -204,7 +204,7 @@ static void panel(const stretch *s, size_t count, const uint32_t *steps, size_t 
 }
 
 void dq_im2col_padded_panels(const dq_op_call *call, const dq_im2col_padded *p, const dq_fpart *part,
-                             float *room, dq_fblock *block)
+                             float *room, dq_gemm_block_f32 *block)
 {
     const size_t width = (size_t)p->shape->window.out[p->shape->window.rank - 1];
     const float *copy = copy_of(call, p);

@@ -7,7 +7,7 @@
 #define DQ_OPS_CONV_PADDED_H
 
 #include "ops/conv/conv_shape.h"
-#include "ops/matmul/float_product.h"
+#include "ops/matmul/gemm_driver_f32.h"
 
 typedef struct dq_im2col_padded {
     const dq_conv_shape *shape; /* NULL: it is not the better way */
@@ -26,6 +26,6 @@ dq_status dq_im2col_padded_prepare(dq_op_call *call, const dq_conv_shape *shape,
 void dq_im2col_padded_copy(const dq_op_call *call, const dq_im2col_padded *p, const float *x);
 /** Lays out the part's columns of that image, as dq_im2col_pack does. */
 void dq_im2col_padded_panels(const dq_op_call *call, const dq_im2col_padded *p, const dq_fpart *part,
-                             float *room, dq_fblock *block);
+                             float *room, dq_gemm_block_f32 *block);
 
 #endif

@@ -131,7 +131,7 @@ dq_status dq_qconv_prepare(dq_op_call *call, dq_qconv *conv, dq_error *err)
     const bool depthwise = s->group_in == 1 && s->group > 1, planes = depthwise && !s->x_last && !s->y_last;
     if (s->in_size == 1 && !depthwise)
         s->x_last = true; /* as well as first */
-    if (!dq_qimage_layout(s, planes ? 1 : s->in_channels, !planes, &conv->image))
+    if (!dq_padded_input_layout(s, planes ? 1 : s->in_channels, !planes, &conv->image))
         return dq_no_memory(err, SIZE_MAX, "a padded image");
     const dq_conv_s8_problem problem = describe(call, conv);
     DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_CONV_S8, &problem, &conv->algorithm, err));
@@ -144,7 +144,7 @@ dq_status dq_qconv_find_offsets(dq_op_call *call, dq_qconv *conv, size_t runs, s
     if (!conv->offsets)
         return dq_no_memory(err, runs, "offsets of a kernel's elements");
     for (size_t t = 0; t < runs; t++)
-        conv->offsets[t] = dq_qimage_offset(&conv->image, &conv->s.window, t * step);
+        conv->offsets[t] = dq_padded_input_offset(&conv->image, &conv->s.window, t * step);
     return DQ_OK;
 }
 
@@ -188,14 +188,14 @@ static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
     const filling *f = arg;
     const dq_qconv_pass *run = f->run;
     const dq_qconv *conv = run->conv;
-    const dq_qimage *image = &conv->image;
+    const dq_padded_input *image = &conv->image;
     const dq_tensor *x = run->call->in[conv->x];
     uint8_t flip = dq_qconv_flip(run->call, conv);
-    dq_qimage_fill fill = {.kernels = run->call->kernels,
-                           .image = image,
-                           .s = &conv->s,
-                           .flip = flip,
-                           .pad = (uint8_t)dq_qconv_zero(run->call, conv->x_zero, 0) ^ flip};
+    dq_padded_input_fill fill = {.kernels = run->call->kernels,
+                                 .image = image,
+                                 .s = &conv->s,
+                                 .flip = flip,
+                                 .pad = (uint8_t)dq_qconv_zero(run->call, conv->x_zero, 0) ^ flip};
     size_t x_size = conv->s.in_channels * conv->s.in_size;
     for (size_t i = begin; i < end; i++) {
         size_t part = i % f->parts, number = i / f->parts / image->rows, row = i / f->parts % image->rows;
@@ -203,17 +203,17 @@ static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
         uint8_t *to = run->images + number * image->size + row * image->width * image->unit;
         size_t some = image->unit / TOGETHER, last = some * (part + 1) / f->parts * TOGETHER;
         if (f->parts == 1)
-            dq_qimage_row(&fill, row, to);
+            dq_padded_input_row(&fill, row, to);
         else
-            dq_qimage_planes(&fill, row, some * part / f->parts * TOGETHER,
-                             part + 1 < f->parts ? last : image->unit, to);
+            dq_padded_input_planes(&fill, row, some * part / f->parts * TOGETHER,
+                                   part + 1 < f->parts ? last : image->unit, to);
     }
 }
 
 static void fill_images(const dq_qconv_pass *run)
 {
     enum { PIECE = 1 << 14 };
-    const dq_qimage *image = &run->conv->image;
+    const dq_padded_input *image = &run->conv->image;
     size_t row_bytes = image->width * image->unit;
     filling f = {run, 1};
     if (row_bytes == 0 || !dq_qconv_has_images(run->conv))

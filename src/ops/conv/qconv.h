@@ -21,14 +21,14 @@
 #include "ops/matmul/qgemm.h"
 
 /** A padded image, in bytes: rows of the last axis, each `width` pixels of `unit` channels. */
-typedef struct dq_qimage {
+typedef struct dq_padded_input {
     size_t rank;
     size_t unit, width, rows, size;
     size_t extent[DQ_MAX_RANK]; /* of each axis, padding included, as far as windows reach */
     size_t step[DQ_MAX_RANK];   /* bytes to the next element on each axis */
     bool whole;  /* nothing padded or cut: rows are pieces of all pixels, the last one shorter */
     bool pixels; /* x has channels last, too: pixels are copied, not gathered from planes */
-} dq_qimage;
+} dq_padded_input;
 
 typedef struct dq_qconv dq_qconv;
 
@@ -121,7 +121,7 @@ struct dq_qconv {
     size_t own; /* bytes a channel of the result, at the start of call->scratch, that are the operator's */
     /* Worked out: */
     dq_conv_shape s;
-    dq_qimage image;
+    dq_padded_input image;
     ptrdiff_t *offsets; /* of a window's runs from its corner in the image */
     const dq_algorithm *algorithm;
     bool image_signed;          /* bytes of padded images are int8, else uint8 */
@@ -177,26 +177,27 @@ static inline int32_t dq_qconv_bias(const dq_op_call *call, const dq_qconv *conv
 
 /** Lays out an image of `unit` channels a pixel; false when its size does not fit. `pieces`: where nothing is
  * padded, rows may be pieces of any length. */
-bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, bool pieces, dq_qimage *image);
+bool dq_padded_input_layout(const dq_conv_shape *s, size_t unit, bool pieces, dq_padded_input *image);
 /** The distance of kernel position `t` (row-major over the kernel's axes) from a window's corner. */
-ptrdiff_t dq_qimage_offset(const dq_qimage *image, const dq_window *w, size_t t);
+ptrdiff_t dq_padded_input_offset(const dq_padded_input *image, const dq_window *w, size_t t);
 /** The corner of the window of output position `p` (row-major). */
-size_t dq_qimage_corner(const dq_qimage *image, const dq_window *w, size_t p);
+size_t dq_padded_input_corner(const dq_padded_input *image, const dq_window *w, size_t p);
 /** Where in a plane of x row `row` of the padded image begins (not cut into pieces); false: all padding. */
-bool dq_qimage_source(const dq_qimage *image, const dq_window *w, size_t row, size_t *at);
+bool dq_padded_input_source(const dq_padded_input *image, const dq_window *w, size_t row, size_t *at);
 /** What a padded image is filled from: `unit` planes (or pixels) of one image, each byte ^ flip. */
-typedef struct dq_qimage_fill {
+typedef struct dq_padded_input_fill {
     const dq_kernels *kernels;
-    const dq_qimage *image;
+    const dq_padded_input *image;
     const dq_conv_shape *s;
     const uint8_t *x;
     uint8_t flip, pad; /* pad: as it stands in the image */
-} dq_qimage_fill;
+} dq_padded_input_fill;
 
 /** Row `row` of the padded image. */
-void dq_qimage_row(const dq_qimage_fill *fill, size_t row, uint8_t *out);
+void dq_padded_input_row(const dq_padded_input_fill *fill, size_t row, uint8_t *out);
 /** Of a whole image whose x has channels first: channels first … end - 1 of row `row`. */
-void dq_qimage_planes(const dq_qimage_fill *fill, size_t row, size_t first, size_t end, uint8_t *out);
+void dq_padded_input_planes(const dq_padded_input_fill *fill, size_t row, size_t first, size_t end,
+                            uint8_t *out);
 
 /** What columns of sums begin with, those of a group `width` apart: the biases, and (zero not NULL) the zero
  * points of w as dq_qgemm_zero has them. What no output channel has stays 0. */

@@ -88,7 +88,7 @@ dq_algorithm_work dq_conv_s8_depthwise_nchw_work(const void *problem)
     return work;
 }
 
-static bool lay_out_lines(const dq_conv_shape *s, const dq_qimage *image, dq_qplanes *p)
+static bool lay_out_lines(const dq_conv_shape *s, const dq_padded_input *image, dq_qplanes *p)
 {
     const dq_window *w = &s->window;
     size_t last = w->rank - 1, kernel = (size_t)w->kernel[last], twice;
@@ -107,7 +107,7 @@ static bool lay_out_lines(const dq_conv_shape *s, const dq_qimage *image, dq_qpl
 
 /* Pairs are written for whole rows, past whose ends the last elements of windows may lie. Small planes are
  * padded some at a time, so that the first one is in the cache when it is read. */
-static bool lay_out_planes(const dq_qimage *image, dq_qplanes *p)
+static bool lay_out_planes(const dq_padded_input *image, dq_qplanes *p)
 {
     enum { TOGETHER = 4096 };
     bool fits = dq_add_size(image->rows, 1, &p->size) && dq_mul_size(p->size, p->pitch, &p->size) &&
@@ -130,7 +130,8 @@ static dq_status find_pairs(dq_op_call *call, dq_qconv *conv, dq_error *err)
     if (!conv->offsets)
         return dq_no_memory(err, p->pairs, "offsets of a kernel's elements");
     for (size_t t = 0; t < p->pairs; t++) {
-        size_t row = (size_t)dq_qimage_offset(&conv->image, w, t / p->steps * kernel) / conv->image.width;
+        size_t row =
+            (size_t)dq_padded_input_offset(&conv->image, w, t / p->steps * kernel) / conv->image.width;
         conv->offsets[t] = (ptrdiff_t)(2 * (row * p->line + t % p->steps * apart));
         p->reach = row > p->reach ? row : p->reach;
     }
@@ -147,9 +148,9 @@ static dq_status find_rows(dq_op_call *call, dq_qconv *conv, dq_error *err)
     if (!p->sources || !p->corners)
         return dq_no_memory(err, conv->image.rows, "rows of a plane");
     for (size_t i = 0; i < conv->image.rows; i++)
-        p->sources[i] = dq_qimage_source(&conv->image, w, i, &at) ? (ptrdiff_t)at : -1;
+        p->sources[i] = dq_padded_input_source(&conv->image, w, i, &at) ? (ptrdiff_t)at : -1;
     for (size_t i = 0; i < rows; i++)
-        p->corners[i] = dq_qimage_corner(&conv->image, w, i * width) / conv->image.width;
+        p->corners[i] = dq_padded_input_corner(&conv->image, w, i * width) / conv->image.width;
     return DQ_OK;
 }
 
@@ -231,7 +232,8 @@ static bool find_elements(const dq_qconv *conv, size_t *at)
     const dq_qplanes *p = &conv->planes;
     for (size_t t = 0; t < 2 * p->pairs; t++) { /* one that makes a row even is weighted with 0 */
         size_t row = t / 2 / p->steps, column = (t - row * 2 * p->steps) * p->distance;
-        row = (size_t)dq_qimage_offset(&conv->image, window, row * (size_t)window->kernel[window->rank - 1]) /
+        row = (size_t)dq_padded_input_offset(&conv->image, window,
+                                             row * (size_t)window->kernel[window->rank - 1]) /
               conv->image.width;
         if (row >= DQ_QCONV_MOST || column >= DQ_QCONV_MOST)
             return false;

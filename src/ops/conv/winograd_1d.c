@@ -266,7 +266,8 @@ static void every_second(const job *j, const float *x, int64_t from, size_t coun
     end = end < n ? end : n;
     memset(to, 0, j->g->strip * sizeof *to);
     if (begin < end)
-        j->call->kernels->fevery(x + from + 2 * begin, 0, 2, 1, (size_t)(end - begin), to + begin, 0);
+        j->call->kernels->copy_strided_f32(x + from + 2 * begin, 0, 2, 1, (size_t)(end - begin), to + begin,
+                                           0);
 }
 
 /* Element number `e` of a strip's tiles, from a line of the image. */
@@ -332,19 +333,19 @@ static void products(const job *j, const task *t, size_t line, size_t count, con
     const float *u = j->u + t->batch % f->groups * point_of(f, POINTS);
     for (size_t p = 0; p < POINTS; p++) {
         const size_t steps = steps_of(f, p) / f->lines;
-        const dq_fblock block = {.rows = f->out,
-                                 .cols = g->strip,
-                                 .k = count * steps,
-                                 .a = u + point_of(f, p) + line * steps,
-                                 .a_row = steps_of(f, p),
-                                 .b = v + p * point,
-                                 .b_step = DQ_FPANEL,
-                                 .b_panel = panel,
-                                 .next = p + 1 < POINTS ? v + (p + 1) * point : NULL,
-                                 .c = m + p * g->m_point,
-                                 .c_row = g->strip,
-                                 .more = line > 0};
-        j->call->kernels->fblock(&block);
+        const dq_gemm_block_f32 block = {.rows = f->out,
+                                         .cols = g->strip,
+                                         .k = count * steps,
+                                         .a = u + point_of(f, p) + line * steps,
+                                         .a_row = steps_of(f, p),
+                                         .b = v + p * point,
+                                         .b_step = DQ_FPANEL,
+                                         .b_panel = panel,
+                                         .next = p + 1 < POINTS ? v + (p + 1) * point : NULL,
+                                         .c = m + p * g->m_point,
+                                         .c_row = g->strip,
+                                         .more = line > 0};
+        j->call->kernels->gemm_block_f32(&block);
     }
 }
 
@@ -424,7 +425,7 @@ static void run_rest(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_conv_floats *o = j->o;
     const size_t row = j->g->row;
     const dq_plane_sums sums = {begin * row, end - begin, row, row};
-    dq_conv_finish_sums(j->call, o, &sums, NULL, !o->z && !o->finish->gate);
+    dq_conv_epilogue_sums(j->call, o, &sums, NULL, !o->z && !o->finish->gate);
 }
 
 void dq_winograd_1d_run(const dq_op_call *call, const dq_winograd_1d *g, const dq_conv_floats *o)

@@ -19,7 +19,7 @@ typedef enum padding { ZEROS, BORDER, REFLECTION } padding;
 typedef struct state {
     mode mode;
     padding padding;
-    bool align, quads;          /* quads: as sample_f32 takes them */
+    bool align, quads;          /* quads: as bilinear_f32 takes them */
     size_t axes, plane, places; /* spatial axes; elements of an image; places of a batch element */
     size_t strides[DQ_MAX_RANK];
     int64_t dims[DQ_MAX_RANK];
@@ -254,8 +254,8 @@ static size_t pair_of(const state *s, size_t d, double place, double weight[2])
 static void put_quads(const dq_op_call *call, const quads *q, size_t first, size_t n, size_t base, float *y)
 {
     const state *s = call->state;
-    const bool odd = call->kernels->sample_f32(dq_data(call->in[X], float) + base, s->strides[0], q->at,
-                                               q->weight[0], PLACES, n, true, y);
+    const bool odd = call->kernels->bilinear_f32(dq_data(call->in[X], float) + base, s->strides[0], q->at,
+                                                 q->weight[0], PLACES, n, true, y);
     for (size_t k = 0; odd && k < n; k++)
         if (isnan(y[k])) {
             taps t[2];

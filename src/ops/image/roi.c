@@ -16,7 +16,7 @@ typedef struct state {
     size_t channels, height, width, bins_high, bins_wide;
     double scale, offset;
     bool max, at_least_one; /* regions count as one pixel or more */
-    bool quads;             /* samples are listed for sample_f32 */
+    bool quads;             /* samples are listed for bilinear_f32 */
     int64_t ratio;
 } state;
 
@@ -92,7 +92,7 @@ typedef struct sample_at {
     corner at;
 } sample_at;
 
-/* Samples for sample_f32, and what it gives. */
+/* Samples for bilinear_f32, and what it gives. */
 typedef struct quads {
     size_t at[LISTED];
     double weight[4][LISTED], sums[LISTED];
@@ -275,8 +275,8 @@ static void pool_quads(const dq_op_call *call, const region *r, size_t first, si
     quads *q = call->scratch;
     const double *at = q->sums;
     float *y = dq_data(call->out[0], float) + to;
-    const bool odd = call->kernels->sample_f32(dq_data(call->in[X], float) + r->plane, s->width, q->at,
-                                               q->weight[0], LISTED, (end - first) * each, false, q->sums);
+    const bool odd = call->kernels->bilinear_f32(dq_data(call->in[X], float) + r->plane, s->width, q->at,
+                                                 q->weight[0], LISTED, (end - first) * each, false, q->sums);
     for (size_t bin = first; bin < end; bin++) {
         double sum = 0;
         for (size_t i = 0; i < each; i++)

@@ -5,8 +5,8 @@
  * is only moved. */
 #include "ops/matmul/einsum.h"
 #include "base/checked.h"
-#include "ops/matmul/float_matmul.h"
-#include "ops/matmul/float_product.h"
+#include "ops/matmul/gemm_driver_f32.h"
+#include "ops/matmul/matmul_generic.h"
 #include "ops/move.h"
 
 #include <inttypes.h>
@@ -30,11 +30,11 @@ typedef struct state {
     group group[DQ_EINSUM_LABELS];   /* of each label */
     const size_t *at[GROUPS][SIDES]; /* where the places of each group are in each of them, … */
     size_t even[GROUPS][SIDES];      /* … and how far apart; UNEVEN: not evenly */
-    dq_fmm mm;
-    bool by_blocks;   /* places are even, as dq_fproduct wants them: */
+    dq_matmul_generic mm;
+    bool by_blocks;   /* places are even, as dq_gemm_f32 wants them: */
     group rows, cols; /* of the result, … */
     size_t a, b;      /* … and the operands that have them */
-    dq_fproduct blocks;
+    dq_gemm_f32 blocks;
     const float *panels; /* b's, when it is constant */
 } state;
 
@@ -270,13 +270,13 @@ static void pack(const operands *o, int side, group lane_group, size_t batch, si
     const size_t *lane = s->at[lane_group][side] + first, *step = s->at[STEPS][side];
     size_t lane_step = s->even[lane_group][side], steps = s->even[STEPS][side];
     if (lane_step != UNEVEN && steps != UNEVEN) {
-        const dq_fmm_lanes even = {.data = from,
-                                   .dtype = DQ_FLOAT,
-                                   .lane_stride = lane_step,
-                                   .step_stride = steps,
-                                   .lanes = lanes,
-                                   .k = s->mm.k};
-        dq_fmm_pack_strided(&even, first * lane_step, count, to);
+        const dq_matmul_generic_lanes even = {.data = from,
+                                              .dtype = DQ_FLOAT,
+                                              .lane_stride = lane_step,
+                                              .step_stride = steps,
+                                              .lanes = lanes,
+                                              .k = s->mm.k};
+        dq_matmul_generic_pack_strided(&even, first * lane_step, count, to);
         return;
     }
     for (size_t p = 0; p < s->mm.k; p++, to += lanes) {
@@ -315,7 +315,7 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
     }
 }
 
-static void part_a(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_a(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     const operands *o = arg;
     const state *s = o->s;
@@ -330,7 +330,7 @@ static void part_a(const void *arg, const dq_fpart *part, float *room, dq_fblock
     block->a_row = part->k;
 }
 
-static void part_b(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_b(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     const operands *o = arg;
     const state *s = o->s;
@@ -344,7 +344,7 @@ static void part_b(const void *arg, const dq_fpart *part, float *room, dq_fblock
     block->b_panel = DQ_FPANEL * s->blocks.k;
 }
 
-static void part_c(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_c(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     (void)room;
     const operands *o = arg;
@@ -364,7 +364,7 @@ static bool find_blocks(state *s, bool swapped, const size_t counts[GROUPS])
     s->rows = swapped ? COLS : ROWS;
     s->cols = swapped ? ROWS : COLS;
     const size_t a_row = s->even[s->rows][s->a], a_step = s->even[STEPS][s->a];
-    s->blocks = (dq_fproduct){.batches = counts[BATCH],
+    s->blocks = (dq_gemm_f32){.batches = counts[BATCH],
                               .m = counts[s->rows],
                               .n = counts[s->cols],
                               .k = counts[STEPS],
@@ -380,7 +380,7 @@ static bool find_blocks(state *s, bool swapped, const size_t counts[GROUPS])
 static dq_status plan_blocks(dq_op_call *call, state *s, dq_error *err)
 {
     const uint32_t b = s->b == LEFT ? 0 : 1;
-    dq_fproduct *f = &s->blocks;
+    dq_gemm_f32 *f = &s->blocks;
     const dq_fpanels_of of = {.batches = 1,
                               .n = f->n,
                               .k = f->k,
@@ -390,7 +390,7 @@ static dq_status plan_blocks(dq_op_call *call, state *s, dq_error *err)
         call->in[b]->count % f->n == 0)
         DQ_TRY(dq_fpanels_constant(call, b, &of, &s->panels, err));
     f->laid_out = s->panels != NULL;
-    return dq_fproduct_prepare(call, f, err);
+    return dq_gemm_f32_prepare(call, f, err);
 }
 
 static dq_status plan_product(dq_op_call *call, state *s, dq_error *err)
@@ -412,15 +412,15 @@ static dq_status plan_product(dq_op_call *call, state *s, dq_error *err)
     s->by_blocks = find_blocks(s, false, counts) || find_blocks(s, true, counts);
     if (s->by_blocks)
         return plan_blocks(call, s, err);
-    s->mm = (dq_fmm){.type = DQ_FLOAT,
-                     .batches = counts[BATCH],
-                     .m = counts[ROWS],
-                     .n = counts[COLS],
-                     .k = counts[STEPS],
-                     .pack_a = pack_rows,
-                     .pack_b = pack_cols,
-                     .store = store};
-    return dq_fmm_prepare(call, &s->mm, err);
+    s->mm = (dq_matmul_generic){.type = DQ_FLOAT,
+                                .batches = counts[BATCH],
+                                .m = counts[ROWS],
+                                .n = counts[COLS],
+                                .k = counts[STEPS],
+                                .pack_a = pack_rows,
+                                .pack_b = pack_cols,
+                                .store = store};
+    return dq_matmul_generic_prepare(call, &s->mm, err);
 }
 
 dq_status dq_einsum_prepare(dq_op_call *call, dq_error *err)
@@ -517,9 +517,9 @@ dq_status dq_einsum_run(const dq_op_call *call, dq_error *err)
         const operands o = {
             s, call->kernels, {call->in[LEFT]->data, call->in[RIGHT]->data}, dq_data(out, float)};
         if (s->by_blocks)
-            dq_fproduct_run(call, &s->blocks, &o);
+            dq_gemm_f32_run(call, &s->blocks, &o);
         else
-            dq_fmm_run(call, &s->mm, &o);
+            dq_matmul_generic_run(call, &s->mm, &o);
     } else if (s->operands == 1 && s->labels == s->rank && out->count) {
         dq_move m = {0};
         size_t strides[DQ_MAX_RANK];

@@ -4,16 +4,16 @@
  * rounded once; of integers, alpha and beta are applied in double and cut. */
 #include "ops/elementwise/elementwise.h"
 #include "ops/half_floats.h"
-#include "ops/matmul/float_matmul.h"
-#include "ops/matmul/float_matrix.h"
+#include "ops/matmul/matmul_f32.h"
+#include "ops/matmul/matmul_generic.h"
 
 #include <string.h>
 
 typedef struct state {
-    dq_fmatrix floats;
+    dq_matmul_f32 floats;
     dq_half_floats halves;
     bool by_floats; /* float and narrower; else: */
-    dq_fmm mm;
+    dq_matmul_generic mm;
     size_t a_row, a_step, b_col, b_step; /* strides in elements */
     size_t c_row, c_col;                 /* 0 where C is broadcast */
     float alpha, beta;
@@ -140,13 +140,13 @@ static void pack_a(const void *arg, size_t batch, size_t row, size_t count, void
     (void)batch;
     const operands *o = arg;
     const state *s = o->s;
-    const dq_fmm_lanes rows = {.data = o->a->data,
-                               .dtype = o->a->dtype,
-                               .lane_stride = s->a_row,
-                               .step_stride = s->a_step,
-                               .lanes = DQ_FMM_ROWS,
-                               .k = s->mm.k};
-    dq_fmm_pack_strided(&rows, row * s->a_row, count, to);
+    const dq_matmul_generic_lanes rows = {.data = o->a->data,
+                                          .dtype = o->a->dtype,
+                                          .lane_stride = s->a_row,
+                                          .step_stride = s->a_step,
+                                          .lanes = DQ_FMM_ROWS,
+                                          .k = s->mm.k};
+    dq_matmul_generic_pack_strided(&rows, row * s->a_row, count, to);
 }
 
 static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void *to)
@@ -154,13 +154,13 @@ static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void
     (void)batch;
     const operands *o = arg;
     const state *s = o->s;
-    const dq_fmm_lanes columns = {.data = o->b->data,
-                                  .dtype = o->b->dtype,
-                                  .lane_stride = s->b_col,
-                                  .step_stride = s->b_step,
-                                  .lanes = DQ_FMM_COLS,
-                                  .k = s->mm.k};
-    dq_fmm_pack_strided(&columns, col * s->b_col, count, to);
+    const dq_matmul_generic_lanes columns = {.data = o->b->data,
+                                             .dtype = o->b->dtype,
+                                             .lane_stride = s->b_col,
+                                             .step_stride = s->b_step,
+                                             .lanes = DQ_FMM_COLS,
+                                             .k = s->mm.k};
+    dq_matmul_generic_pack_strided(&columns, col * s->b_col, count, to);
 }
 
 static int64_t cut(double x)
@@ -222,8 +222,8 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
         if (s->mm.type == DQ_FLOAT)
             activate(s, f, cols);
         if (s->mm.type == DQ_FLOAT || s->mm.type == DQ_DOUBLE)
-            dq_fmm_write(o->out->data, o->out->dtype, at,
-                         s->mm.type == DQ_FLOAT ? (const void *)f : (const void *)d, cols);
+            dq_matmul_generic_write(o->out->data, o->out->dtype, at,
+                                    s->mm.type == DQ_FLOAT ? (const void *)f : (const void *)d, cols);
     }
 }
 
@@ -237,14 +237,14 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     state *s = call->state;
     DQ_TRY(dq_call_bounds(call, &s->floats.bounds, err));
     DQ_TRY(read_activation(call, s, err));
-    s->mm = (dq_fmm){.type = dq_fmm_type(call->in[0]->dtype),
-                     .batches = 1,
-                     .m = sh.m,
-                     .n = sh.n,
-                     .k = sh.k,
-                     .pack_a = pack_a,
-                     .pack_b = pack_b,
-                     .store = store};
+    s->mm = (dq_matmul_generic){.type = dq_matmul_generic_type(call->in[0]->dtype),
+                                .batches = 1,
+                                .m = sh.m,
+                                .n = sh.n,
+                                .k = sh.k,
+                                .pack_a = pack_a,
+                                .pack_b = pack_b,
+                                .store = store};
     s->a_row = sh.trans_a ? 1 : sh.k;
     s->a_step = sh.trans_a ? sh.m : 1;
     s->b_col = sh.trans_b ? sh.k : 1;
@@ -263,22 +263,22 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     s->by_floats =
         dq_half_floats_take(call->in[0]->dtype) && (!c || (s->beta == 1 && (s->c_col == 1 || sh.n == 1)));
     if (s->by_floats) {
-        s->floats = (dq_fmatrix){.batches = 1,
-                                 .m = sh.m,
-                                 .n = sh.n,
-                                 .k = sh.k,
-                                 .a_row = s->a_row,
-                                 .a_step = s->a_step,
-                                 .b_col = s->b_col,
-                                 .b_step = s->b_step,
-                                 .alpha = s->alpha,
-                                 .bounds = s->floats.bounds,
-                                 .z_apart = s->c_row != 0};
-        DQ_TRY(dq_fmatrix_prepare(call, B, &s->floats, err));
+        s->floats = (dq_matmul_f32){.batches = 1,
+                                    .m = sh.m,
+                                    .n = sh.n,
+                                    .k = sh.k,
+                                    .a_row = s->a_row,
+                                    .a_step = s->a_step,
+                                    .b_col = s->b_col,
+                                    .b_step = s->b_step,
+                                    .alpha = s->alpha,
+                                    .bounds = s->floats.bounds,
+                                    .z_apart = s->c_row != 0};
+        DQ_TRY(dq_matmul_f32_prepare(call, B, &s->floats, err));
         return dq_half_floats_prepare(call, s->floats.panels ? 1 << B : 0, &s->halves, err);
     }
-    DQ_TRY(dq_fmm_constant_b(call, 1, s->b_col, s->b_step, &s->mm, err));
-    return dq_fmm_prepare(call, &s->mm, err);
+    DQ_TRY(dq_matmul_generic_constant_b(call, 1, s->b_col, s->b_step, &s->mm, err));
+    return dq_matmul_generic_prepare(call, &s->mm, err);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
@@ -288,19 +288,19 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     operands o = {.s = s, .a = call->in[0], .b = call->in[1], .c = dq_call_in(call, 2), .out = call->out[0]};
     if (!o.out || o.out->count == 0)
         return DQ_OK;
-    dq_fmatrix_operands floats = {.z_row = s->c_row};
+    dq_matmul_f32_operands floats = {.z_row = s->c_row};
     if (s->by_floats) {
         floats.a = dq_half_floats_in(call, &s->halves, 0);
         floats.b = dq_half_floats_in(call, &s->halves, 1);
         floats.c = dq_half_floats_out(call, &s->halves);
         floats.z = dq_half_floats_in(call, &s->halves, 2);
-        dq_fmatrix_run(call, &s->floats, &floats);
+        dq_matmul_f32_run(call, &s->floats, &floats);
         results r = {s, floats.c};
         if (s->fn)
             dq_parallel(call->threads, s->mm.m, WORK / s->mm.n + 1, activate_rows, &r);
         dq_half_floats_done(call, &s->halves);
     } else {
-        dq_fmm_run(call, &s->mm, &o);
+        dq_matmul_generic_run(call, &s->mm, &o);
     }
     return DQ_OK;
 }

@@ -2,8 +2,8 @@
 /* MatMul, as numpy.matmul; dqrun's, with a bias for each column and bounds; and com.microsoft's FusedMatMul:
  * operands whose axes are moved first (they are read where they stand), and a factor. */
 #include "ops/half_floats.h"
-#include "ops/matmul/float_matmul.h"
-#include "ops/matmul/float_matrix.h"
+#include "ops/matmul/matmul_f32.h"
+#include "ops/matmul/matmul_generic.h"
 #include "ops/matmul/matmul_shape.h"
 
 #include <string.h>
@@ -16,9 +16,9 @@ typedef struct view {
 } view;
 
 typedef struct state {
-    dq_fmatrix floats; /* float and narrower; the other types: */
+    dq_matmul_f32 floats; /* float and narrower; the other types: */
     dq_half_floats halves;
-    dq_fmm mm;
+    dq_matmul_generic mm;
     dq_matmul_shape shape;
     view a, b;
     float alpha;
@@ -38,13 +38,13 @@ static void pack_a(const void *arg, size_t batch, size_t row, size_t count, void
     const operands *o = arg;
     const view *v = &o->s->a;
     size_t base = dq_matmul_offset(&o->s->shape, batch, o->s->shape.a_strides) * v->matrix + row * v->row;
-    const dq_fmm_lanes rows = {.data = o->a->data,
-                               .dtype = o->a->dtype,
-                               .lane_stride = v->row,
-                               .step_stride = v->col,
-                               .lanes = DQ_FMM_ROWS,
-                               .k = o->s->shape.k};
-    dq_fmm_pack_strided(&rows, base, count, to);
+    const dq_matmul_generic_lanes rows = {.data = o->a->data,
+                                          .dtype = o->a->dtype,
+                                          .lane_stride = v->row,
+                                          .step_stride = v->col,
+                                          .lanes = DQ_FMM_ROWS,
+                                          .k = o->s->shape.k};
+    dq_matmul_generic_pack_strided(&rows, base, count, to);
 }
 
 static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void *to)
@@ -52,13 +52,13 @@ static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void
     const operands *o = arg;
     const view *v = &o->s->b;
     size_t base = dq_matmul_offset(&o->s->shape, batch, o->s->shape.b_strides) * v->matrix + col * v->col;
-    const dq_fmm_lanes columns = {.data = o->b->data,
-                                  .dtype = o->b->dtype,
-                                  .lane_stride = v->col,
-                                  .step_stride = v->row,
-                                  .lanes = DQ_FMM_COLS,
-                                  .k = o->s->shape.k};
-    dq_fmm_pack_strided(&columns, base, count, to);
+    const dq_matmul_generic_lanes columns = {.data = o->b->data,
+                                             .dtype = o->b->dtype,
+                                             .lane_stride = v->col,
+                                             .step_stride = v->row,
+                                             .lanes = DQ_FMM_COLS,
+                                             .k = o->s->shape.k};
+    dq_matmul_generic_pack_strided(&columns, base, count, to);
 }
 
 static const void *scale(const state *s, const void *sums, size_t n, double *room)
@@ -82,8 +82,8 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
     size_t width = dq_dtype_get(o->s->mm.type)->bits / 8u;
     double room[DQ_FMM_COLS];
     for (size_t i = 0; i < rows; i++)
-        dq_fmm_write(o->out->data, o->out->dtype, (batch * s->m + row + i) * s->n + col,
-                     scale(o->s, (const char *)tile + i * DQ_FMM_COLS * width, cols, room), cols);
+        dq_matmul_generic_write(o->out->data, o->out->dtype, (batch * s->m + row + i) * s->n + col,
+                                scale(o->s, (const char *)tile + i * DQ_FMM_COLS * width, cols, room), cols);
 }
 
 /* Input i after the axes' moves; its dims in *as, its strides in *v. A vector stays as it is. */
@@ -161,28 +161,28 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(prepare_spread(call, s, err));
     s->alpha = dq_node_float(call->node, "alpha", 1);
     if (dq_half_floats_take(call->in[0]->dtype)) {
-        s->floats = (dq_fmatrix){.batches = s->shape.batches,
-                                 .m = s->shape.m,
-                                 .n = s->shape.n,
-                                 .k = s->shape.k,
-                                 .a_row = s->a.row,
-                                 .a_step = s->a.col,
-                                 .b_col = s->b.col,
-                                 .b_step = s->b.row,
-                                 .alpha = s->alpha};
+        s->floats = (dq_matmul_f32){.batches = s->shape.batches,
+                                    .m = s->shape.m,
+                                    .n = s->shape.n,
+                                    .k = s->shape.k,
+                                    .a_row = s->a.row,
+                                    .a_step = s->a.col,
+                                    .b_col = s->b.col,
+                                    .b_step = s->b.row,
+                                    .alpha = s->alpha};
         DQ_TRY(dq_call_bounds(call, &s->floats.bounds, err));
-        DQ_TRY(dq_fmatrix_prepare(call, B, &s->floats, err));
+        DQ_TRY(dq_matmul_f32_prepare(call, B, &s->floats, err));
         return dq_half_floats_prepare(call, s->floats.panels ? 1 << B : 0, &s->halves, err);
     }
-    s->mm = (dq_fmm){.type = dq_fmm_type(call->in[0]->dtype),
-                     .batches = s->shape.batches,
-                     .m = s->shape.m,
-                     .n = s->shape.n,
-                     .k = s->shape.k,
-                     .pack_a = pack_a,
-                     .pack_b = pack_b,
-                     .store = store};
-    return dq_fmm_prepare(call, &s->mm, err);
+    s->mm = (dq_matmul_generic){.type = dq_matmul_generic_type(call->in[0]->dtype),
+                                .batches = s->shape.batches,
+                                .m = s->shape.m,
+                                .n = s->shape.n,
+                                .k = s->shape.k,
+                                .pack_a = pack_a,
+                                .pack_b = pack_b,
+                                .store = store};
+    return dq_matmul_generic_prepare(call, &s->mm, err);
 }
 
 static void offsets(const void *arg, size_t batch, size_t *a, size_t *b)
@@ -202,7 +202,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     operands o = {s, call->in[0], call->in[1], call->out[0]};
     if (!o.out || o.out->count == 0)
         return DQ_OK;
-    dq_fmatrix_operands floats = {.offsets = offsets, .arg = &o};
+    dq_matmul_f32_operands floats = {.offsets = offsets, .arg = &o};
     if (dq_half_floats_take(o.a->dtype)) {
         floats.a = dq_half_floats_in(call, &s->halves, 0);
         floats.b = dq_half_floats_in(call, &s->halves, 1);
@@ -213,10 +213,10 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         }
         floats.c = dq_half_floats_out(call, &s->halves);
         floats.z = dq_half_floats_in(call, &s->halves, BIAS);
-        dq_fmatrix_run(call, &s->floats, &floats);
+        dq_matmul_f32_run(call, &s->floats, &floats);
         dq_half_floats_done(call, &s->halves);
     } else {
-        dq_fmm_run(call, &s->mm, &o);
+        dq_matmul_generic_run(call, &s->mm, &o);
     }
     return DQ_OK;
 }

@@ -405,7 +405,7 @@ static void join_tap(const dq_kernels *kernels, const dq_window *w, const float 
     const int64_t at = (int64_t)row + from + (int64_t)begin * stride;
     const float *line = x + at;
     if (stride > 1) {
-        kernels->fevery(line, 0, (size_t)stride, 1, end - begin, room, 0);
+        kernels->copy_strided_f32(line, 0, (size_t)stride, 1, end - begin, room, 0);
         line = room;
     }
     join_found(line, end - begin, (uint32_t)at, (uint32_t)stride, f->highest + begin, f->best + begin);

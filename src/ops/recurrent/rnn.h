@@ -3,7 +3,7 @@
 #ifndef DQ_OPS_RNN_H
 #define DQ_OPS_RNN_H
 
-#include "ops/matmul/float_matrix.h"
+#include "ops/matmul/matmul_f32.h"
 #include "ops/recurrent/rnn_activation.h"
 
 enum { DQ_RNN_X, DQ_RNN_W, DQ_RNN_R, DQ_RNN_BIAS, DQ_RNN_LENGTHS, DQ_RNN_H, DQ_RNN_C, DQ_RNN_PEEPHOLES };
@@ -71,7 +71,7 @@ void dq_lstm_cell_step(const dq_float_rows *rows, const dq_lstm_cell *cell, floa
 
 /** RNN, GRU and LSTM whose tensors are float (rnn_float.c). */
 typedef struct dq_rnn_float {
-    dq_fmatrix from_x;
+    dq_matmul_f32 from_x;
     size_t rows;                        /* sequences that go step by step together */
     size_t columns[2];                  /* of R: gates that see h, and GRU's hidden gate where it does not */
     size_t wide[2], state;              /* columns and states, in whole panels */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RNN, GRU and LSTM in float. What X gives to the gates is one product over all steps and directions; what
- * the state gives is added step by step, onto the same chains of sums (kernels/fproduct.h), for several
+ * the state gives is added step by step, onto the same chains of sums (kernels/gemm_f32.h), for several
  * sequences at a time. Functions and the cell's sums are those of kernels/float_rows.h, each rounded to
  * float. So the bits depend on neither threads, nor how many sequences go together, nor the ISA. */
 #include "base/checked.h"
@@ -38,7 +38,7 @@ static void lay_out(void *to, const dq_tensor *r, const void *key)
     float *at = to;
     for (size_t i = 0; i < 2 * l->directions; i++) {
         dq_fpart all = {.cols = l->columns[i % 2], .k = l->hidden};
-        dq_fblock block;
+        dq_gemm_block_f32 block;
         dq_fpanels(l->transpose, from, l->hidden, 1, &all, at, &block);
         from += all.cols * l->hidden;
         at += l->wide[i % 2] * l->hidden;
@@ -65,17 +65,17 @@ dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *
         return dq_no_memory(err, SIZE_MAX, "weights");
     if (!dq_mul_size(s->steps, s->batch, &rows) || !dq_mul_size(width, s->directions, &columns))
         return dq_no_memory(err, SIZE_MAX, "sequences");
-    f->from_x = (dq_fmatrix){.batches = 1,
-                             .m = rows,
-                             .n = columns,
-                             .k = s->input,
-                             .a_row = s->input,
-                             .a_step = 1,
-                             .b_col = s->input,
-                             .b_step = 1,
-                             .alpha = 1,
-                             .bounds = {-INFINITY, INFINITY}};
-    DQ_TRY(dq_fmatrix_prepare(call, DQ_RNN_W, &f->from_x, err));
+    f->from_x = (dq_matmul_f32){.batches = 1,
+                                .m = rows,
+                                .n = columns,
+                                .k = s->input,
+                                .a_row = s->input,
+                                .a_step = 1,
+                                .b_col = s->input,
+                                .b_step = 1,
+                                .alpha = 1,
+                                .bounds = {-INFINITY, INFINITY}};
+    DQ_TRY(dq_matmul_f32_prepare(call, DQ_RNN_W, &f->from_x, err));
 
     const layout l = layout_of(call, s, f);
     const size_t wide = f->wide[0] + f->wide[1];
@@ -131,23 +131,23 @@ static void product(const block *b, int part, const float *a, float *c, size_t c
 {
     const dq_rnn_float *f = b->j->f;
     size_t n = b->j->s->hidden;
-    dq_fblock g = {.rows = b->rows,
-                   .cols = f->wide[part],
-                   .k = n,
-                   .a = a,
-                   .b = b->j->packed + b->direction * f->packed_size + (part ? f->wide[0] * n : 0),
-                   .a_row = f->state,
-                   .b_step = DQ_FPANEL,
-                   .b_panel = DQ_FPANEL * n,
-                   .c = c,
-                   .c_row = c_row,
-                   .more = more,
-                   .last = z != NULL,
-                   .alpha = 1,
-                   .low = -INFINITY,
-                   .high = INFINITY,
-                   .z = z};
-    b->j->call->kernels->fblock(&g);
+    dq_gemm_block_f32 g = {.rows = b->rows,
+                           .cols = f->wide[part],
+                           .k = n,
+                           .a = a,
+                           .b = b->j->packed + b->direction * f->packed_size + (part ? f->wide[0] * n : 0),
+                           .a_row = f->state,
+                           .b_step = DQ_FPANEL,
+                           .b_panel = DQ_FPANEL * n,
+                           .c = c,
+                           .c_row = c_row,
+                           .more = more,
+                           .last = z != NULL,
+                           .alpha = 1,
+                           .low = -INFINITY,
+                           .high = INFINITY,
+                           .z = z};
+    b->j->call->kernels->gemm_block_f32(&g);
 }
 
 static bool runs(const block *b, size_t row, size_t step)
@@ -372,10 +372,10 @@ void dq_rnn_float_run(const dq_op_call *call, const dq_rnn *s, const dq_rnn_floa
         lay_out(scratch + f->packed_at, call->in[DQ_RNN_R], &l);
         j.packed = (const float *)(const void *)(scratch + f->packed_at);
     }
-    dq_fmatrix_operands o = {
+    dq_matmul_f32_operands o = {
         .a = call->in[DQ_RNN_X]->data, .b = call->in[DQ_RNN_W]->data, .c = sums, .z = biases(call, s, bias)};
     j.z = biases_after(call, s, f->state, bias + s->directions * s->gates * s->hidden);
-    dq_fmatrix_run(call, &f->from_x, &o);
+    dq_matmul_f32_run(call, &f->from_x, &o);
     size_t pieces = s->directions * ((s->batch + f->rows - 1) / f->rows);
     size_t work = f->rows * f->packed_size; /* of a step */
     dq_parallel(call->threads, pieces, s->steps && work < WORK / s->steps ? pieces : 1, piece, &j);

@@ -236,7 +236,7 @@ typedef struct product {
     size_t first;
 } product;
 
-static void rows_of_x(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void rows_of_x(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     (void)room;
     const product *p = arg;
@@ -261,7 +261,7 @@ static void strip_as_floats(const job *j, size_t strip, size_t word, size_t coun
     }
 }
 
-static void weights_as_floats(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void weights_as_floats(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     const job *j = ((const product *)arg)->j;
     size_t fields = fields_of(&j->form);
@@ -273,7 +273,7 @@ static void weights_as_floats(const void *arg, const dq_fpart *part, float *room
     block->b_panel = part->k * DQ_FPANEL;
 }
 
-static void place_of_results(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void place_of_results(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     const product *p = arg;
     const dq_weights_ends *ends = p->j->ends;
@@ -285,7 +285,7 @@ static void place_of_results(const void *arg, const dq_fpart *part, float *room,
     block->high = INFINITY;
 }
 
-static void store_results(const void *arg, const dq_fpart *part, const dq_fblock *block)
+static void store_results(const void *arg, const dq_fpart *part, const dq_gemm_block_f32 *block)
 {
     const product *p = arg;
     const dq_weights_ends *ends = p->j->ends;
@@ -297,10 +297,10 @@ static void store_results(const void *arg, const dq_fpart *part, const dq_fblock
 static void multiply_floats(const job *j, size_t first, size_t rows)
 {
     product p = {j, first};
-    dq_fproduct f = j->w->product;
+    dq_gemm_f32 f = j->w->product;
     f.m = rows;
     f.k = j->pitch;
-    dq_fproduct_run(j->call, &f, &p);
+    dq_gemm_f32_run(j->call, &f, &p);
 }
 
 /* ---- Prepare ------------------------------------------------------------------------------------------- */
@@ -399,7 +399,7 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
         !dq_place_size(&w->scratch_size, rows, 1, DQ_ALIGN, &w->odd_at) ||
         !dq_mul_size(w->form.k, sizeof(float), &row) || !dq_align_size(row, DQ_ALIGN, &row))
         return dq_no_memory(err, SIZE_MAX, "packed rows");
-    w->product = (dq_fproduct){.batches = 1,
+    w->product = (dq_gemm_f32){.batches = 1,
                                .m = rows,
                                .n = w->form.n,
                                .k = pitch,
@@ -410,7 +410,7 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
                                .b = weights_as_floats,
                                .c = place_of_results,
                                .done = w->straight ? NULL : store_results};
-    DQ_TRY(dq_fproduct_prepare(call, &w->product, err));
+    DQ_TRY(dq_gemm_f32_prepare(call, &w->product, err));
     worker = row > worker ? row : worker;
     if (call->worker_scratch_size < worker)
         call->worker_scratch_size = worker;

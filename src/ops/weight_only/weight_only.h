@@ -26,7 +26,7 @@
 #ifndef DQ_OPS_WEIGHT_ONLY_H
 #define DQ_OPS_WEIGHT_ONLY_H
 
-#include "ops/matmul/float_product.h"
+#include "ops/matmul/gemm_driver_f32.h"
 
 /** Where a weight's code, scale and zero point stand. Zeroed before it is filled in: compared as bytes. */
 typedef struct dq_weight_form {
@@ -72,7 +72,7 @@ typedef struct dq_weights {
     size_t row_bytes;    /* of a row's digits and what belongs to them */
     size_t scratch_size; /* bytes of the call's scratch that a run wants, aligned to 64 */
     size_t sorted_at, lengths_at, words_at, scales_at, zeros_at, x_at, digits_at, odd_at;
-    dq_fproduct product; /* of many rows */
+    dq_gemm_f32 product; /* of many rows */
 } dq_weights;
 
 /** Whether the node's accuracy_level allows 8-bit activations, the session honors it, and there is a kernel.

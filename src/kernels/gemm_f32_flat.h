@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_fblock_fn of one row of A, whose time is that of reading B: rows of a plain B go
+/* dq_gemm_block_f32_fn of one row of A, whose time is that of reading B: rows of a plain B go
  * straight through memory, and nothing behind its last column is read; panels do, as many at once as
  * registers hold the sums of. Nothing is fetched ahead here: that only gets into the way of what the
- * processor fetches. Before this, a file does what fproduct_tile.h wants; and it defines WIDE_PANELS where a
+ * processor fetches. Before this, a file does what gemm_f32_tile.h wants; and it defines WIDE_PANELS where a
  * panel is one vector.
  */
 #ifndef DQ_KERNELS_FPRODUCT_FLAT_H
 #define DQ_KERNELS_FPRODUCT_FLAT_H
 
-#include "kernels/fproduct_tile.h"
+#include "kernels/gemm_f32_tile.h"
 
 #include <math.h>
 
 enum { FLAT_STEPS = 8 };
 
 /* `steps` rows of B on top of the sums: streams that go straight through memory. */
-INLINE void flat_steps(const dq_fblock *g, size_t p, int steps, bool more)
+INLINE void flat_steps(const dq_gemm_block_f32 *g, size_t p, int steps, bool more)
 {
     const float *b = g->b + p * g->b_step;
     vf x[FLAT_STEPS];
@@ -37,9 +37,9 @@ INLINE void flat_steps(const dq_fblock *g, size_t p, int steps, bool more)
 }
 
 /* No steps: what is left to do upon the sums of the first `cols` columns, which stand in c if `more`. */
-static __attribute__((noinline)) void flat_finish(const dq_fblock *g, size_t cols, bool more)
+static __attribute__((noinline)) void flat_finish(const dq_gemm_block_f32 *g, size_t cols, bool more)
 {
-    dq_fblock rest = *g;
+    dq_gemm_block_f32 rest = *g;
     rest.cols = cols;
     rest.k = 0;
     rest.more = more;
@@ -47,7 +47,7 @@ static __attribute__((noinline)) void flat_finish(const dq_fblock *g, size_t col
         tile_block(&rest);
 }
 
-static void flat(const dq_fblock *g)
+static void flat(const dq_gemm_block_f32 *g)
 {
     size_t p = 0;
     bool more = g->more;
@@ -66,10 +66,10 @@ enum {
 };
 
 /* What is left to do upon the sums of the first `cols` columns, whole panels, and all of the others. */
-static __attribute__((noinline)) void finish_columns(const dq_fblock *g, size_t cols)
+static __attribute__((noinline)) void finish_columns(const dq_gemm_block_f32 *g, size_t cols)
 {
     flat_finish(g, cols, true);
-    dq_fblock left = *g;
+    dq_gemm_block_f32 left = *g;
     left.cols -= cols;
     left.b += cols / DQ_FPANEL * g->b_panel;
     left.c += cols;
@@ -79,7 +79,7 @@ static __attribute__((noinline)) void finish_columns(const dq_fblock *g, size_t 
 }
 
 /* So many panels side by side. */
-INLINE void some_panels(const dq_fblock *g, size_t col, int count)
+INLINE void some_panels(const dq_gemm_block_f32 *g, size_t col, int count)
 {
     const float *b[MOST_PANELS];
     vf sum[MOST_PANELS][EACH];
@@ -101,7 +101,7 @@ INLINE void some_panels(const dq_fblock *g, size_t col, int count)
 
 /* Panels are shared out evenly: few at once wait for their sums. Deep ones are as many streams from memory,
  * which two keep busy. */
-static void panels(const dq_fblock *g)
+static void panels(const dq_gemm_block_f32 *g)
 {
     enum { DEEP = 512 };
     const size_t whole = g->cols / DQ_FPANEL, cols = whole * DQ_FPANEL;
@@ -132,7 +132,7 @@ static void panels(const dq_fblock *g)
     finish_columns(g, cols);
 }
 
-static inline void one_row(const dq_fblock *g)
+static inline void one_row(const dq_gemm_block_f32 *g)
 {
     if (g->b_panel == DQ_FPANEL || g->k == 0)
         flat(g);

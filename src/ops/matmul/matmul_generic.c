@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/matmul/float_matmul.h"
+#include "ops/matmul/matmul_generic.h"
 
 #include "base/checked.h"
 #include "base/codec.h"
@@ -8,7 +8,7 @@
 
 enum { ROW_BLOCK = 128, COL_BLOCK = 128 };
 
-dq_dtype dq_fmm_type(dq_dtype dtype)
+dq_dtype dq_matmul_generic_type(dq_dtype dtype)
 {
     switch (dtype) {
     case DQ_DOUBLE:
@@ -80,19 +80,19 @@ typedef struct strips {
 static void make_strips(void *packed, const dq_tensor *from, const void *key)
 {
     const strips *s = key;
-    const dq_fmm_lanes lanes = {.data = from->data,
-                                .dtype = s->dtype,
-                                .lane_stride = s->col_stride,
-                                .step_stride = s->step_stride,
-                                .lanes = DQ_FMM_COLS,
-                                .k = s->k};
+    const dq_matmul_generic_lanes lanes = {.data = from->data,
+                                           .dtype = s->dtype,
+                                           .lane_stride = s->col_stride,
+                                           .step_stride = s->step_stride,
+                                           .lanes = DQ_FMM_COLS,
+                                           .k = s->k};
     for (size_t col = 0; col < s->n; col += DQ_FMM_COLS)
-        dq_fmm_pack_strided(&lanes, col * s->col_stride, dq_least(s->n - col, DQ_FMM_COLS),
-                            (float *)packed + col * s->k);
+        dq_matmul_generic_pack_strided(&lanes, col * s->col_stride, dq_least(s->n - col, DQ_FMM_COLS),
+                                       (float *)packed + col * s->k);
 }
 
-dq_status dq_fmm_constant_b(dq_op_call *call, uint32_t i, size_t col_stride, size_t step_stride, dq_fmm *mm,
-                            dq_error *err)
+dq_status dq_matmul_generic_constant_b(dq_op_call *call, uint32_t i, size_t col_stride, size_t step_stride,
+                                       dq_matmul_generic *mm, dq_error *err)
 {
     size_t cols, size;
     strips key;
@@ -112,7 +112,7 @@ dq_status dq_fmm_constant_b(dq_op_call *call, uint32_t i, size_t col_stride, siz
     return dq_call_pack_later(call, i, make_strips, &key, sizeof key, size, &mm->packed_b, err);
 }
 
-dq_status dq_fmm_prepare(dq_op_call *call, const dq_fmm *mm, dq_error *err)
+dq_status dq_matmul_generic_prepare(dq_op_call *call, const dq_matmul_generic *mm, dq_error *err)
 {
     size_t bytes;
     size_t lanes = (mm->packed_b ? 0 : COL_BLOCK) + DQ_FMM_ROWS;
@@ -124,7 +124,7 @@ dq_status dq_fmm_prepare(dq_op_call *call, const dq_fmm *mm, dq_error *err)
 }
 
 typedef struct job {
-    const dq_fmm *mm;
+    const dq_matmul_generic *mm;
     const dq_op_call *call;
     const void *arg;
     size_t row_blocks, col_blocks;
@@ -133,7 +133,7 @@ typedef struct job {
 /* Few rows: a strip of B serves once, and is used while it is in the cache. */
 static void flat_block(const job *j, size_t batch, size_t row, size_t col, char *scratch)
 {
-    const dq_fmm *mm = j->mm;
+    const dq_matmul_generic *mm = j->mm;
     size_t rows = dq_least(DQ_FMM_ROWS, mm->m - row), col_end = dq_least(col + COL_BLOCK, mm->n);
     char *b_strip = scratch + mm->k * DQ_FMM_ROWS * width_of(mm->type);
     double sums[DQ_FMM_ROWS * DQ_FMM_COLS];
@@ -148,7 +148,7 @@ static void flat_block(const job *j, size_t batch, size_t row, size_t col, char 
 
 static void block(const job *j, size_t batch, size_t row, size_t col, char *scratch)
 {
-    const dq_fmm *mm = j->mm;
+    const dq_matmul_generic *mm = j->mm;
     size_t width = width_of(mm->type);
     size_t b_strip_size = mm->k * DQ_FMM_COLS * width;
     const char *b_strips = scratch;
@@ -186,7 +186,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-void dq_fmm_run(const dq_op_call *call, const dq_fmm *mm, const void *arg)
+void dq_matmul_generic_run(const dq_op_call *call, const dq_matmul_generic *mm, const void *arg)
 {
     job j = {mm, call, arg, (mm->m + ROW_BLOCK - 1) / ROW_BLOCK, (mm->n + COL_BLOCK - 1) / COL_BLOCK};
     dq_parallel(call->threads, mm->batches * j.row_blocks * j.col_blocks, 1, piece, &j);
@@ -195,7 +195,7 @@ void dq_fmm_run(const dq_op_call *call, const dq_fmm *mm, const void *arg)
 /* ---- Packing and storing ------------------------------------------------------------------------------ */
 
 #define PACK(name, S, T, value)                                                                              \
-    static void name(const dq_fmm_lanes *at, size_t base, size_t count, void *to)                            \
+    static void name(const dq_matmul_generic_lanes *at, size_t base, size_t count, void *to)                 \
     {                                                                                                        \
         const S *from = at->data;                                                                            \
         const size_t lane_stride = at->lane_stride, step_stride = at->step_stride;                           \
@@ -235,7 +235,7 @@ PACK(pack_u64, uint64_t, uint64_t, x)
 PACK(pack_f16, uint16_t, float, dq_f16_to_f32(x))
 PACK(pack_bf16, uint16_t, float, dq_bf16_to_f32(x))
 
-void dq_fmm_pack_strided(const dq_fmm_lanes *from, size_t base, size_t count, void *to)
+void dq_matmul_generic_pack_strided(const dq_matmul_generic_lanes *from, size_t base, size_t count, void *to)
 {
     switch (from->dtype) {
     case DQ_FLOAT:
@@ -260,7 +260,7 @@ void dq_fmm_pack_strided(const dq_fmm_lanes *from, size_t base, size_t count, vo
     }
 }
 
-void dq_fmm_write(void *data, dq_dtype dtype, size_t at, const void *from, size_t n)
+void dq_matmul_generic_write(void *data, dq_dtype dtype, size_t at, const void *from, size_t n)
 {
     size_t width = width_of(dtype);
     if (dtype != DQ_FLOAT16 && dtype != DQ_BFLOAT16) {

@@ -5,9 +5,9 @@
 
 enum { PANELS = 1, TALL_ROWS = 0 };
 
-#include "kernels/fproduct_flat.h"
+#include "kernels/gemm_f32_flat.h"
 
-void dq_fblock_neon(const dq_fblock *g)
+void dq_gemm_block_f32_neon(const dq_gemm_block_f32 *g)
 {
     if (g->rows == 1)
         one_row(g);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_fblock_fn of a few rows of A upon panels, for vectors of eight floats or sixteen (WIDE_PANELS). Tiles of
- * two to four rows would wait for their sums, were they not wider than those of fproduct_tile.h. */
+/* dq_gemm_block_f32_fn of a few rows of A upon panels, for vectors of eight floats or sixteen (WIDE_PANELS).
+ * Tiles of two to four rows would wait for their sums, were they not wider than those of gemm_f32_tile.h. */
 #ifndef DQ_KERNELS_X86_FPRODUCT_FEW_H
 #define DQ_KERNELS_X86_FPRODUCT_FEW_H
 
-#include "kernels/fproduct_flat.h"
+#include "kernels/gemm_f32_flat.h"
 
 enum { WIDEST = VF_LANES == 16 ? 4 : 6 };
 
 /* So many vectors, from column `col` on, which is the vector `odd` of a panel. */
-INLINE void wide_tile(const dq_fblock *g, size_t row, size_t col, int odd, int rows, int vectors)
+INLINE void wide_tile(const dq_gemm_block_f32 *g, size_t row, size_t col, int odd, int rows, int vectors)
 {
     const float *a[4], *b = g->b + col / DQ_FPANEL * g->b_panel;
     float *c = g->c + row * g->c_row + col;
@@ -46,7 +46,7 @@ INLINE void wide_tile(const dq_fblock *g, size_t row, size_t col, int odd, int r
 
 /* Whether a block is such, of sums that stay in the first cache or need nothing else. Eight rows are two
  * tiles, for the second of which the panels' columns must still be there. */
-static bool few_rows(const dq_fblock *g)
+static bool few_rows(const dq_gemm_block_f32 *g)
 {
     enum { DEEP = 32, TWICE = 256, SMALL = 4096 };
     return (g->rows - 2 <= 2 || (VF_LANES < 16 && g->rows == 8 && g->k <= TWICE)) && g->k >= DEEP &&
@@ -54,7 +54,7 @@ static bool few_rows(const dq_fblock *g)
 }
 
 /* Columns of whole wide tiles; those that are left are others'. */
-static void wide_tiles(const dq_fblock *g)
+static void wide_tiles(const dq_gemm_block_f32 *g)
 {
     enum { WIDE = VF_LANES == 16 ? 4 * DQ_FPANEL : 3 * DQ_FPANEL };
     const size_t each = VF_LANES < 16 && g->rows == 3 ? 2 * DQ_FPANEL : WIDE, cols = g->cols / each * each;

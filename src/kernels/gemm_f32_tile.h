@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_fblock_fn by tiles of registers, over the vector that a vec_<isa>.h defines, whose minimum and maximum
- * give their second operand where the two are equal or one is NaN. Before this, the file of the instruction
- * set includes that header and defines PANELS, those that a tile spans, 1 or 2: the sums, MOST_ROWS by so
- * many vectors, stay in registers; and TALL_ROWS, 12 where registers hold the sums of so many rows by two
- * vectors, or else 0. Where a tile spans two panels, NARROW is the dq_fblock_fn for columns that are fewer.
- * After it, it calls tile_block. */
+/* dq_gemm_block_f32_fn by tiles of registers, over the vector that a vec_<isa>.h defines, whose minimum and
+ * maximum give their second operand where the two are equal or one is NaN. Before this, the file of the
+ * instruction set includes that header and defines PANELS, those that a tile spans, 1 or 2: the sums,
+ * MOST_ROWS by so many vectors, stay in registers; and TALL_ROWS, 12 where registers hold the sums of so many
+ * rows by two vectors, or else 0. Where a tile spans two panels, NARROW is the dq_gemm_block_f32_fn for
+ * columns that are fewer. After it, it calls tile_block. */
 #ifndef DQ_KERNELS_FPRODUCT_TILE_H
 #define DQ_KERNELS_FPRODUCT_TILE_H
 
 #include "base/copy.h"
-#include "kernels/fgate_body.h"
-#include "kernels/fproduct.h"
+#include "kernels/gemm_f32.h"
+#include "kernels/hswish_f32_body.h"
 
 #include <string.h>
 
@@ -52,8 +52,8 @@ INLINE void step(const float *const a[POINTERS], size_t a_row, const float *b, s
 }
 
 /* What is left to do upon whole sums. */
-INLINE void finish(const dq_fblock *g, size_t row, const float *z, size_t z_row, int rows, int vectors,
-                   vf (*sum)[VECTORS])
+INLINE void finish(const dq_gemm_block_f32 *g, size_t row, const float *z, size_t z_row, int rows,
+                   int vectors, vf (*sum)[VECTORS])
 {
     const vf alpha = vf_set(g->alpha), low = vf_set(g->low), high = vf_set(g->high);
     if (g->alpha != 1)
@@ -79,13 +79,13 @@ INLINE void finish(const dq_fblock *g, size_t row, const float *z, size_t z_row,
 
 /* Upon a strip that stands in the first cache, or a tile, where rows fall on the same lines of it: in tiles
  * each of their sizes would have this code, and wait for it. */
-static __attribute__((noinline)) void gate_rows(const dq_fgate *gate, float *c, size_t c_row, size_t rows,
-                                                size_t cols)
+static __attribute__((noinline)) void gate_rows(const dq_hswish_f32 *gate, float *c, size_t c_row,
+                                                size_t rows, size_t cols)
 {
-    const fgate g = fgate_of(gate);
+    const hswish_f32 g = hswish_f32_of(gate);
     for (; rows; rows--, c += c_row)
         for (size_t j = 0; j < cols; j += VF_LANES)
-            vf_store(c + j, fgate_any(&g, vf_load(c + j)));
+            vf_store(c + j, hswish_f32_any(&g, vf_load(c + j)));
 }
 
 /* What is fetched into the cache meanwhile: each tile takes its share of the panels that come next; those of
@@ -98,7 +98,7 @@ typedef struct stream {
     const float *rows;
 } stream;
 
-static inline stream next_panels(const dq_fblock *g, size_t col, const float *b, size_t tiles)
+static inline stream next_panels(const dq_gemm_block_f32 *g, size_t col, const float *b, size_t tiles)
 {
     const float *panel = NULL;
     size_t apart = 0;
@@ -120,7 +120,7 @@ INLINE void fetch(const float *from, size_t step, int count)
 
 /* A tile of rows from number `row` on and of vectors from column `col` on, to and from c and z as they are
  * given: `rows` and `vectors` are constants in each call, so that sums stay in registers. */
-INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream *next, float *c, size_t c_row,
+INLINE void tile(const dq_gemm_block_f32 *g, size_t row, const float *b, stream *next, float *c, size_t c_row,
                  const float *z, size_t z_row, int rows, int vectors)
 {
     const size_t a_row = g->a_row, b_step = g->b_step, b_panel = g->b_panel;
@@ -167,8 +167,8 @@ INLINE void tile(const dq_fblock *g, size_t row, const float *b, stream *next, f
             vf_store(c + (size_t)i * c_row + v * VF_LANES, sum[i][v]);
 }
 
-INLINE void tile_rows(const dq_fblock *g, size_t row, size_t rows, const float *b, stream *next, float *c,
-                      size_t c_row, const float *z, size_t z_row, int vectors)
+INLINE void tile_rows(const dq_gemm_block_f32 *g, size_t row, size_t rows, const float *b, stream *next,
+                      float *c, size_t c_row, const float *z, size_t z_row, int vectors)
 {
     switch (rows) {
 #define ROWS(n)                                                                                              \
@@ -235,7 +235,7 @@ INLINE void tall_steps(const float *const a[2], strides *a_row, const float *con
 
 /* Rows of a panel's results, to and from c and z as they are given. */
 typedef struct strip {
-    const dq_fblock *g;
+    const dq_gemm_block_f32 *g;
     size_t col, row, rows;
     const float *b;
     float *c;
@@ -295,7 +295,7 @@ static __attribute__((noinline)) void fetch_beside(const strip *s, size_t row, s
 INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int height)
 {
     enum { TIMES = LINE / UNROLL };
-    const dq_fblock *g = s->g;
+    const dq_gemm_block_f32 *g = s->g;
     strides a_row = strides_of(g->a_row), b_step = strides_of(g->b_step);
     const float *from = g->a + (s->row + row) * g->a_row;
     const float *a[2] = {from, from + HALF_HEIGHT * g->a_row}, *b[VECTORS];
@@ -389,7 +389,7 @@ static tall tall_tiles(const strip *s)
 /* Rows are shared out evenly: a tile of few rows waits for its sums. */
 INLINE void strip_tiles(const strip *s, int vectors)
 {
-    const dq_fblock *g = s->g;
+    const dq_gemm_block_f32 *g = s->g;
     const bool gated = g->last && g->gate, soon = gated && s->c_row % SAME == 0;
     const tall t = vectors == VECTORS ? tall_tiles(s) : (tall){0, 0};
     const size_t most = t.most * HEIGHT, begun = most + t.less * LESS, left = s->rows - begun;
@@ -452,7 +452,7 @@ static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols)
         dq_copy_row(s->c + i * s->c_row, c + i * DQ_FPANEL, bytes);
 }
 
-static void tile_block(const dq_fblock *g)
+static void tile_block(const dq_gemm_block_f32 *g)
 {
     size_t tiles = tiles_of(g->rows);
     for (size_t col = 0, done; tiles && col < g->cols; col += done) {
@@ -467,7 +467,7 @@ static void tile_block(const dq_fblock *g)
         done = g->cols - col >= TILE_COLS ? TILE_COLS : DQ_FPANEL;
 #ifdef NARROW
         if (done < TILE_COLS) {
-            dq_fblock left = *g;
+            dq_gemm_block_f32 left = *g;
             left.cols -= col;
             left.b = s.b;
             left.c = s.c;

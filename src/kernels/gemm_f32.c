@@ -2,7 +2,7 @@
 #include "kernels/kernels.h"
 #include "kernels/vec_c.h"
 
-#include "kernels/fgate_body.h"
+#include "kernels/hswish_f32_body.h"
 
 #include <math.h>
 
@@ -14,7 +14,7 @@ static void steps(const float *a, const float *b, size_t b_step, size_t k, size_
             sum[j] = fmaf(a[p], b[j], sum[j]);
 }
 
-static float finished(const dq_fblock *g, size_t i, size_t j, float x)
+static float finished(const dq_gemm_block_f32 *g, size_t i, size_t j, float x)
 {
     if (g->alpha != 1)
         x = g->alpha * x;
@@ -26,11 +26,11 @@ static float finished(const dq_fblock *g, size_t i, size_t j, float x)
     x = x > g->high ? g->high : x;
     if (!g->gate)
         return x;
-    const fgate gate = fgate_of(g->gate);
-    return fgate_any(&gate, x);
+    const hswish_f32 gate = hswish_f32_of(g->gate);
+    return hswish_f32_any(&gate, x);
 }
 
-void dq_fblock_c(const dq_fblock *g)
+void dq_gemm_block_f32_c(const dq_gemm_block_f32 *g)
 {
     for (size_t col = 0; col < g->cols; col += DQ_FPANEL) {
         const float *b = g->k ? g->b + col / DQ_FPANEL * g->b_panel : g->b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun OnCodes: values by hand, and its refusals. tests/fusion holds it against the nodes that it stands
+/* dqrun TiledQdq: values by hand, and its refusals. tests/fusion holds it against the nodes that it stands
  * for. */
 #include "harness.h"
 
@@ -7,7 +7,7 @@ static void begin(ops_case *c, const char *op, int version, int64_t free)
 {
     static const float scales[] = {0.5f, 0.25f};
     static const int64_t codes[] = {1, DQ_UINT16, 100};
-    ops_begin(c, "dqrun", "OnCodes", 1);
+    ops_begin(c, "dqrun", "TiledQdq", 1);
     ops_string(c, "op", op);
     ops_int(c, "version", version);
     ops_int(c, "free", free);
@@ -90,7 +90,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("OnCodes");
+    TCase *tests = tcase_create("TiledQdq");
     tcase_add_test(tests, values);
     tcase_add_test(tests, sizes_of_planes_alone);
     tcase_add_test(tests, refusals);

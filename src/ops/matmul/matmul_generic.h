@@ -16,46 +16,46 @@ enum {
 
 /** Lays `count` lanes (rows of A or columns of B) from number `first` on as to[p * lanes + i], p below k, in
  * the computing type; lanes past `count` are zero, up to DQ_FMM_ROWS or DQ_FMM_COLS. */
-typedef void dq_fmm_pack_fn(const void *arg, size_t batch, size_t first, size_t count, void *to);
+typedef void dq_matmul_generic_pack_fn(const void *arg, size_t batch, size_t first, size_t count, void *to);
 
 /** Takes a finished tile, tile[i * DQ_FMM_COLS + j] in the computing type. */
-typedef void dq_fmm_store_fn(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
-                             const void *tile);
+typedef void dq_matmul_generic_store_fn(const void *arg, size_t batch, size_t row, size_t col, size_t rows,
+                                        size_t cols, const void *tile);
 
-typedef struct dq_fmm {
-    dq_dtype type; /* computing type: dq_fmm_type of the operands' */
+typedef struct dq_matmul_generic {
+    dq_dtype type; /* computing type: dq_matmul_generic_type of the operands' */
     size_t batches, m, n, k;
-    dq_fmm_pack_fn *pack_a, *pack_b;
-    dq_fmm_store_fn *store;
+    dq_matmul_generic_pack_fn *pack_a, *pack_b;
+    dq_matmul_generic_store_fn *store;
     const void *packed_b; /* the strips of the only matrix B, or NULL: pack_b makes them */
-} dq_fmm;
+} dq_matmul_generic;
 
 /** The computing type of an element type. */
-dq_dtype dq_fmm_type(dq_dtype dtype);
+dq_dtype dq_matmul_generic_type(dq_dtype dtype);
 
 /** Packs input i once for all runs when it is constant and one float matrix of k by n: column j, step p is
- * element j * col_stride + p * step_stride. In prepare, before dq_fmm_prepare. */
-dq_status dq_fmm_constant_b(dq_op_call *call, uint32_t i, size_t col_stride, size_t step_stride, dq_fmm *mm,
-                            dq_error *err);
+ * element j * col_stride + p * step_stride. In prepare, before dq_matmul_generic_prepare. */
+dq_status dq_matmul_generic_constant_b(dq_op_call *call, uint32_t i, size_t col_stride, size_t step_stride,
+                                       dq_matmul_generic *mm, dq_error *err);
 
-/** Asks for the worker scratch that dq_fmm_run needs; in prepare. */
-dq_status dq_fmm_prepare(dq_op_call *call, const dq_fmm *mm, dq_error *err);
-void dq_fmm_run(const dq_op_call *call, const dq_fmm *mm, const void *arg);
+/** Asks for the worker scratch that dq_matmul_generic_run needs; in prepare. */
+dq_status dq_matmul_generic_prepare(dq_op_call *call, const dq_matmul_generic *mm, dq_error *err);
+void dq_matmul_generic_run(const dq_op_call *call, const dq_matmul_generic *mm, const void *arg);
 
 /** Rows or columns at fixed strides, in elements: of the lanes from `base` on, lane i has at step p the
  * element base + i * lane_stride + p * step_stride of `data`. */
-typedef struct dq_fmm_lanes {
+typedef struct dq_matmul_generic_lanes {
     const void *data;
     dq_dtype dtype;
     size_t lane_stride, step_stride;
     size_t lanes, k; /* lanes of a strip: DQ_FMM_ROWS or DQ_FMM_COLS */
-} dq_fmm_lanes;
+} dq_matmul_generic_lanes;
 
 /** A pack function's work for `count` of them. */
-void dq_fmm_pack_strided(const dq_fmm_lanes *from, size_t base, size_t count, void *to);
+void dq_matmul_generic_pack_strided(const dq_matmul_generic_lanes *from, size_t base, size_t count, void *to);
 
 /** Writes n numbers of the computing type as elements of `dtype` from element `at` of `data` on, rounded
  * once. */
-void dq_fmm_write(void *data, dq_dtype dtype, size_t at, const void *from, size_t n);
+void dq_matmul_generic_write(void *data, dq_dtype dtype, size_t at, const void *from, size_t n);
 
 #endif

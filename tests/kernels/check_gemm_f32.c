@@ -33,19 +33,19 @@ static float *numbers(int round, role what, size_t n)
     return x;
 }
 
-static const dq_fgate gates[] = {{1, 3, 0, 6, 6, 1, -0.0f},
-                                 {1, 3, 0, 6, -6, 1, -0.0f},
-                                 {1.0f / 6, 0.5f, 0, 1, 1, 1, -0.0f},
-                                 {0.2f, 0.5f, 0, 1, 1, 0.7f, 0.3f}};
+static const dq_hswish_f32 gates[] = {{1, 3, 0, 6, 6, 1, -0.0f},
+                                      {1, 3, 0, 6, -6, 1, -0.0f},
+                                      {1.0f / 6, 0.5f, 0, 1, 1, 1, -0.0f},
+                                      {0.2f, 0.5f, 0, 1, 1, 0.7f, 0.3f}};
 
 /* Often none. */
-static const dq_fgate *some_gate(void)
+static const dq_hswish_f32 *some_gate(void)
 {
     uint32_t i = kernel_random(6);
     return i < sizeof gates / sizeof *gates ? &gates[i] : NULL;
 }
 
-static float gated(const dq_fgate *g, float x)
+static float gated(const dq_hswish_f32 *g, float x)
 {
     if (!g)
         return x;
@@ -58,7 +58,7 @@ static float gated(const dq_fgate *g, float x)
     return x + g->term;
 }
 
-static float finished(const dq_fblock *g, size_t i, size_t j, float x)
+static float finished(const dq_gemm_block_f32 *g, size_t i, size_t j, float x)
 {
     if (g->alpha != 1)
         x = g->alpha * x;
@@ -70,9 +70,9 @@ static float finished(const dq_fblock *g, size_t i, size_t j, float x)
     return gated(g->gate, x > g->high ? g->high : x);
 }
 
-static void check_block(const dq_kernels *k, const dq_fblock *g, const float *was, size_t size)
+static void check_block(const dq_kernels *k, const dq_gemm_block_f32 *g, const float *was, size_t size)
 {
-    k->fblock(g);
+    k->gemm_block_f32(g);
     for (size_t at = 0; at < size; at++) {
         size_t i = at / g->c_row, j = at % g->c_row;
         float wanted = was[at];
@@ -92,19 +92,19 @@ static void check_block(const dq_kernels *k, const dq_fblock *g, const float *wa
 }
 
 /* Panels, or a plain matrix, with and without what comes last. */
-void check_fblock(const dq_kernels *k)
+void check_gemm_block_f32(const dq_kernels *k)
 {
     for (int round = 0; round < 1600; round++) {
-        dq_fblock g = {.rows = 1 + kernel_random(round % 3 ? 30 : 1),
-                       .cols = 1 + kernel_random(round % 5 ? 40 : 100),
-                       .k = kernel_random(round % 4 ? 24 : 140),
-                       .more = kernel_random(2),
-                       .last = kernel_random(2),
-                       .far = kernel_random(2),
-                       .alpha = kernel_random(2) ? 1 : 0.3f,
-                       .low = kernel_random(2) ? 0 : -INFINITY,
-                       .high = kernel_random(2) ? 1 : INFINITY,
-                       .gate = some_gate()};
+        dq_gemm_block_f32 g = {.rows = 1 + kernel_random(round % 3 ? 30 : 1),
+                               .cols = 1 + kernel_random(round % 5 ? 40 : 100),
+                               .k = kernel_random(round % 4 ? 24 : 140),
+                               .more = kernel_random(2),
+                               .last = kernel_random(2),
+                               .far = kernel_random(2),
+                               .alpha = kernel_random(2) ? 1 : 0.3f,
+                               .low = kernel_random(2) ? 0 : -INFINITY,
+                               .high = kernel_random(2) ? 1 : INFINITY,
+                               .gate = some_gate()};
         size_t panels = (g.cols + DQ_FPANEL - 1) / DQ_FPANEL;
         bool plain = kernel_random(2);
         size_t b_size = panels * DQ_FPANEL * g.k;
@@ -265,7 +265,7 @@ void check_dwconv_nchwc_f32(const dq_kernels *k)
     }
 }
 
-void check_fevery(const dq_kernels *k)
+void check_copy_strided_f32(const dq_kernels *k)
 {
     size_t n;
     for (size_t i = 0; kernel_size(i, &n); i++)
@@ -273,7 +273,7 @@ void check_fevery(const dq_kernels *k)
             size_t rows = 1 + i % 3, x_row = n * step + i % 2, y_row = n + i % 5;
             float *x = kernel_floats(n ? (rows - 1) * x_row + (n - 1) * step + 1 : 0);
             float *y = kernel_memory(((rows - 1) * y_row + n) * sizeof *y);
-            k->fevery(x, x_row, step, rows, n, y, y_row);
+            k->copy_strided_f32(x, x_row, step, rows, n, y, y_row);
             for (size_t r = 0; r < rows; r++)
                 for (size_t at = 0; at < n; at++)
                     KERNEL_FAIL_UNLESS(same_or_nan(y[r * y_row + at], x[r * x_row + at * step]),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/matmul/float_matrix.h"
+#include "ops/matmul/matmul_f32.h"
 
 #include "ops/half_floats.h"
 
@@ -14,11 +14,11 @@ enum {
 
 typedef struct job {
     const dq_op_call *call;
-    const dq_fmatrix *f;
-    const dq_fmatrix_operands *o;
+    const dq_matmul_f32 *f;
+    const dq_matmul_f32_operands *o;
 } job;
 
-/* The first operand or the second, as dq_fmatrix has them. */
+/* The first operand or the second, as dq_matmul_f32 has them. */
 static const float *matrix(const job *j, size_t batch, bool second)
 {
     size_t a = 0, b = 0;
@@ -27,10 +27,10 @@ static const float *matrix(const job *j, size_t batch, bool second)
     return second != j->f->swapped ? j->o->b + b : j->o->a + a;
 }
 
-static void part_a(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_a(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
-    const dq_fmatrix *f = j->f;
+    const dq_matmul_f32 *f = j->f;
     const float *from = matrix(j, part->batch, false) + part->row * f->a_row + part->p * f->a_step;
     block->a = from;
     block->a_row = f->a_row;
@@ -42,10 +42,10 @@ static void part_a(const void *arg, const dq_fpart *part, float *room, dq_fblock
     block->a_row = part->k;
 }
 
-static void part_b(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_b(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
-    const dq_fmatrix *f = j->f;
+    const dq_matmul_f32 *f = j->f;
     if (f->panels) {
         block->b = f->panels + part->col * f->k + part->p * DQ_FPANEL;
         block->b_step = DQ_FPANEL;
@@ -68,10 +68,10 @@ static void part_b(const void *arg, const dq_fpart *part, float *room, dq_fblock
     }
 }
 
-static void part_c(const void *arg, const dq_fpart *part, float *room, dq_fblock *block)
+static void part_c(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
-    const dq_fmatrix *f = j->f;
+    const dq_matmul_f32 *f = j->f;
     const float *z = j->o->z;
     const bool apart = f->swapped && f->m > 1;
     block->c = apart ? room : j->o->c + (part->batch * f->m + part->row) * f->n + part->col;
@@ -87,10 +87,10 @@ static void part_c(const void *arg, const dq_fpart *part, float *room, dq_fblock
 }
 
 /* Results of a product whose operands have changed places. */
-static void transpose_back(const void *arg, const dq_fpart *part, const dq_fblock *block)
+static void transpose_back(const void *arg, const dq_fpart *part, const dq_gemm_block_f32 *block)
 {
     const job *j = arg;
-    const dq_fmatrix *f = j->f;
+    const dq_matmul_f32 *f = j->f;
     float *to = j->o->c + (part->batch * f->n + part->col) * f->m + part->row;
     j->call->kernels->transpose_x32((const uint32_t *)(const void *)block->c, block->c_row, part->rows,
                                     part->cols, (uint32_t *)(void *)to, f->m);
@@ -99,12 +99,12 @@ static void transpose_back(const void *arg, const dq_fpart *part, const dq_fbloc
 /* ---- Algorithms --------------------------------------------------------------------------------------- */
 
 typedef struct problem {
-    const dq_fmatrix *f;
+    const dq_matmul_f32 *f;
     bool constant_b; /* one matrix of floats or half floats */
 } problem;
 
 /* The formula's multiply-adds with m rows and n columns, which are rounded up to whole panels. */
-static dq_algorithm_work product_of(const dq_fmatrix *f, size_t m, size_t n)
+static dq_algorithm_work product_of(const dq_matmul_f32 *f, size_t m, size_t n)
 {
     const double columns = (double)((n + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL),
                  batches = (double)f->batches;
@@ -113,9 +113,9 @@ static dq_algorithm_work product_of(const dq_fmatrix *f, size_t m, size_t n)
 }
 
 /* The operands change places: A · B is the transpose of B' · A', whose sums are the same. */
-static void swap_operands(dq_fmatrix *f)
+static void swap_operands(dq_matmul_f32 *f)
 {
-    const dq_fmatrix as = *f;
+    const dq_matmul_f32 as = *f;
     f->swapped = true;
     f->m = as.n;
     f->n = as.m;
@@ -126,12 +126,12 @@ static void swap_operands(dq_fmatrix *f)
 }
 
 /* A vector times a matrix whose columns are contiguous, or the other way round. */
-static bool is_vector(const dq_fmatrix *f)
+static bool is_vector(const dq_matmul_f32 *f)
 {
     return f->m == 1 && f->a_step == 1 && f->b_step == 1 && f->b_col != 1;
 }
 
-static bool is_column(const dq_fmatrix *f)
+static bool is_column(const dq_matmul_f32 *f)
 {
     return f->m > 1 && f->n == 1 && f->a_step == 1 && f->b_step == 1;
 }
@@ -149,7 +149,7 @@ static bool is_gemv_applicable(const void *arg, dq_reason *reason)
 static dq_algorithm_work work_of_gemv(const void *arg)
 {
     const problem *p = arg;
-    const dq_fmatrix *f = p->f;
+    const dq_matmul_f32 *f = p->f;
     const double macs = (double)f->batches * (double)(f->m * f->n) * (double)f->k;
     return (dq_algorithm_work){.macs = macs, .calls = (double)f->batches};
 }
@@ -157,7 +157,7 @@ static dq_algorithm_work work_of_gemv(const void *arg)
 static bool is_gemm_swapped_applicable(const void *arg, dq_reason *reason)
 {
     const problem *p = arg;
-    const dq_fmatrix *f = p->f;
+    const dq_matmul_f32 *f = p->f;
     if (f->n < 2 || f->n > FEW || f->m < MANY)
         return dq_not_applicable(reason, "%zu columns and %zu rows, expected 2 to %d and at least %d", f->n,
                                  f->m, FEW, MANY);
@@ -201,9 +201,9 @@ static dq_algorithm_work work_of_gemm(const void *arg)
     return work;
 }
 
-static dq_status prepare_product(dq_op_call *call, dq_fmatrix *f, bool packed, dq_error *err)
+static dq_status prepare_product(dq_op_call *call, dq_matmul_f32 *f, bool packed, dq_error *err)
 {
-    f->product = (dq_fproduct){.batches = f->batches,
+    f->product = (dq_gemm_f32){.batches = f->batches,
                                .m = f->m,
                                .n = f->n,
                                .k = f->k,
@@ -220,12 +220,12 @@ static dq_status prepare_product(dq_op_call *call, dq_fmatrix *f, bool packed, d
         .batches = 1, .n = f->n, .k = f->k, .col_stride = f->b_col, .step_stride = f->b_step};
     if (packed)
         DQ_TRY(dq_fpanels_constant(call, f->b, &of, &f->panels, err));
-    return dq_fproduct_prepare(call, &f->product, err);
+    return dq_gemm_f32_prepare(call, &f->product, err);
 }
 
 static dq_status prepare_gemv(dq_op_call *call, void *arg, dq_error *err)
 {
-    dq_fmatrix *f = arg;
+    dq_matmul_f32 *f = arg;
     (void)call;
     (void)err;
     if (is_column(f))
@@ -256,24 +256,24 @@ static void columns(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
-    const dq_fmatrix *f = j->f;
+    const dq_matmul_f32 *f = j->f;
     for (size_t i = begin, count; i < end; i += count) {
         size_t batch = i / f->n, col = i % f->n;
         count = dq_least(f->n - col, end - i);
         dq_fpart part = {.batch = batch, .rows = 1, .col = col, .cols = count};
-        dq_fblock rest = {.rows = 1, .cols = count, .more = true, .last = true};
+        dq_gemm_block_f32 rest = {.rows = 1, .cols = count, .more = true, .last = true};
         part_c(j, &part, NULL, &rest);
         j->call->kernels->fgemv(matrix(j, batch, true) + col * f->b_col, f->b_col, count, f->k,
                                 matrix(j, batch, false), rest.c);
         rest.b_panel = DQ_FPANEL;
         if (rest.alpha != 1 || rest.z || rest.bias || rest.low > -INFINITY || rest.high < INFINITY)
-            j->call->kernels->fblock(&rest);
+            j->call->kernels->gemm_block_f32(&rest);
     }
 }
 
 static void run_gemv(const dq_op_call *call, const void *arg, const void *operands)
 {
-    const dq_fmatrix *f = arg;
+    const dq_matmul_f32 *f = arg;
     job j = {call, f, operands};
     dq_parallel(call->threads, f->batches * f->n, (WORK / (f->k + 1) / DQ_FPANEL + 1) * DQ_FPANEL, columns,
                 &j);
@@ -281,9 +281,9 @@ static void run_gemv(const dq_op_call *call, const void *arg, const void *operan
 
 static void run_product(const dq_op_call *call, const void *arg, const void *operands)
 {
-    const dq_fmatrix *f = arg;
+    const dq_matmul_f32 *f = arg;
     job j = {call, f, operands};
-    dq_fproduct_run(call, &f->product, &j);
+    dq_gemm_f32_run(call, &f->product, &j);
 }
 
 static const dq_algorithm rows[] = {
@@ -304,7 +304,7 @@ const dq_algorithm_table dq_matmul_f32_algorithms = {
     .rows = rows,
     .count = sizeof rows / sizeof *rows};
 
-dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_error *err)
+dq_status dq_matmul_f32_prepare(dq_op_call *call, uint32_t b, dq_matmul_f32 *f, dq_error *err)
 {
     const dq_tensor *t = call->in[b];
     const problem p = {.f = f,
@@ -315,7 +315,7 @@ dq_status dq_fmatrix_prepare(dq_op_call *call, uint32_t b, dq_fmatrix *f, dq_err
     return f->algorithm->prepare(call, f, err);
 }
 
-void dq_fmatrix_run(const dq_op_call *call, const dq_fmatrix *f, const dq_fmatrix_operands *o)
+void dq_matmul_f32_run(const dq_op_call *call, const dq_matmul_f32 *f, const dq_matmul_f32_operands *o)
 {
     f->algorithm->run(call, f, o);
 }

@@ -18,7 +18,7 @@ static bool are_pixels(const dq_conv_shape *s)
     return are;
 }
 
-bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, bool pieces, dq_qimage *image)
+bool dq_padded_input_layout(const dq_conv_shape *s, size_t unit, bool pieces, dq_padded_input *image)
 {
     const dq_window *w = &s->window;
     size_t rank = w->rank, step = unit;
@@ -51,7 +51,7 @@ bool dq_qimage_layout(const dq_conv_shape *s, size_t unit, bool pieces, dq_qimag
     return true;
 }
 
-ptrdiff_t dq_qimage_offset(const dq_qimage *image, const dq_window *w, size_t t)
+ptrdiff_t dq_padded_input_offset(const dq_padded_input *image, const dq_window *w, size_t t)
 {
     size_t offset = 0;
     for (size_t i = image->rank; i-- > 0; t /= (size_t)w->kernel[i])
@@ -59,7 +59,7 @@ ptrdiff_t dq_qimage_offset(const dq_qimage *image, const dq_window *w, size_t t)
     return (ptrdiff_t)offset;
 }
 
-size_t dq_qimage_corner(const dq_qimage *image, const dq_window *w, size_t p)
+size_t dq_padded_input_corner(const dq_padded_input *image, const dq_window *w, size_t p)
 {
     size_t offset = 0;
     for (size_t i = image->rank; i-- > 0; p /= (size_t)w->out[i])
@@ -67,7 +67,7 @@ size_t dq_qimage_corner(const dq_qimage *image, const dq_window *w, size_t p)
     return offset;
 }
 
-bool dq_qimage_source(const dq_qimage *image, const dq_window *w, size_t row, size_t *at)
+bool dq_padded_input_source(const dq_padded_input *image, const dq_window *w, size_t row, size_t *at)
 {
     size_t plane = (size_t)w->in[image->rank - 1];
     *at = 0;
@@ -81,17 +81,18 @@ bool dq_qimage_source(const dq_qimage *image, const dq_window *w, size_t row, si
     return true;
 }
 
-void dq_qimage_planes(const dq_qimage_fill *fill, size_t row, size_t first, size_t end, uint8_t *out)
+void dq_padded_input_planes(const dq_padded_input_fill *fill, size_t row, size_t first, size_t end,
+                            uint8_t *out)
 {
-    const dq_qimage *image = fill->image;
+    const dq_padded_input *image = fill->image;
     size_t plane = fill->s->in_size, from = row * image->width;
     fill->kernels->transpose_x8(fill->x + first * plane + from, plane, end - first,
                                 dq_least(plane - from, image->width), fill->flip, out + first, image->unit);
 }
 
-void dq_qimage_row(const dq_qimage_fill *fill, size_t row, uint8_t *out)
+void dq_padded_input_row(const dq_padded_input_fill *fill, size_t row, uint8_t *out)
 {
-    const dq_qimage *image = fill->image;
+    const dq_padded_input *image = fill->image;
     const dq_conv_shape *s = fill->s;
     const dq_window *w = &s->window;
     size_t from = row * image->width, unit = image->unit, width = image->width, begin = 0, inside;
@@ -101,7 +102,7 @@ void dq_qimage_row(const dq_qimage_fill *fill, size_t row, uint8_t *out)
         size_t last = image->rank - 1;
         begin = dq_least((size_t)w->begin[last], width);
         inside = dq_least((size_t)w->in[last], width - begin);
-        if (!dq_qimage_source(image, w, row, &from))
+        if (!dq_padded_input_source(image, w, row, &from))
             inside = 0;
     }
     memset(out, fill->pad, begin * unit);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ops/matmul/float_product.h"
+#include "ops/matmul/gemm_driver_f32.h"
 
 #include "base/checked.h"
 #include "base/file.h"
@@ -33,7 +33,7 @@ static size_t pieces(size_t n, size_t each)
 }
 
 /* Steps of a block: about as many as stay in a cache, in equal blocks. */
-static size_t depth_of(const dq_fproduct *f)
+static size_t depth_of(const dq_gemm_f32 *f)
 {
     size_t depth = DEPTH, rows = dq_least(f->m, ROWS);
     if (f->laid_out && rows == 1)
@@ -50,7 +50,7 @@ static size_t depth_of(const dq_fproduct *f)
 }
 
 /* Columns of a block. */
-static size_t width_of(const dq_fproduct *f)
+static size_t width_of(const dq_gemm_f32 *f)
 {
     if (f->flat)
         return FLAT_COLS;
@@ -59,7 +59,7 @@ static size_t width_of(const dq_fproduct *f)
 
 /* Columns of a piece of work: few pieces, of few rows that are not cut, go up in threads. Where panels stand
  * alone they become more of them, else fewer, as narrow ones are tiles' waste. */
-static size_t columns_of(const dq_fproduct *f, size_t workers)
+static size_t columns_of(const dq_gemm_f32 *f, size_t workers)
 {
     enum { FEW = 8, WIDE = 2 * DQ_FPANEL };
     size_t most = width_of(f), blocks = pieces(f->n, most), wide = f->strip ? f->strip : WIDE;
@@ -76,7 +76,7 @@ static size_t columns_of(const dq_fproduct *f, size_t workers)
     return pieces(even, DQ_FPANEL) * DQ_FPANEL;
 }
 
-dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
+dq_status dq_gemm_f32_prepare(dq_op_call *call, dq_gemm_f32 *f, dq_error *err)
 {
     size_t b_bytes, a_bytes = 0, c_bytes = 0, workers = dq_threads_count(call->threads);
     f->workers = workers;
@@ -107,7 +107,7 @@ dq_status dq_fproduct_prepare(dq_op_call *call, dq_fproduct *f, dq_error *err)
 }
 
 typedef struct job {
-    const dq_fproduct *f;
+    const dq_gemm_f32 *f;
     const dq_op_call *call;
     const void *arg;
     size_t row_blocks, col_blocks;
@@ -116,7 +116,7 @@ typedef struct job {
 } job;
 
 /* Of a B that stands, the panel that the part's last one is followed by. */
-static const float *panel_behind(const dq_fproduct *f, const dq_fpart *part, const dq_fblock *block)
+static const float *panel_behind(const dq_gemm_f32 *f, const dq_fpart *part, const dq_gemm_block_f32 *block)
 {
     if (!f->laid_out || !part->k)
         return NULL;
@@ -126,9 +126,10 @@ static const float *panel_behind(const dq_fproduct *f, const dq_fpart *part, con
 }
 
 /* The rows of a part, on a B that is laid out. */
-static void rows_of(const job *j, const dq_fpart *whole, float *a_room, float *c_room, dq_fblock *block)
+static void rows_of(const job *j, const dq_fpart *whole, float *a_room, float *c_room,
+                    dq_gemm_block_f32 *block)
 {
-    const dq_fproduct *f = j->f;
+    const dq_gemm_f32 *f = j->f;
     dq_fpart part = *whole;
     const float *behind = panel_behind(f, whole, block);
     const size_t most = block->far ? FAR_ROWS : ROWS;
@@ -139,7 +140,7 @@ static void rows_of(const job *j, const dq_fpart *whole, float *a_room, float *c
         block->next = row + part.rows < whole->rows ? block->b : behind;
         f->a(j->arg, &part, a_room, block);
         f->c(j->arg, &part, c_room, block);
-        j->call->kernels->fblock(block);
+        j->call->kernels->gemm_block_f32(block);
         if (block->last && f->done)
             f->done(j->arg, &part, block);
     }
@@ -147,7 +148,7 @@ static void rows_of(const job *j, const dq_fpart *whole, float *a_room, float *c
 
 static void part_of(const job *j, dq_fpart *part, char *scratch)
 {
-    const dq_fproduct *f = j->f;
+    const dq_gemm_f32 *f = j->f;
     float *b_room = (float *)(void *)scratch, *a_room = b_room;
     if (!f->flat && !f->laid_out)
         a_room += f->depth * f->col_block;
@@ -156,12 +157,12 @@ static void part_of(const job *j, dq_fpart *part, char *scratch)
         if (dq_threads_cancelled(j->call->threads))
             return; /* a part of large matrices takes long */
         part->k = dq_least(f->depth, f->k - part->p);
-        dq_fblock block = {.cols = part->cols,
-                           .k = part->k,
-                           .more = part->p > 0,
-                           .last = part->p + part->k >= f->k,
-                           .far = f->far,
-                           .alpha = 1};
+        dq_gemm_block_f32 block = {.cols = part->cols,
+                                   .k = part->k,
+                                   .more = part->p > 0,
+                                   .last = part->p + part->k >= f->k,
+                                   .far = f->far,
+                                   .alpha = 1};
         if (part->k)
             f->b(j->arg, part, b_room, &block);
         rows_of(j, part, a_room, c_room, &block);
@@ -173,7 +174,7 @@ static void part_of(const job *j, dq_fpart *part, char *scratch)
 /* Of all steps, piece number i of the work. */
 static dq_fpart part_at(const job *j, size_t i)
 {
-    const dq_fproduct *f = j->f;
+    const dq_gemm_f32 *f = j->f;
     const size_t others = f->batches * j->col_blocks;
     size_t row, end, block;
     if (j->row_blocks == 1) {
@@ -200,7 +201,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-void dq_fproduct_run(const dq_op_call *call, const dq_fproduct *f, const void *arg)
+void dq_gemm_f32_run(const dq_op_call *call, const dq_gemm_f32 *f, const void *arg)
 {
     job j = {.f = f,
              .call = call,
@@ -218,7 +219,7 @@ void dq_fproduct_run(const dq_op_call *call, const dq_fproduct *f, const void *a
                 &j);
 }
 
-void dq_fproduct_part(const dq_op_call *call, const dq_fproduct *f, const void *arg, const dq_fpart *part,
+void dq_gemm_f32_part(const dq_op_call *call, const dq_gemm_f32 *f, const void *arg, const dq_fpart *part,
                       void *room)
 {
     const job j = {.f = f, .call = call, .arg = arg};
@@ -268,7 +269,7 @@ static void panels_along(const float *from, size_t step_stride, const dq_fpart *
 }
 
 void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
-                const dq_fpart *part, float *room, dq_fblock *block)
+                const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     from += part->col * col_stride + part->p * step_stride;
     if (col_stride == 1)
@@ -281,8 +282,8 @@ void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_st
     block->b_panel = DQ_FPANEL * part->k;
 }
 
-void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_fproduct *f, const float *image,
-                const dq_fpart *part, float *room, dq_fblock *block)
+void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const float *image,
+                const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
 {
     /* For so few rows, laying out columns costs more than reading them where they stand: fewer where threads
      * share the image, as short stretches of lines that another core has come slowly. And so few steps

@@ -5,15 +5,15 @@
 #include "kernels/x86/vec_avx512.h"
 
 enum { PANELS = 2, TALL_ROWS = 12 };
-#define NARROW dq_fblock_avx2
+#define NARROW dq_gemm_block_f32_avx2
 
 #define WIDE_PANELS 1
-#include "kernels/x86/fproduct_few.h"
+#include "kernels/x86/gemm_f32_few.h"
 
-void dq_fblock_avx512(const dq_fblock *g)
+void dq_gemm_block_f32_avx512(const dq_gemm_block_f32 *g)
 {
     if (g->rows == 1 && (g->b_panel == DQ_FPANEL || g->k == 0))
-        dq_fblock_avx2(g); /* memory sets the pace */
+        dq_gemm_block_f32_avx2(g); /* memory sets the pace */
     else if (g->rows == 1)
         panels(g); /* which the second cache may hold */
     else if (few_rows(g))

@@ -7,9 +7,9 @@
 
 enum { PANELS = 1, TALL_ROWS = 0 };
 
-#include "kernels/x86/fproduct_few.h"
+#include "kernels/x86/gemm_f32_few.h"
 
-void dq_fblock_avx2(const dq_fblock *g)
+void dq_gemm_block_f32_avx2(const dq_gemm_block_f32 *g)
 {
     if (g->rows == 1)
         one_row(g);

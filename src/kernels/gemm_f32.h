@@ -17,9 +17,9 @@ enum { DQ_FPANEL = 16 /* columns of a panel of B */ };
 /** A function of a finished result: with t = fmaf(x, scale, shift), t < low ? low : t, then t > high ? high :
  * t, x becomes x * t / divisor * factor + term, each of the four rounded. Hard swish is one, however it is
  * written. */
-typedef struct dq_fgate {
+typedef struct dq_hswish_f32 {
     float scale, shift, low, high, divisor, factor, term;
-} dq_fgate;
+} dq_hswish_f32;
 
 /** A block of a product: C (rows by cols) from A (rows by k) and B (k by cols).
  *
@@ -36,7 +36,7 @@ typedef struct dq_fgate {
  * and C becomes clamp(alpha * sum + bias[i] + z[i * z_row + j]): three roundings (two where alpha is 1, one
  * less for a bias or a z that is NULL), then x < low ? low : x, then x > high ? high : x, and then what
  * `gate` makes of it, unless that is NULL. */
-typedef struct dq_fblock {
+typedef struct dq_gemm_block_f32 {
     size_t rows, cols, k;
     const float *a, *b;
     size_t a_row, b_step, b_panel;
@@ -47,10 +47,10 @@ typedef struct dq_fblock {
     float alpha, low, high;
     const float *bias, *z;
     size_t z_row;
-    const dq_fgate *gate;
-} dq_fblock;
+    const dq_hswish_f32 *gate;
+} dq_gemm_block_f32;
 
-typedef void dq_fblock_fn(const dq_fblock *block);
+typedef void dq_gemm_block_f32_fn(const dq_gemm_block_f32 *block);
 
 /** A matrix of rows that are contiguous along the sum, times one vector: y[i] = the sum over p < k of
  *  a[i * a_row + p] * x[p], for i < rows. */
@@ -73,7 +73,7 @@ typedef struct dq_fconv {
     float *y;
     bool more, last;
     float bias, low, high;
-    const dq_fgate *gate;
+    const dq_hswish_f32 *gate;
 } dq_fconv;
 
 enum { DQ_FCONV_SLACK = 32 /* floats behind the last one of x that may be read */ };
@@ -98,7 +98,7 @@ typedef struct dq_dwconv_nchwc_f32 {
 typedef void dq_dwconv_nchwc_f32_fn(const dq_dwconv_nchwc_f32 *f);
 
 /** y[r * y_row + i] = x[r * x_row + i * step], for r < rows and i < n. */
-typedef void dq_fevery_fn(const float *x, size_t x_row, size_t step, size_t rows, size_t n, float *y,
-                          size_t y_row);
+typedef void dq_copy_strided_f32_fn(const float *x, size_t x_row, size_t step, size_t rows, size_t n,
+                                    float *y, size_t y_row);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun OnCodes: an operator of floats between DequantizeLinear and QuantizeLinear, some slices at a time, so
- * that its floats stay in the cache. The same kernels on the same values: exact to the bit.
+/* dqrun TiledQdq: an operator of floats between DequantizeLinear and QuantizeLinear, some slices at a time,
+ * so that its floats stay in the cache. The same kernels on the same values: exact to the bit.
  *
  * Slices are what the first axes (`free`; -1: all but the last) count through, which the operator treats
  * alike; or (0) the places of all axes behind the first two, for an operator that works along the second.
@@ -43,7 +43,7 @@ static dq_status bad(const dq_op_call *call, dq_error *err)
 }
 
 /* Nothing else may stand here, as no schema has been held against it: operators that have no result but this
- * one and whose inputs and attributes the schema of OnCodes describes. Inputs that must be there. */
+ * one and whose inputs and attributes the schema of TiledQdq describes. Inputs that must be there. */
 static const struct {
     const char *name;
     uint32_t inputs;
@@ -256,4 +256,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_on_codes = {infer, prepare, run, DQ_OP_SLICED_FIRST};
+const dq_op_impl dq_op_tiled_qdq = {infer, prepare, run, DQ_OP_SLICED_FIRST};

@@ -9,7 +9,7 @@
 #include "kernels/x86/fused_sse41.h"
 #include "kernels/x86/vec_sse41.h"
 
-#include "kernels/fgate_body.h"
+#include "kernels/hswish_f32_body.h"
 
 #include <string.h>
 
@@ -110,7 +110,7 @@ static void all_steps(const float *a, const float *b, size_t b_step, size_t k, b
 /* ---- The block ----------------------------------------------------------------------------------------- */
 
 /* maxps and minps give their second operand where the two are equal or one is NaN. */
-static void finish(const dq_fblock *g, size_t i, const float *z, float sums[DQ_FPANEL])
+static void finish(const dq_gemm_block_f32 *g, size_t i, const float *z, float sums[DQ_FPANEL])
 {
     for (int v = 0; v < VECTORS; v++) {
         __m128 x = _mm_loadu_ps(sums + v * LANES);
@@ -122,14 +122,14 @@ static void finish(const dq_fblock *g, size_t i, const float *z, float sums[DQ_F
             x = _mm_add_ps(x, _mm_loadu_ps(z + v * LANES));
         x = _mm_min_ps(_mm_set1_ps(g->high), _mm_max_ps(_mm_set1_ps(g->low), x));
         if (g->gate) {
-            const fgate gate = fgate_of(g->gate);
-            x = fgate_any(&gate, x);
+            const hswish_f32 gate = hswish_f32_of(g->gate);
+            x = hswish_f32_any(&gate, x);
         }
         _mm_storeu_ps(sums + v * LANES, x);
     }
 }
 
-static void panel(const dq_fblock *g, size_t col, size_t cols, const float *b, bool large)
+static void panel(const dq_gemm_block_f32 *g, size_t col, size_t cols, const float *b, bool large)
 {
     const size_t bytes = cols * sizeof(float);
     for (size_t i = 0; i < g->rows; i++) {
@@ -146,7 +146,7 @@ static void panel(const dq_fblock *g, size_t col, size_t cols, const float *b, b
     }
 }
 
-void dq_fblock_sse41(const dq_fblock *g)
+void dq_gemm_block_f32_sse41(const dq_gemm_block_f32 *g)
 {
     const int a_bit = g->k ? last_bit_of(g->a, g->a_row, g->rows, g->k) : 0;
     const bool open_end = g->rows == 1 && g->b_panel == DQ_FPANEL; /* nothing behind the last column */
@@ -160,12 +160,12 @@ void dq_fblock_sse41(const dq_fblock *g)
         panel(g, col, cols, b, large);
     }
     if (col < g->cols) {
-        dq_fblock rest = *g;
+        dq_gemm_block_f32 rest = *g;
         rest.cols -= col;
         rest.b = g->k ? g->b + col : g->b;
         rest.c += col;
         rest.z = g->z ? g->z + col : NULL;
-        dq_fblock_c(&rest);
+        dq_gemm_block_f32_c(&rest);
     }
 }
 
