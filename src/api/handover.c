@@ -45,7 +45,7 @@ void dq_handover_free(dq_handover *h)
 /* Whether runs of the plan can compute the value in memory of its own, of a size that is known now. */
 static bool can_bind(const dq_plan *plan, uint32_t i)
 {
-    const dq_home *home = &plan->homes[i];
+    const dq_output_binding *home = &plan->homes[i];
     const dq_slot *slot = dq_plan_slot(plan, home->value);
     return home->slots && slot->shaped && slot->where == DQ_AT_BUFFER && slot->t.kind == DQ_KIND_TENSOR &&
            slot->t.dtype != DQ_STRING;

@@ -264,7 +264,7 @@ static uint32_t list_given(dq_session *session)
     for (uint32_t i = 0; i < g->input_count; i++) {
         if (!session->inputs[i])
             continue;
-        session->given[count++] = (dq_given){.value = g->inputs[i], .tensor = session->inputs[i]};
+        session->given[count++] = (dq_binding){.value = g->inputs[i], .tensor = session->inputs[i]};
         feed(session, g->inputs[i]);
     }
     return count;
@@ -286,7 +286,8 @@ static void log_plan(void *session, const char *message)
     log_message(session, DQ_LOG_PLAN, message);
 }
 
-static dq_plan_request request_of(dq_session *session, const dq_given *given, uint32_t given_count, bool fuse)
+static dq_plan_request request_of(dq_session *session, const dq_binding *given, uint32_t given_count,
+                                  bool fuse)
 {
     return (dq_plan_request){.graph = session->model->program->ir->graph,
                              .given = given,
@@ -322,7 +323,7 @@ static dq_status plan_rewritten_or_not(dq_session *session, dq_plan_request *req
     dq_session_forget_inspection(session);
     dq_plan_request_use(request, rewritten);
     if (p->plan && p->is_rewritten == (rewritten != NULL) && plan_fits(session, p, false) && !session->log &&
-        dq_plan_again(&p->plan, request, NULL) == DQ_OK)
+        dq_plan_reshape(&p->plan, request, NULL) == DQ_OK)
         return DQ_OK;
     drop_plan(p);
     if (rewritten) {
@@ -394,8 +395,8 @@ dq_status dq_session_plan(dq_session *session, uint32_t *given_count, dq_error *
     return choose_plan(session, *given_count, err);
 }
 
-dq_status dq_session_plan_for(dq_session *session, const dq_given *given, uint32_t given_count, dq_plan **out,
-                              dq_error *err)
+dq_status dq_session_plan_for(dq_session *session, const dq_binding *given, uint32_t given_count,
+                              dq_plan **out, dq_error *err)
 {
     dq_status status = DQ_OK;
     begin_plan(session);

@@ -50,7 +50,7 @@ dq_status dq_session_prepare(dq_session *session, dq_error *err)
 typedef struct shapes {
     dq_tensor *tensors; /* without data */
     bool *known;
-    dq_given *given; /* those that are known */
+    dq_binding *given; /* those that are known */
     uint32_t given_count;
 } shapes;
 
@@ -138,7 +138,7 @@ static dq_status read_shapes(dq_session *session, size_t count, const dq_shape *
     for (uint32_t i = 0; i < g->input_count; i++) {
         DQ_TRY(complete_shape(session, i, s, err));
         if (s->known[i])
-            s->given[s->given_count++] = (dq_given){.value = g->inputs[i], .tensor = &s->tensors[i]};
+            s->given[s->given_count++] = (dq_binding){.value = g->inputs[i], .tensor = &s->tensors[i]};
     }
     return DQ_OK;
 }
@@ -219,7 +219,7 @@ dq_status dq_session_infer(dq_session *session, size_t count, const dq_shape *in
     dq_arena arena = {0};
     dq_memory_info own = {.size = sizeof own};
     shapes s = {DQ_NEW_ARRAY(&arena, most, dq_tensor), DQ_NEW_ARRAY(&arena, most, bool),
-                DQ_NEW_ARRAY(&arena, most, dq_given), 0};
+                DQ_NEW_ARRAY(&arena, most, dq_binding), 0};
     dq_status status =
         s.tensors && s.known && s.given ? DQ_OK : dq_no_memory(err, most * sizeof *s.given, "inputs");
     if (status == DQ_OK && memory) /* before any work, as the caller's size may be wrong */

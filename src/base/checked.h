@@ -52,7 +52,7 @@ static inline bool dq_align_size(size_t size, size_t align, size_t *out)
 
 /** Adds `count` elements of `size` bytes to a layout of which *used bytes are taken: *at is where they begin,
  * a multiple of `align` as *used is. False when it does not fit. */
-static inline bool dq_place_size(size_t *used, size_t count, size_t size, size_t align, size_t *at)
+static inline bool dq_reserve_size(size_t *used, size_t count, size_t size, size_t align, size_t *at)
 {
     size_t bytes;
     *at = *used;

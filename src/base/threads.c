@@ -497,10 +497,10 @@ void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, vo
         work_alone(threads, n, grain, fn, arg);
 }
 
-dq_cut dq_threads_cut(const dq_threads *threads, size_t blocks, size_t most)
+dq_partition dq_threads_cut(const dq_threads *threads, size_t blocks, size_t most)
 {
     size_t count = dq_threads_count(threads), over = blocks % count, parts = 1;
-    dq_cut cut = {blocks, blocks, 1, count};
+    dq_partition cut = {blocks, blocks, 1, count};
     if (over == 0 || most < 2)
         return cut;
     while (parts < most && parts < count && over * parts % count != 0)
@@ -510,7 +510,7 @@ dq_cut dq_threads_cut(const dq_threads *threads, size_t blocks, size_t most)
     return cut;
 }
 
-size_t dq_cut_piece(const dq_cut *cut, size_t i, size_t n, size_t *begin, size_t *end)
+size_t dq_partition_piece(const dq_partition *cut, size_t i, size_t n, size_t *begin, size_t *end)
 {
     const size_t over = cut->blocks - cut->whole, over_parts = over * cut->parts;
     const bool even = over && cut->whole % cut->threads == 0 && over_parts % cut->threads == 0;

@@ -59,19 +59,19 @@ void dq_parallel(dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, vo
 /** How `blocks` pieces of work of one size go to threads: where their number leaves some threads without work
  * at the end, the last ones, which may be smaller, are cut, each into `parts`. Each thread's share is then of
  * as many whole blocks, neighbours, and of as many parts. */
-typedef struct dq_cut {
+typedef struct dq_partition {
     size_t blocks, whole, parts; /* blocks whole … blocks - 1 are cut */
     size_t threads;
-} dq_cut;
+} dq_partition;
 
 /** `most`: into how many parts a block can be cut. */
-dq_cut dq_threads_cut(const dq_threads *threads, size_t blocks, size_t most);
-static inline size_t dq_cut_count(const dq_cut *cut)
+dq_partition dq_threads_cut(const dq_threads *threads, size_t blocks, size_t most);
+static inline size_t dq_partition_count(const dq_partition *cut)
 {
     return cut->whole + (cut->blocks - cut->whole) * cut->parts;
 }
 /** The block of piece i of dq_parallel, and which of its n units, in order, are the piece's. */
-size_t dq_cut_piece(const dq_cut *cut, size_t i, size_t n, size_t *begin, size_t *end);
+size_t dq_partition_piece(const dq_partition *cut, size_t i, size_t n, size_t *begin, size_t *end);
 
 /** Workers wait for the next work awake, as waking one takes longer than most work: this sends them to sleep,
  * once no more is to come for a while. */

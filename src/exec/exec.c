@@ -79,7 +79,7 @@ static void bind_buffer(dq_plan *plan, char *base)
     }
 }
 
-static void bind_inputs(dq_plan *plan, const dq_given *given, uint32_t given_count)
+static void bind_inputs(dq_plan *plan, const dq_binding *given, uint32_t given_count)
 {
     for (uint32_t i = 0; i < given_count; i++) {
         dq_slot *slot = dq_plan_slot(plan, given[i].value);
@@ -121,7 +121,7 @@ static dq_status late_step(dq_plan *plan, dq_step *step, dq_error *err)
     call->arena = &step->late_arena;
     call->state = NULL;
     dq_status status = dq_step_infer(plan, step, err);
-    if (status == DQ_LATE)
+    if (status == DQ_DEFERRED)
         return dq_fail(err, DQ_INTERNAL, "the operator wants a value that it has");
     DQ_TRY(status);
     for (uint32_t i = 0; i < call->out_count; i++) {
@@ -224,7 +224,7 @@ static dq_status run_steps(const dq_exec *exec, dq_plan *plan, dq_arena *strings
 typedef struct slice_job {
     const dq_exec *exec;
     dq_plan *plan;
-    const dq_given *given;
+    const dq_binding *given;
     dq_arena *strings;
 } slice_job;
 
@@ -274,7 +274,7 @@ static dq_status run_slices(slice_job *j, char *memory, dq_error *err)
     return DQ_OK;
 }
 
-dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_given *given, uint32_t given_count,
+dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_binding *given, uint32_t given_count,
                             dq_arena *strings, dq_error *err)
 {
     DQ_TRY(dq_plan_go_on(plan, err));
@@ -296,7 +296,7 @@ dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_given *given,
 }
 
 /* Outputs may share the items of an input that is a sequence, and outlive the caller's. */
-static dq_status own_lists(dq_exec *exec, const dq_plan *plan, const dq_given *given, uint32_t given_count,
+static dq_status own_lists(dq_exec *exec, const dq_plan *plan, const dq_binding *given, uint32_t given_count,
                            dq_error *err)
 {
     for (uint32_t i = 0; i < given_count; i++) {
@@ -309,7 +309,7 @@ static dq_status own_lists(dq_exec *exec, const dq_plan *plan, const dq_given *g
     return DQ_OK;
 }
 
-dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_given *given, uint32_t given_count,
+dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_binding *given, uint32_t given_count,
                       dq_error *err)
 {
     dq_arena_reset(&exec->strings);

@@ -80,9 +80,9 @@ static dq_status make_inner(dq_graph *g, const dq_allocator *allocator, dq_inner
     if (!inner->inputs || !inner->given || !inner->planned || !inner->passed || !inner->wanted)
         return dq_no_memory(err, all * sizeof *inner->planned, "an inner graph");
     for (uint32_t i = 0; i < g->input_count; i++)
-        inner->given[inner->given_count++] = (dq_given){.value = g->inputs[i], .tensor = &inner->inputs[i]};
+        inner->given[inner->given_count++] = (dq_binding){.value = g->inputs[i], .tensor = &inner->inputs[i]};
     for (uint32_t i = 0; i < g->capture_count; i++)
-        inner->given[inner->given_count++] = (dq_given){.value = g->captures[i]};
+        inner->given[inner->given_count++] = (dq_binding){.value = g->captures[i]};
     return DQ_OK;
 }
 
@@ -176,7 +176,7 @@ static bool fits(dq_inner *inner, const dq_plan *outer)
     const bool same = inner->round == outer->round;
     bool all = same && same_types(inner);
     for (uint32_t i = 0; inner->plan && same && i < inner->given_count; i++) {
-        dq_given *given = &inner->given[i];
+        dq_binding *given = &inner->given[i];
         const dq_tensor *now = given->tensor, *planned = &inner->planned[i];
         if (given->constant || given->varying || now->kind != DQ_KIND_TENSOR ||
             planned->kind != DQ_KIND_TENSOR || dq_tensor_same_shape(now, planned))
@@ -187,7 +187,7 @@ static bool fits(dq_inner *inner, const dq_plan *outer)
     return all;
 }
 
-static void take_kind(dq_given *given, const dq_slot *from)
+static void take_kind(dq_binding *given, const dq_slot *from)
 {
     given->constant = from->where == DQ_AT_CONSTANT;
     given->fixed = given->constant && from->fixed;
@@ -243,7 +243,7 @@ static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
     if (outer->fuse && !inner->rewritten)
         DQ_TRY(dq_program_rewrite(outer->program, &request, &inner->rewritten, err));
     dq_plan_request_use(&request, inner->rewritten);
-    if (!same_types(inner) || outer->why || dq_plan_again(&inner->plan, &request, NULL) != DQ_OK) {
+    if (!same_types(inner) || outer->why || dq_plan_reshape(&inner->plan, &request, NULL) != DQ_OK) {
         dq_plan_free(inner->plan);
         inner->plan = NULL;
         DQ_TRY(dq_plan_create(outer->program, &request, &inner->plan, err));

@@ -29,7 +29,7 @@ static bool may_share(const dq_step *step, uint32_t out, uint32_t k)
     return (flags & DQ_OP_IN_PLACE) && (k == 0 || (flags & DQ_OP_IN_ANY_PLACE));
 }
 
-static bool is_at(const dq_plan *plan, const dq_home *home, uint32_t slot)
+static bool is_at(const dq_plan *plan, const dq_output_binding *home, uint32_t slot)
 {
     for (uint32_t i = home->slots; i; i = plan->slots[i - 1].next)
         if (i - 1 == slot)
@@ -38,7 +38,8 @@ static bool is_at(const dq_plan *plan, const dq_home *home, uint32_t slot)
 }
 
 /* The step that first writes to the target reads inputs that overlap it: whether it may. */
-static bool in_place(const dq_exec *exec, const dq_plan *plan, const dq_home *home, const dq_tensor *to)
+static bool in_place(const dq_exec *exec, const dq_plan *plan, const dq_output_binding *home,
+                     const dq_tensor *to)
 {
     const dq_step *step = plan->steps[home->first];
     const dq_node *node = step->node;
@@ -66,8 +67,8 @@ static bool in_place(const dq_exec *exec, const dq_plan *plan, const dq_home *ho
     return false;
 }
 
-static bool may_write(const dq_exec *exec, const dq_plan *plan, const dq_home *home, const dq_tensor *to,
-                      const dq_given *given, uint32_t given_count)
+static bool may_write(const dq_exec *exec, const dq_plan *plan, const dq_output_binding *home,
+                      const dq_tensor *to, const dq_binding *given, uint32_t given_count)
 {
     bool at_once = false;
     for (uint32_t i = 0; i < given_count; i++) {
@@ -85,7 +86,7 @@ static bool may_write(const dq_exec *exec, const dq_plan *plan, const dq_home *h
 
 /* ---- Binding and filling ---------------------------------------------------------------------------- */
 
-static void put_home(dq_plan *plan, dq_home *home, const char *at)
+static void put_home(dq_plan *plan, dq_output_binding *home, const char *at)
 {
     if (home->at == at)
         return;
@@ -96,11 +97,11 @@ static void put_home(dq_plan *plan, dq_home *home, const char *at)
     }
 }
 
-dq_status dq_targets_bind(const dq_exec *exec, dq_plan *plan, const dq_given *given, uint32_t given_count,
+dq_status dq_targets_bind(const dq_exec *exec, dq_plan *plan, const dq_binding *given, uint32_t given_count,
                           dq_error *err)
 {
     for (uint32_t i = 0; i < plan->home_count; i++) {
-        dq_home *home = &plan->homes[i];
+        dq_output_binding *home = &plan->homes[i];
         const dq_tensor *to = exec->targets ? exec->targets[i] : NULL;
         dq_slot *slot = dq_plan_slot(plan, home->value);
         if (to && slot->shaped)

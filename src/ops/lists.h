@@ -15,7 +15,7 @@ typedef struct dq_list {
 } dq_list;
 
 /** From input i, a list of any integers, or of floats that are integers (a scalar counts as a list of one).
- * DQ_LATE when its value is not known yet. */
+ * DQ_DEFERRED when its value is not known yet. */
 dq_status dq_list_from_input(const dq_op_call *call, uint32_t i, dq_list *list, dq_error *err);
 /** From an attribute of integers. */
 dq_status dq_list_from_attr(const dq_op_call *call, const char *name, dq_list *list, dq_error *err);

@@ -105,7 +105,7 @@ dq_status dq_call_joins(dq_op_call *call, dq_error *err)
 dq_status dq_call_need(const dq_op_call *call, uint32_t i)
 {
     const dq_tensor *in = dq_call_in(call, i);
-    return !in || in->data ? DQ_OK : DQ_LATE;
+    return !in || in->data ? DQ_OK : DQ_DEFERRED;
 }
 
 dq_status dq_call_state(dq_op_call *call, size_t size, dq_error *err)

@@ -32,7 +32,7 @@
 #include "tensor/shape.h"
 
 /** Returned by infer, never seen by users: "call me again when all inputs have data". */
-#define DQ_LATE ((dq_status)-1)
+#define DQ_DEFERRED ((dq_status)-1)
 
 typedef struct dq_op_call dq_op_call;
 
@@ -68,9 +68,9 @@ static inline uint32_t dq_op_past(unsigned flags)
 /** What stands at one place of the outputs' outermost axis follows from what stands there in the inputs of
  * `mask`, whose last bit is for all from there on, and from the other inputs, which broadcast, if at all.
  * An attribute `axis` or `perm`, or Resize that crops, may prevent it. MaxPool's second output does not. */
-#define DQ_OP_SLICED(mask) ((unsigned)(mask) << 16)
-#define DQ_OP_SLICED_FIRST DQ_OP_SLICED(1)
-#define DQ_OP_SLICED_ALL DQ_OP_SLICED(0xFFFF)
+#define DQ_OP_BATCH_SEPARABLE(mask) ((unsigned)(mask) << 16)
+#define DQ_OP_BATCH_SEPARABLE_FIRST DQ_OP_BATCH_SEPARABLE(1)
+#define DQ_OP_BATCH_SEPARABLE_ALL DQ_OP_BATCH_SEPARABLE(0xFFFF)
 static inline bool dq_op_sliced(unsigned flags, uint32_t i)
 {
     return flags >> (i < 15 ? 16 + i : 31) & 1;
@@ -158,7 +158,7 @@ static inline bool dq_call_joined(const dq_op_call *call, uint32_t i)
     return call->joins && call->joins[i] != DQ_NOT_JOINED &&
            call->in[i]->data == (const char *)call->out[0]->data + call->joins[i];
 }
-/** DQ_OK when input i is left out or has data, else DQ_LATE. */
+/** DQ_OK when input i is left out or has data, else DQ_DEFERRED. */
 dq_status dq_call_need(const dq_op_call *call, uint32_t i);
 /** Input i, or NULL when it is left out or past the node's inputs. */
 static inline const dq_tensor *dq_call_in(const dq_op_call *call, uint32_t i)
@@ -184,11 +184,11 @@ static inline void dq_call_take_algorithm(dq_op_call *call, const dq_op_call *in
 
 /** In prepare: adds a × b elements of `size` bytes to the scratch that run may use; *at is where they begin,
  * a multiple of 64. False when it does not fit. */
-static inline bool dq_call_place(dq_op_call *call, size_t a, size_t b, size_t size, size_t *at)
+static inline bool dq_call_reserve(dq_op_call *call, size_t a, size_t b, size_t size, size_t *at)
 {
     size_t count;
     return dq_mul_size(a, b, &count) && dq_align_size(call->scratch_size, DQ_ALIGN, &call->scratch_size) &&
-           dq_place_size(&call->scratch_size, count, size, DQ_ALIGN, at);
+           dq_reserve_size(&call->scratch_size, count, size, DQ_ALIGN, at);
 }
 /** State of `size` bytes, zeroed, in call->arena. */
 dq_status dq_call_state(dq_op_call *call, size_t size, dq_error *err);

@@ -32,7 +32,7 @@ static dq_status widen(dq_op_call *call, widened *w, uint32_t i, const dq_tensor
     w->room[i].data = (void *)(uintptr_t)fixed;
     w->room[i].mapped = w->room[i].loose = false;
     DQ_TRY(dq_tensor_set_shape(&w->room[i], DQ_FLOAT, t->rank, t->dims, 0, DQ_OUT_OF_MEMORY, err));
-    if (!fixed && !dq_call_place(call, t->count, 1, sizeof(float), &w->at[i]))
+    if (!fixed && !dq_call_reserve(call, t->count, 1, sizeof(float), &w->at[i]))
         return dq_no_memory(err, SIZE_MAX, "operands as floats");
     return DQ_OK;
 }
@@ -78,7 +78,7 @@ static dq_status prepare_floats(dq_op_call *call, dq_prepare_fn *prepare, dq_err
         DQ_TRY(prepare(&w->call, err));
     dq_call_take_algorithm(call, &w->call);
     call->worker_scratch_size = w->call.worker_scratch_size;
-    return dq_call_place(call, w->call.scratch_size, 1, 1, &w->call.scratch_size)
+    return dq_call_reserve(call, w->call.scratch_size, 1, 1, &w->call.scratch_size)
                ? DQ_OK
                : dq_no_memory(err, SIZE_MAX, "operands as floats");
 }

@@ -4,15 +4,15 @@
 #include "plan/planner.h"
 
 /* The piece that a slot of the buffer lies in, or of which its piece is a part. */
-static dq_piece *whole_of(const dq_planner *p, const dq_slot *slot)
+static dq_interval *whole_of(const dq_planner *p, const dq_slot *slot)
 {
-    dq_piece *piece = &p->pieces[p->plan->slots[slot->root].piece];
+    dq_interval *piece = &p->pieces[p->plan->slots[slot->root].piece];
     while (piece->within)
         piece = &p->pieces[piece->within - 1];
     return piece;
 }
 
-static void add_slot(dq_plan *plan, dq_home *home, uint32_t i)
+static void add_slot(dq_plan *plan, dq_output_binding *home, uint32_t i)
 {
     plan->slots[i].next = home->slots;
     home->slots = i + 1;
@@ -22,9 +22,9 @@ static void add_slot(dq_plan *plan, dq_home *home, uint32_t i)
 static void find_home(const dq_planner *p, uint32_t number)
 {
     dq_plan *plan = p->plan;
-    dq_home *home = &plan->homes[number];
+    dq_output_binding *home = &plan->homes[number];
     const dq_slot *slot = dq_planner_slot(p, home->value);
-    dq_piece *piece = slot->where == DQ_AT_BUFFER ? &p->pieces[plan->slots[slot->root].piece] : NULL;
+    dq_interval *piece = slot->where == DQ_AT_BUFFER ? &p->pieces[plan->slots[slot->root].piece] : NULL;
     if (slot->where == DQ_AT_LATE) {
         home->first = slot->touched;
         if (!(plan->steps[home->first]->node->op->impl->flags & DQ_OP_SUBGRAPH))
@@ -40,9 +40,9 @@ dq_status dq_planner_list_homes(dq_planner *p, dq_error *err)
 {
     dq_plan *plan = p->plan;
     const uint32_t count = plan->graph->outer ? 0 : p->request->wanted_count;
-    plan->homes = DQ_NEW_ARRAY(&plan->shaped, count, dq_home);
+    plan->homes = DQ_NEW_ARRAY(&plan->shaped, count, dq_output_binding);
     if (!plan->homes)
-        return dq_no_memory(err, count * sizeof(dq_home), "a plan's outputs");
+        return dq_no_memory(err, count * sizeof(dq_output_binding), "a plan's outputs");
     plan->home_count = count;
     for (uint32_t i = 0; i < count; i++) {
         plan->homes[i].value = p->request->wanted[i];

@@ -121,10 +121,10 @@ dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err)
     const dq_op_call *call = &step->call;
     for (uint32_t i = 0; i < call->in_count; i++)
         if (step->node->in[i] && !dq_plan_slot(plan, step->node->in[i])->shaped && !call->in[i]->data)
-            return DQ_LATE;
+            return DQ_DEFERRED;
     const dq_op_impl *impl = step->node->op->impl;
     if (!step->late && impl->flags & (DQ_OP_SUBGRAPH | DQ_OP_ITEMS))
-        return DQ_LATE;
+        return DQ_DEFERRED;
     if (impl->flags & DQ_OP_SUBGRAPH)
         return DQ_OK;
     const uint64_t work = dq_call_infer_work(&step->call);
@@ -137,7 +137,7 @@ dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err)
 dq_status dq_step_fault(const dq_plan *plan, const dq_step *step, dq_status status, dq_error *err)
 {
     char text[DQ_NODE_TEXT];
-    if (status == DQ_OK || status == DQ_LATE)
+    if (status == DQ_OK || status == DQ_DEFERRED)
         return status;
     /* the sentence of an inner graph goes behind that of the node which holds the graph */
     if (plan->graph->outer)

@@ -26,7 +26,7 @@ typedef struct moment {
 
 typedef struct search {
     const moment *moments;
-    const dq_piece *p;
+    const dq_interval *p;
     const taken *found[MOST]; /* pieces that live when p does */
     size_t count, seen, most; /* found; looked at, and how many may be */
 } search;
@@ -69,7 +69,7 @@ static bool gather(search *s, uint32_t low, uint32_t high)
 }
 
 /* The highest end in the ranges that p's life touches. */
-static size_t top_of(const moment *moments, const dq_piece *p, uint32_t low, uint32_t high)
+static size_t top_of(const moment *moments, const dq_interval *p, uint32_t low, uint32_t high)
 {
     if (low >= high)
         return 0;
@@ -123,13 +123,13 @@ static size_t lowest_gap(search *s)
 
 static int larger_first(const void *a, const void *b)
 {
-    const dq_piece *const *x = a, *const *y = b;
+    const dq_interval *const *x = a, *const *y = b;
     if ((*x)->size != (*y)->size)
         return (*x)->size > (*y)->size ? -1 : 1;
     return *x < *y ? -1 : *x > *y; /* equal ones in their order */
 }
 
-static dq_status place_all(dq_piece *const *order, taken *placed, size_t count, moment *moments,
+static dq_status place_all(dq_interval *const *order, taken *placed, size_t count, moment *moments,
                            uint32_t steps, size_t *total, dq_error *err)
 {
     search s = {.moments = moments};
@@ -154,11 +154,11 @@ static dq_status place_all(dq_piece *const *order, taken *placed, size_t count, 
 }
 
 /* A piece lives as long as its parts do. */
-static void hold_parts(dq_piece *pieces, size_t count)
+static void hold_parts(dq_interval *pieces, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const dq_piece *part = &pieces[i];
-        dq_piece *whole = part->within ? &pieces[part->within - 1] : NULL;
+        const dq_interval *part = &pieces[i];
+        dq_interval *whole = part->within ? &pieces[part->within - 1] : NULL;
         if (!whole)
             continue;
         whole->first = part->first < whole->first ? part->first : whole->first;
@@ -166,14 +166,14 @@ static void hold_parts(dq_piece *pieces, size_t count)
     }
 }
 
-static void place_parts(dq_piece *pieces, size_t count)
+static void place_parts(dq_interval *pieces, size_t count)
 {
     for (size_t i = count; i-- > 0;)
         if (pieces[i].within)
             pieces[i].offset = pieces[pieces[i].within - 1].offset + pieces[i].shift;
 }
 
-dq_status dq_place(dq_piece *pieces, size_t count, size_t *total, dq_error *err)
+dq_status dq_place(dq_interval *pieces, size_t count, size_t *total, dq_error *err)
 {
     uint32_t steps = 0;
     size_t whole = 0;
@@ -183,7 +183,7 @@ dq_status dq_place(dq_piece *pieces, size_t count, size_t *total, dq_error *err)
     hold_parts(pieces, count);
     for (size_t i = 0; i < count; i++)
         steps = pieces[i].last >= steps ? pieces[i].last + 1 : steps;
-    dq_piece **order = calloc(count, sizeof *order);
+    dq_interval **order = calloc(count, sizeof *order);
     taken *placed = calloc(count, sizeof *placed);
     moment *moments = calloc(steps, sizeof *moments);
     dq_status status = DQ_OK;

@@ -11,14 +11,14 @@ static dq_status add_piece(dq_planner *p, size_t size, uint32_t first, uint32_t 
 {
     if (p->piece_count == p->piece_capacity) {
         uint32_t wanted = p->piece_capacity ? p->piece_capacity * 2 : 64;
-        dq_piece *grown = realloc(p->pieces, wanted * sizeof *grown);
+        dq_interval *grown = realloc(p->pieces, wanted * sizeof *grown);
         if (!grown)
             return dq_no_memory(err, wanted * sizeof *grown, "the memory plan");
         p->pieces = grown;
         p->piece_capacity = wanted;
     }
     *index = p->piece_count;
-    p->pieces[p->piece_count++] = (dq_piece){.size = size, .first = first, .last = first};
+    p->pieces[p->piece_count++] = (dq_interval){.size = size, .first = first, .last = first};
     return DQ_OK;
 }
 
@@ -201,7 +201,7 @@ static dq_status list_moving(dq_planner *p, dq_error *err)
 static void size_own_scratch(dq_planner *p)
 {
     dq_plan *plan = p->plan;
-    dq_piece *own = &p->pieces[p->own_scratch];
+    dq_interval *own = &p->pieces[p->own_scratch];
     const size_t each = (own->size + OWN_ALIGN - 1) / OWN_ALIGN * OWN_ALIGN;
     own->size = each * dq_threads_count(plan->threads);
     own->last = plan->step_count;
@@ -239,7 +239,7 @@ static dq_status place_all(dq_planner *p, dq_error *err)
     return DQ_OK;
 }
 
-dq_status dq_planner_place(dq_planner *p, dq_error *err)
+dq_status dq_planner_allocate(dq_planner *p, dq_error *err)
 {
     DQ_TRY(add_piece(p, 0, 0, &p->own_scratch, err));
     DQ_TRY(add_piece(p, p->request->ahead, 0, &p->ahead, err));

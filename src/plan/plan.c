@@ -55,7 +55,7 @@ static void find_needed(dq_planner *p)
 /* A value of the caller's: its memory, and of a varying one or of a list the shape too, are those of each
  * run.
  */
-static void set_given(dq_slot *slot, const dq_given *given)
+static void set_given(dq_slot *slot, const dq_binding *given)
 {
     if (given->constant) {
         dq_slot_set_constant(slot, given->tensor, given->fixed, given->lasting);
@@ -238,9 +238,9 @@ static dq_status find_shape(dq_planner *p, dq_step *step, dq_error *err)
     begin_call(p->plan, step);
     DQ_TRY(dq_planner_align(p, node, may_be_loose, err));
     const dq_status status = dq_step_infer(p->plan, step, err);
-    if (status != DQ_OK && status != DQ_LATE)
+    if (status != DQ_OK && status != DQ_DEFERRED)
         return status;
-    step->late = status == DQ_LATE;
+    step->late = status == DQ_DEFERRED;
     step->typed = !step->late;
     step->work = step->late ? 0 : dq_call_work(&step->call);
     p->plan->works[step->position] = step->work;
@@ -346,7 +346,7 @@ static void forget_shapes(dq_plan *plan)
 static dq_status take_given_again(const dq_planner *p, dq_error *err)
 {
     for (uint32_t i = 0; i < p->request->given_count; i++) {
-        const dq_given *given = &p->request->given[i];
+        const dq_binding *given = &p->request->given[i];
         dq_slot *slot = dq_planner_slot(p, given->value);
         if (slot->fixed && !(given->constant && given->fixed))
             return dq_fail(err, DQ_INTERNAL, "what is settled changes");
@@ -378,7 +378,7 @@ static dq_status finish(dq_planner *p, dq_status status, dq_plan **out, dq_error
             return DQ_OK;
     }
     if (status == DQ_OK)
-        status = dq_planner_place(p, err);
+        status = dq_planner_allocate(p, err);
     free(p->pieces);
     if (status != DQ_OK) {
         dq_plan_free(p->plan);
@@ -408,7 +408,7 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
     return finish(&p, make_outline(&p, err), out, err);
 }
 
-dq_status dq_plan_again(dq_plan **plan, const dq_plan_request *request, dq_error *err)
+dq_status dq_plan_reshape(dq_plan **plan, const dq_plan_request *request, dq_error *err)
 {
     dq_plan *whole = dq_slices_whole(*plan);
     dq_planner p = planner_of(whole, request);

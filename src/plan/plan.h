@@ -5,8 +5,8 @@
  * It is made in three parts. Its outline does not depend on shapes: slots, what is needed, a step for each
  * node, types, and what follows from initializers alone. Then values get their shapes, or are computed where
  * they follow from shapes and constants; then steps are prepared, and values get their places. For other
- * shapes of the same inputs dq_plan_again does the second and the third part once more, on the same outline:
- * nothing of what they found before is left.
+ * shapes of the same inputs dq_plan_reshape does the second and the third part once more, on the same
+ * outline: nothing of what they found before is left.
  *
  * Late steps: an output's shape may depend on data that no plan knows (a Reshape to a computed shape,
  * NonZero). Such a step, and every step behind it, is inferred and prepared when it runs, in memory of its
@@ -80,14 +80,14 @@ typedef struct dq_copy {
 
 /** A wanted value whose memory may be the caller's in a run (exec/targets.c). Its place in the buffer is kept
  * for runs in which it is not: pages that nobody touches cost nothing. */
-typedef struct dq_home {
+typedef struct dq_output_binding {
     const dq_value *value;
     uint32_t first; /* the step that first writes there */
     uint32_t slots; /* 1 + index of the first of those that lie there, one after the other or as parts of it,
                        linked by `next`; late: only its own; 0: the value never has the caller's memory */
     size_t offset;  /* in the buffer */
     const char *at; /* where that is in the run */
-} dq_home;
+} dq_output_binding;
 
 typedef struct dq_plan {
     dq_program *program;
@@ -125,7 +125,7 @@ typedef struct dq_plan {
     uint32_t moving_count;
     dq_copy *copies;
     uint32_t copy_count;
-    dq_home *homes; /* of the wanted values, as in the request; none in inner graphs */
+    dq_output_binding *homes; /* of the wanted values, as in the request; none in inner graphs */
     uint32_t home_count;
     size_t buffer_size;
     struct dq_slices *slices; /* what runs before the first step, see slices.h; or NULL … */
@@ -134,14 +134,14 @@ typedef struct dq_plan {
 } dq_plan;
 
 /** A value whose tensor the caller has. */
-typedef struct dq_given {
+typedef struct dq_binding {
     const dq_value *value;
     const dq_tensor *tensor; /* its data is looked at in runs only, unless it is constant */
     bool varying;            /* the next run may give it another shape: the steps behind it are late */
     bool constant;           /* the data is there, and stays the same as long as the plan lives */
     bool fixed, lasting;     /* of a constant, as in dq_slot */
     bool computed;           /* in the plan's buffer, before its first step */
-} dq_given;
+} dq_binding;
 
 typedef struct dq_plan_request {
     dq_graph *graph;
@@ -150,7 +150,7 @@ typedef struct dq_plan_request {
     dq_value *const *made; /* values beside the model's, ids from ir->value_count on; their constants live as
                               long as the program */
     uint32_t made_count;
-    const dq_given *given; /* a graph input that is not among them has its initializer's value */
+    const dq_binding *given; /* a graph input that is not among them has its initializer's value */
     uint32_t given_count;
     const dq_value *const *wanted; /* what to compute; nodes that nothing here needs are left out */
     uint32_t wanted_count;
@@ -174,7 +174,7 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
 /** Makes the plan anew for other shapes: the request is as it was but for the shapes of what is given, data
  * of constants, and which of them vary. Memory of late steps, and the plans of inner graphs (exec/inner.h),
  * stay. On a fault *plan is freed, and NULL: it may be one that a plan from nothing does not have. */
-dq_status dq_plan_again(dq_plan **plan, const dq_plan_request *request, dq_error *err);
+dq_status dq_plan_reshape(dq_plan **plan, const dq_plan_request *request, dq_error *err);
 void dq_plan_free(dq_plan *plan);
 
 /** Whether a step is planned in each run, in memory that the plan keeps. */
@@ -197,7 +197,7 @@ static inline dq_slot *dq_plan_slot(const dq_plan *plan, const dq_value *value)
 const dq_tensor *dq_plan_output(const dq_plan *plan, const dq_value *value);
 
 /** Binds the node's types to its schema and sets the outputs' types as far as they follow, unless the step is
- * typed, and infers. DQ_LATE: a value is missing. Also for late steps in a run. */
+ * typed, and infers. DQ_DEFERRED: a value is missing. Also for late steps in a run. */
 dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err);
 
 /** Holds the outputs' types against the schema and the graph's declarations. */

@@ -11,7 +11,7 @@ typedef struct dq_planner {
     dq_node *const *nodes;
     uint32_t node_count;
     uint32_t at; /* the position that is looked at */
-    dq_piece *pieces;
+    dq_interval *pieces;
     uint32_t piece_count, piece_capacity;
     uint32_t own_scratch; /* piece of the workers' scratch that stays where it is */
     uint32_t ahead;       /* piece of request->ahead */
@@ -52,7 +52,7 @@ dq_status dq_planner_fold(dq_planner *p, dq_step *step, dq_error *err);
 /* ---- places.c ------------------------------------------------------------------------------------------ */
 
 /** The third part of a plan, for all of its steps. */
-dq_status dq_planner_place(dq_planner *p, dq_error *err);
+dq_status dq_planner_allocate(dq_planner *p, dq_error *err);
 
 /* ---- share.c: memory that several values have ---------------------------------------------------------- */
 

@@ -107,15 +107,15 @@ static dq_status evaluate(void *arg, const dq_evaluation *e, dq_arena *arena, co
     const caller *c = arg;
     dq_kernels kernels;
     dq_plan *plan = NULL;
-    dq_given *given = dq_memory_calloc(NULL, e->bound_count + 1, sizeof *given);
+    dq_binding *given = dq_memory_calloc(NULL, e->bound_count + 1, sizeof *given);
     if (!given)
         return dq_no_memory(err, e->bound_count * sizeof *given, "rewritten nodes");
     for (uint32_t i = 0; i < e->bound_count; i++)
-        given[i] = (dq_given){.value = e->bound[i].value,
-                              .tensor = e->bound[i].tensor,
-                              .constant = true,
-                              .fixed = e->bound[i].initializer,
-                              .lasting = e->bound[i].initializer};
+        given[i] = (dq_binding){.value = e->bound[i].value,
+                                .tensor = e->bound[i].tensor,
+                                .constant = true,
+                                .fixed = e->bound[i].initializer,
+                                .lasting = e->bound[i].initializer};
     dq_kernels_select(1, &kernels); /* portable C: the result does not depend on the processor */
     const dq_plan_request request = {.graph = e->graph,
                                      .nodes = e->nodes,

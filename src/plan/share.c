@@ -154,7 +154,7 @@ bool dq_planner_share_constant(dq_planner *p, const dq_step *step)
 }
 
 /* Whether an early input would keep the memory of a large output that is written long after. */
-static bool join_too_early(const dq_piece *in, const dq_piece *out)
+static bool join_too_early(const dq_interval *in, const dq_interval *out)
 {
     enum { LARGE = 1 << 16, LONG = 16 /* steps */ };
     size_t others = out->size - in->size;
@@ -164,7 +164,7 @@ static bool join_too_early(const dq_piece *in, const dq_piece *out)
 static bool join(const dq_planner *p, const dq_slot *in, const dq_slot *out, size_t shift)
 {
     const dq_slot *root = &p->plan->slots[in->root];
-    dq_piece *whole = &p->pieces[out->piece], *part = &p->pieces[root->piece];
+    dq_interval *whole = &p->pieces[out->piece], *part = &p->pieces[root->piece];
     /* kernels write to what is aligned, and has the last of its cache lines for itself */
     if (shift == DQ_NOT_JOINED || shift % DQ_ALIGN != 0 || root->where != DQ_AT_BUFFER ||
         in->t.size != root->t.size || part->within || join_too_early(part, whole))

@@ -18,9 +18,9 @@ enum {
 
 /* What a value is to slices. */
 typedef enum role {
-    WHOLE,  /* the same for all */
-    SLICED, /* one of each */
-    SHAPED  /* a constant that depends on how many there are */
+    WHOLE,           /* the same for all */
+    BATCH_SEPARABLE, /* one of each */
+    SHAPED           /* a constant that depends on how many there are */
 } role;
 
 typedef struct slicer {
@@ -76,7 +76,7 @@ static bool view_fits(const slicer *s, const dq_node *node, uint32_t i, role r)
 {
     const dq_tensor *t = &slot_of(s, node->in[i])->t;
     if (i == 0)
-        return r == SLICED;
+        return r == BATCH_SEPARABLE;
     return r == SHAPED || (r == WHOLE && t->data && t->dtype == DQ_INT64 && !t->loose && t->count &&
                            dq_tensor_get_int(t, 0) != s->length);
 }
@@ -85,7 +85,7 @@ static bool input_fits(const slicer *s, const dq_node *node, uint32_t i, role r,
 {
     const dq_tensor *t = &slot_of(s, node->in[i])->t;
     const bool along = dq_op_sliced(node->op->impl->flags, i);
-    if (r == SLICED)
+    if (r == BATCH_SEPARABLE)
         return along && t->rank == out->rank;
     return r == WHOLE && !(along && t->rank == out->rank && t->dims[0] != 1);
 }
@@ -101,7 +101,7 @@ static bool goes_by_slices(const slicer *s, const dq_node *node)
         if (!slot || slot->where == DQ_AT_NONE)
             continue;
         if (!slot->shaped || !keeps_axis(s, node, &slot->t) || dq_dtype_is_packed(slot->t.dtype) ||
-            (out && flags < DQ_OP_SLICED_ALL))
+            (out && flags < DQ_OP_BATCH_SEPARABLE_ALL))
             return false;
         out = &slot->t;
     }
@@ -111,7 +111,7 @@ static bool goes_by_slices(const slicer *s, const dq_node *node)
             continue;
         if (!(flags & DQ_OP_VIEW ? view_fits(s, node, i, r) : input_fits(s, node, i, r, out)))
             return false;
-        sliced = sliced || r == SLICED;
+        sliced = sliced || r == BATCH_SEPARABLE;
     }
     return sliced;
 }
@@ -140,7 +140,7 @@ static traffic traffic_of(const slicer *s, const dq_node *node)
         const bool out = i >= node->in_count;
         const dq_value *v = out ? node->out[i - node->in_count] : node->in[i];
         const dq_slot *slot = v ? slot_of(s, v) : NULL;
-        if (slot && role_of(s, v) == SLICED) {
+        if (slot && role_of(s, v) == BATCH_SEPARABLE) {
             t.slices += slot->t.size;
             t.between += out || s->outside[dq_plan_index(s->slices->shapes, v)] ? 0 : 2 * slot->t.size;
             t.given += out ? slot->t.size : 0;
@@ -158,7 +158,7 @@ static uint32_t find_roles(slicer *s, traffic *traffics)
     for (; n < s->node_count; n++) {
         const dq_node *node = s->nodes[n];
         bool constant;
-        role r = SLICED;
+        role r = BATCH_SEPARABLE;
         if (count_outputs(s, node, &constant) == 0)
             continue;
         if (constant)
@@ -168,9 +168,9 @@ static uint32_t find_roles(slicer *s, traffic *traffics)
         for (uint32_t i = 0; i < node->out_count; i++)
             if (node->out[i])
                 s->roles[dq_plan_index(s->slices->shapes, node->out[i])] = (uint8_t)r;
-        if (r == SLICED)
+        if (r == BATCH_SEPARABLE)
             traffics[n] = traffic_of(s, node);
-        if (r == SLICED && node->op->impl->flags & DQ_OP_VIEW)
+        if (r == BATCH_SEPARABLE && node->op->impl->flags & DQ_OP_VIEW)
             s->outside[dq_plan_index(s->slices->shapes, node->out[0])] =
                 s->outside[dq_plan_index(s->slices->shapes, node->in[0])];
     }
@@ -217,7 +217,7 @@ static bool holds(const slicer *s, const dq_plan *plan)
     for (uint32_t n = 0; same && n < s->end; n++)
         for (uint32_t i = 0; i < s->nodes[n]->out_count; i++) {
             const dq_value *v = s->nodes[n]->out[i];
-            if (!v || role_of(s, v) != SLICED || slot_of(s, v)->where == DQ_AT_NONE)
+            if (!v || role_of(s, v) != BATCH_SEPARABLE || slot_of(s, v)->where == DQ_AT_NONE)
                 continue;
             dq_tensor whole = slot_of(s, v)->t;
             scale(&whole, s->length, s->each);
@@ -229,7 +229,7 @@ static bool holds(const slicer *s, const dq_plan *plan)
 static dq_status make_runner(slicer *s, dq_plan_request request, dq_slice_runner *runner, dq_error *err)
 {
     dq_arena *arena = &s->slices->arena;
-    runner->given = DQ_NEW_ARRAY(arena, request.given_count, dq_given);
+    runner->given = DQ_NEW_ARRAY(arena, request.given_count, dq_binding);
     runner->tensors = DQ_NEW_ARRAY(arena, request.given_count, dq_tensor);
     if (!runner->given || !runner->tensors)
         return dq_no_memory(err, request.given_count * sizeof(dq_tensor), "slices");
@@ -275,7 +275,7 @@ static dq_status make_runners(slicer *s, dq_error *err)
 
 typedef struct list {
     const slicer *s;
-    dq_given *given; /* for the rest: the caller's, and what the slices give it */
+    dq_binding *given; /* for the rest: the caller's, and what the slices give it */
     uint32_t count;
 } list;
 
@@ -290,12 +290,12 @@ static void list_value(void *arg, dq_value *v)
         return;
     *ahead = false;
     const bool constant = slot->where == DQ_AT_CONSTANT;
-    l->given[l->count++] = (dq_given){.value = v,
-                                      .tensor = &slot->t,
-                                      .constant = constant,
-                                      .fixed = constant && slot->fixed,
-                                      .lasting = constant && slot->lasting,
-                                      .computed = !constant};
+    l->given[l->count++] = (dq_binding){.value = v,
+                                        .tensor = &slot->t,
+                                        .constant = constant,
+                                        .fixed = constant && slot->fixed,
+                                        .lasting = constant && slot->lasting,
+                                        .computed = !constant};
     if (!constant)
         slices->values[slices->value_count++] = v;
 }
@@ -305,7 +305,7 @@ static dq_status list_values(slicer *s, list *l, dq_error *err)
     const dq_plan_request *request = s->request;
     const size_t most = s->slices->shapes->slot_count;
     bool constant;
-    l->given = DQ_NEW_ARRAY(&s->slices->arena, most + request->given_count, dq_given);
+    l->given = DQ_NEW_ARRAY(&s->slices->arena, most + request->given_count, dq_binding);
     s->slices->values = DQ_NEW_ARRAY(&s->slices->arena, most, const dq_value *);
     if (!l->given || !s->slices->values)
         return dq_no_memory(err, most * sizeof *l->given, "slices");
@@ -376,7 +376,7 @@ static dq_status look(slicer *s, dq_error *err)
         const dq_tensor *t = request->given[i].tensor;
         slices->sliced[i] = t->rank && t->dims[0] == s->length && !dq_dtype_is_packed(t->dtype);
         const uint32_t slot = dq_plan_index(slices->shapes, request->given[i].value);
-        s->roles[slot] = slices->sliced[i] ? SLICED : WHOLE;
+        s->roles[slot] = slices->sliced[i] ? BATCH_SEPARABLE : WHOLE;
         s->outside[slot] = true;
     }
     choose(s, traffics, find_roles(s, traffics));
@@ -387,7 +387,7 @@ static dq_status look(slicer *s, dq_error *err)
 static int64_t length_of(const dq_plan_request *request)
 {
     for (uint32_t i = 0; i < request->given_count; i++) {
-        const dq_given *given = &request->given[i];
+        const dq_binding *given = &request->given[i];
         if (given->tensor->kind != DQ_KIND_TENSOR || given->constant || given->varying)
             return 0;
     }

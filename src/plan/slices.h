@@ -10,7 +10,7 @@
 /** What one thread runs slices with. */
 typedef struct dq_slice_runner {
     dq_plan *plan;
-    dq_given *given; /* as the whole plan's, by position, of `tensors` */
+    dq_binding *given; /* as the whole plan's, by position, of `tensors` */
     dq_tensor *tensors;
     dq_status status;
     dq_error err;

@@ -210,7 +210,7 @@ static void show_inputs(ops_case *c, setup *s)
 static dq_status plan(ops_case *c, setup *s)
 {
     dq_status status = c->op->impl->infer(&s->call, &c->err);
-    if (status == DQ_LATE) {
+    if (status == DQ_DEFERRED) {
         ck_assert_msg(!s->constant, "infer asked for a value that it has");
         show_inputs(c, s);
         status = c->op->impl->infer(&s->call, &c->err);

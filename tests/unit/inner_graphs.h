@@ -107,9 +107,9 @@ static inline void check_program(void)
 
 static inline dq_status run(const dq_tensor *inputs)
 {
-    dq_given given[4];
+    dq_binding given[4];
     for (uint32_t i = 0; i < g->input_count; i++)
-        given[i] = (dq_given){.value = g->inputs[i], .tensor = &inputs[i]};
+        given[i] = (dq_binding){.value = g->inputs[i], .tensor = &inputs[i]};
     dq_plan_request request = {.graph = g,
                                .given = given,
                                .given_count = g->input_count,

@@ -220,10 +220,10 @@ START_TEST(blocks_are_cut_so_that_no_thread_is_left_over)
     ck_assert_int_eq(threads_of(count, &threads, &err), DQ_OK);
     for (size_t blocks = 0; blocks < 20; blocks++)
         for (size_t units = 1; units < 20; units++) {
-            dq_cut cut = dq_threads_cut(threads, blocks, units);
-            size_t next[20] = {0}, begin, end, pieces = dq_cut_count(&cut), work[5] = {0};
+            dq_partition cut = dq_threads_cut(threads, blocks, units);
+            size_t next[20] = {0}, begin, end, pieces = dq_partition_count(&cut), work[5] = {0};
             for (size_t i = 0; i < pieces; i++) {
-                size_t block = dq_cut_piece(&cut, i, units, &begin, &end);
+                size_t block = dq_partition_piece(&cut, i, units, &begin, &end);
                 ck_assert_uint_lt(block, blocks);
                 ck_assert_uint_eq(begin, next[block]);
                 ck_assert_uint_lt(begin, end);

@@ -14,13 +14,13 @@
 /* Pieces of random sizes and lives, at most `longest` steps each, hold no place twice at any time. */
 static void check_places(size_t count, uint32_t steps, uint32_t longest, uint32_t seed)
 {
-    dq_piece *pieces = calloc(count, sizeof *pieces);
+    dq_interval *pieces = calloc(count, sizeof *pieces);
     size_t total = 0, sum = 0;
     for (size_t i = 0; i < count; i++) {
         seed = seed * 1664525u + 1013904223u;
         uint32_t first = (seed >> 16) % steps;
         pieces[i] =
-            (dq_piece){.size = seed >> 8 & 4095, .first = first, .last = first + (seed >> 20) % longest};
+            (dq_interval){.size = seed >> 8 & 4095, .first = first, .last = first + (seed >> 20) % longest};
         sum += pieces[i].size + DQ_ALIGN;
     }
     ck_assert_int_eq(dq_place(pieces, count, &total, &err), DQ_OK);
@@ -56,7 +56,7 @@ END_TEST
 START_TEST(places_too_large_are_refused)
 {
     size_t total;
-    dq_piece pieces[] = {{.size = SIZE_MAX / 2 + 1, .last = 1}, {.size = SIZE_MAX / 2 + 1, .last = 1}};
+    dq_interval pieces[] = {{.size = SIZE_MAX / 2 + 1, .last = 1}, {.size = SIZE_MAX / 2 + 1, .last = 1}};
     ck_assert_int_eq(dq_place(pieces, 2, &total, &err), DQ_OUT_OF_MEMORY);
 }
 END_TEST
@@ -96,7 +96,7 @@ static void check_program(void)
     ck_assert_int_eq(dq_program_create(ir, schemas, NULL, &program, &err), DQ_OK);
 }
 
-static dq_status make_plan(const dq_given *given, uint32_t given_count)
+static dq_status make_plan(const dq_binding *given, uint32_t given_count)
 {
     dq_plan_request request = {.graph = g,
                                .given = given,
@@ -122,7 +122,7 @@ START_TEST(views_need_no_step_and_outputs_are_no_ones_input)
     for (int64_t n = 2; n >= 1; n--) {
         ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 2, (int64_t[]){n, 3}, 0, DQ_BAD_INPUT, &err),
                          DQ_OK);
-        const dq_given given = {.value = g->inputs[0], .tensor = &x};
+        const dq_binding given = {.value = g->inputs[0], .tensor = &x};
         ck_assert_int_eq(make_plan(&given, 1), DQ_OK);
         ck_assert_uint_eq(plan->step_count, 0);
         ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
@@ -142,7 +142,7 @@ static const float *run_on_row(void)
     for (int i = 0; i < 16; i++)
         row[i] = (float)(i + 1);
     ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 1, (int64_t[]){16}, 0, DQ_BAD_INPUT, &err), DQ_OK);
-    const dq_given given = {.value = g->inputs[0], .tensor = &x};
+    const dq_binding given = {.value = g->inputs[0], .tensor = &x};
     ck_assert_int_eq(make_plan(&given, 1), DQ_OK);
     ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
     return dq_plan_output(plan, g->outputs[0])->data;
@@ -269,7 +269,7 @@ static void part_behind_chain(int functions)
     row[3] = 5;
     ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 1, (int64_t[]){1 << 16}, 0, DQ_BAD_MODEL, &err),
                      DQ_OK);
-    const dq_given given = {.value = g->inputs[0], .tensor = &x};
+    const dq_binding given = {.value = g->inputs[0], .tensor = &x};
     ck_assert_int_eq(make_plan(&given, 1), DQ_OK);
     ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
     const float *y = dq_plan_output(plan, g->outputs[0])->data,
@@ -456,7 +456,7 @@ static void part_before_chain(uint32_t functions)
     row[3] = 5;
     ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 1, (int64_t[]){1 << 15}, 0, DQ_BAD_MODEL, &err),
                      DQ_OK);
-    const dq_given given = {.value = g->inputs[0], .tensor = &x};
+    const dq_binding given = {.value = g->inputs[0], .tensor = &x};
     ck_assert_int_eq(make_plan(&given, 1), DQ_OK);
     ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
     const float *y = dq_plan_output(plan, g->outputs[0])->data;
@@ -555,7 +555,7 @@ START_TEST(types_that_an_attribute_gives_are_held_against_the_schema)
         float one = 1;
         dq_tensor x = {.data = &one};
         ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 0, NULL, 0, DQ_BAD_INPUT, &err), DQ_OK);
-        const dq_given given = {.value = g->inputs[0], .tensor = &x};
+        const dq_binding given = {.value = g->inputs[0], .tensor = &x};
         dq_status status = make_plan(&given, 1);
         ck_assert_int_eq(status, opset == 13 ? DQ_BAD_MODEL : DQ_OK);
         static const char sentence[] =

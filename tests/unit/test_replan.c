@@ -71,7 +71,7 @@ static void build(bool late)
     ck_assert_int_eq(dq_program_create(ir, schemas, NULL, &program, &err), DQ_OK);
 }
 
-static dq_plan_request request_of(const dq_given *given)
+static dq_plan_request request_of(const dq_binding *given)
 {
     return (dq_plan_request){.graph = g,
                              .given = given,
@@ -83,10 +83,10 @@ static dq_plan_request request_of(const dq_given *given)
 }
 
 /* Plans from nothing where there is none. */
-static dq_status make(const dq_given *given, dq_plan **out)
+static dq_status make(const dq_binding *given, dq_plan **out)
 {
     const dq_plan_request request = request_of(given);
-    return *out ? dq_plan_again(out, &request, &err) : dq_plan_create(program, &request, out, &err);
+    return *out ? dq_plan_reshape(out, &request, &err) : dq_plan_create(program, &request, out, &err);
 }
 
 static void shape(dq_tensor *t, float *data, int64_t rows, int64_t columns)
@@ -157,13 +157,13 @@ START_TEST(a_plan_made_again_is_that_made_from_nothing)
         numbers[i % 2][i / 2] = (float)(i % 3 - 1);
     for (int round = 0; round < ROUNDS; round++) {
         dq_plan *fresh = NULL;
-        dq_given given[2];
+        dq_binding given[2];
         for (int i = 0; i < 2; i++) {
             random = random * 1664525 + 1013904223;
             /* e is split in two, so that its rows must be even; half of the rounds one input stays */
             if (round == 0 || i != (int)(random >> 28 & 1))
                 shape(&inputs[i], numbers[i], random >> 24 & 6, random >> 16 & 3 ? WIDTH : 5);
-            given[i] = (dq_given){.value = g->inputs[i], .tensor = &inputs[i]};
+            given[i] = (dq_binding){.value = g->inputs[i], .tensor = &inputs[i]};
         }
         const dq_status status = make(given, &fresh);
         made += plan && status == DQ_OK;
@@ -210,8 +210,8 @@ START_TEST(slices_come_and_go)
         dq_plan *fresh = NULL;
         shape(&inputs[0], pictures, counts[round], PICTURE);
         shape(&inputs[1], others, 1, 1);
-        const dq_given given[2] = {{.value = g->inputs[0], .tensor = &inputs[0]},
-                                   {.value = g->inputs[1], .tensor = &inputs[1]}};
+        const dq_binding given[2] = {{.value = g->inputs[0], .tensor = &inputs[0]},
+                                     {.value = g->inputs[1], .tensor = &inputs[1]}};
         ck_assert_int_eq(make(given, &fresh), DQ_OK);
         ck_assert_int_eq(make(given, &plan), DQ_OK);
         if (counts[round] == SLICES || counts[round] == 1)
@@ -281,8 +281,8 @@ START_TEST(inner_graphs_are_planned_again)
         dq_tensor x = {.data = numbers[0]}, c = {.data = &first};
         ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 2, dims, 0, DQ_BAD_INPUT, &err), DQ_OK);
         ck_assert_int_eq(dq_tensor_set_shape(&c, DQ_BOOL, 0, NULL, 0, DQ_BAD_INPUT, &err), DQ_OK);
-        const dq_given given[2] = {{.value = g->inputs[0], .tensor = &x},
-                                   {.value = g->inputs[1], .tensor = &c}};
+        const dq_binding given[2] = {{.value = g->inputs[0], .tensor = &x},
+                                     {.value = g->inputs[1], .tensor = &c}};
         ck_assert_int_eq(make(given, &plan), DQ_OK);
         ck_assert_msg(dq_exec_run(&exec, plan, given, 2, &err) == DQ_OK, "%s", err.message);
         const dq_tensor *y = dq_plan_output(plan, g->outputs[0]), *t = dq_plan_output(plan, g->outputs[1]);
@@ -300,10 +300,10 @@ START_TEST(memory_of_plans_made_again_is_bounded)
     enum { LONG = 1 << 17, MORE = 1 << 12, MOST_HELD = 16 };
     build(false);
     for (int round = 0; round < ROUNDS; round++) {
-        dq_given given[2];
+        dq_binding given[2];
         for (int i = 0; i < 2; i++) {
             shape(&inputs[i], NULL, 2, LONG + round * MORE);
-            given[i] = (dq_given){.value = g->inputs[i], .tensor = &inputs[i]};
+            given[i] = (dq_binding){.value = g->inputs[i], .tensor = &inputs[i]};
         }
         ck_assert_int_eq(make(given, &plan), DQ_OK);
         ck_assert_uint_le(plan->shaped.used, 4 * inputs[0].size);

@@ -14,7 +14,7 @@ static void output(const char *name)
 static void plan_for(dq_tensor *x, size_t rank, const int64_t *dims, dq_threads *threads)
 {
     ck_assert_int_eq(dq_tensor_set_shape(x, DQ_FLOAT, rank, dims, 0, DQ_BAD_INPUT, &err), DQ_OK);
-    const dq_given given = {.value = g->inputs[0], .tensor = x};
+    const dq_binding given = {.value = g->inputs[0], .tensor = x};
     const dq_plan_request request = {.graph = g,
                                      .given = &given,
                                      .given_count = 1,
@@ -50,7 +50,7 @@ START_TEST(a_whole_has_its_memory_from_its_first_part_on)
     output("y");
     output("most");
     plan_for(&x, 1, (int64_t[]){16}, NULL);
-    const dq_given given = {.value = g->inputs[0], .tensor = &x};
+    const dq_binding given = {.value = g->inputs[0], .tensor = &x};
     ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
     ck_assert_uint_eq(plan->step_count, 4); /* no copy */
     const float *y = dq_plan_output(plan, g->outputs[0])->data;

@@ -255,8 +255,9 @@ static bool place_half(dq_op_call *call, const state *s, half *h)
     size_t rows;
     bool wanted = h->present < call->out_count && call->out[h->present];
     return dq_mul_size(s->batch * s->kv_heads, s->held, &rows) &&
-           dq_call_place(call, wanted && !s->sliding ? 0 : rows, h->cache.row_bytes, 1, &h->cache_at) &&
-           dq_call_place(call, h->cache.dtype == DQ_FLOAT ? 0 : rows, s->size, sizeof(float), &h->floats_at);
+           dq_call_reserve(call, wanted && !s->sliding ? 0 : rows, h->cache.row_bytes, 1, &h->cache_at) &&
+           dq_call_reserve(call, h->cache.dtype == DQ_FLOAT ? 0 : rows, s->size, sizeof(float),
+                           &h->floats_at);
 }
 
 static dq_status prepare(dq_op_call *call, dq_error *err)
@@ -268,8 +269,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     /* a row at a time on its way: its elements and the tables' */
     size_t worker = (s->size + 2 * s->rotated_half) * sizeof(float);
     if (!place_half(call, s, &s->k) || !place_half(call, s, &s->v) ||
-        !dq_call_place(call, s->batch * s->rows, s->heads * s->size, sizeof(float), &s->q_at) ||
-        !dq_call_place(call, s->heads, 1, sizeof(float), &s->sinks_at))
+        !dq_call_reserve(call, s->batch * s->rows, s->heads * s->size, sizeof(float), &s->q_at) ||
+        !dq_call_reserve(call, s->heads, 1, sizeof(float), &s->sinks_at))
         return dq_no_memory(err, SIZE_MAX, "keys and values");
     call->worker_scratch_size = call->worker_scratch_size > worker ? call->worker_scratch_size : worker;
     return dq_attention_prepare(call, s->rows, s->held, s->size, s->size, err);

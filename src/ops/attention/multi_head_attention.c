@@ -245,9 +245,10 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     if (s->scale == 0)
         s->scale = 1 / sqrtf((float)s->k.size);
     if (!dq_mul_size(s->batch, s->rows, &rows) || !dq_mul_size(s->batch, s->capacity, &positions) ||
-        !dq_call_place(call, stand(call, &s->q, true) ? 0 : rows, s->k.width, sizeof(float), &s->q_at) ||
-        !dq_call_place(call, joined_apart(call, &s->k, positions), s->k.width, sizeof(float), &s->k.own_at) ||
-        !dq_call_place(call, joined_apart(call, &s->v, positions), s->v.width, sizeof(float), &s->v.own_at))
+        !dq_call_reserve(call, stand(call, &s->q, true) ? 0 : rows, s->k.width, sizeof(float), &s->q_at) ||
+        !dq_call_reserve(call, joined_apart(call, &s->k, positions), s->k.width, sizeof(float),
+                         &s->k.own_at) ||
+        !dq_call_reserve(call, joined_apart(call, &s->v, positions), s->v.width, sizeof(float), &s->v.own_at))
         return dq_no_memory(err, SIZE_MAX, "queries, keys and values");
     return dq_attention_prepare(call, s->rows, s->capacity, s->k.size, s->v.size, err);
 }

@@ -439,4 +439,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_conv = {infer, prepare, run, DQ_OP_PACKS | DQ_OP_SLICED(1 << X | 1 << Z)};
+const dq_op_impl dq_op_conv = {infer, prepare, run, DQ_OP_PACKS | DQ_OP_BATCH_SEPARABLE(1 << X | 1 << Z)};

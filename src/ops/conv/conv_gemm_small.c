@@ -176,7 +176,7 @@ dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv
         .batches = shape->group, .n = shape->group_out, .k = k, .col_stride = k, .step_stride = 1};
     DQ_TRY(dq_fpanels_constant(call, w, &weights, &c->panels, err));
     DQ_TRY(dq_gemm_f32_prepare(call, &c->product, err));
-    if (!dq_call_place(call, batches * shape->out_size, c->row, sizeof(float), &c->rows_offset) ||
+    if (!dq_call_reserve(call, batches * shape->out_size, c->row, sizeof(float), &c->rows_offset) ||
         !dq_mul_size(c->chunk * shape->kernel_size, DQ_FPANEL * sizeof(float), &room))
         return dq_no_memory(err, SIZE_MAX, "windows");
     if (call->worker_scratch_size < room)

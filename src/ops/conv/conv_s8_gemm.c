@@ -227,9 +227,9 @@ static bool lay_out(dq_op_call *call, dq_qconv *conv)
     size_t images = dq_qconv_has_images(conv) ? conv->pass : 0;
     bool fits = dq_mul_size(conv->own, conv->s.out_channels, used) && dq_align_size(*used, DQ_ALIGN, used) &&
                 dq_mul_size(w->panels * w->matrices, w->kernel->nr, &columns) &&
-                dq_place_size(used, columns, 3 * sizeof(int32_t), DQ_ALIGN, &conv->columns_offset) &&
-                dq_place_size(used, conv->packed ? 0 : w->size, 1, DQ_ALIGN, &conv->packed_offset) &&
-                dq_place_size(used, conv->image.size, images, DQ_ALIGN, &conv->images_offset) &&
+                dq_reserve_size(used, columns, 3 * sizeof(int32_t), DQ_ALIGN, &conv->columns_offset) &&
+                dq_reserve_size(used, conv->packed ? 0 : w->size, 1, DQ_ALIGN, &conv->packed_offset) &&
+                dq_reserve_size(used, conv->image.size, images, DQ_ALIGN, &conv->images_offset) &&
                 dq_add_size(*used, DQ_QGEMM_SLACK, used);
     if (conv->rows != DQ_QCONV_WINDOWS)
         fits = fits && dq_mul_size(conv->block_rows, row_size(w->b.run), &copy) &&

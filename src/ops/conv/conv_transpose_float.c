@@ -330,7 +330,7 @@ static dq_status prepare_rows(dq_op_call *call, dq_transposed_floats *f, dq_erro
     call->worker_scratch_size = room;
     f->turns = phases_along(s, s->rank - 1) == 2 ? 2 : 1;
     f->sums = s->batch * s->group * s->group_out * f->phases->shape.out_size; /* the first has most */
-    return dq_call_place(call, f->sums, f->turns, sizeof(float), &f->sums_at)
+    return dq_call_reserve(call, f->sums, f->turns, sizeof(float), &f->sums_at)
                ? DQ_OK
                : dq_no_memory(err, SIZE_MAX, "sums of a transposed convolution");
 }
@@ -382,7 +382,7 @@ dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transpose
     if (!f->phases)
         return dq_no_memory(err, f->count * sizeof *f->phases, "phases of a transposed convolution");
     DQ_TRY(prepare_phases(call, f, err));
-    if (f->at_once && !dq_call_place(call, f->phases->product.m, 1, sizeof(float), &f->bias_at))
+    if (f->at_once && !dq_call_reserve(call, f->phases->product.m, 1, sizeof(float), &f->bias_at))
         return dq_no_memory(err, SIZE_MAX, "terms of a transposed convolution");
     if (dq_call_constant(call, w) && bytes) {
         const dq_transposed key = arrangement(shape);

@@ -151,8 +151,8 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, size_t *used, dq_
     g->form.point = apart(point);
     if (g->pixels_first && dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT)
         return dq_call_pack_later(call, w, make, &g->form, sizeof g->form, size, &g->packed, err);
-    const bool fits = g->own ? dq_place_size(used, size, 1, DQ_ALIGN, &g->u_offset)
-                             : dq_call_place(call, size, 1, 1, &g->u_offset);
+    const bool fits = g->own ? dq_reserve_size(used, size, 1, DQ_ALIGN, &g->u_offset)
+                             : dq_call_reserve(call, size, 1, 1, &g->u_offset);
     return fits ? DQ_OK : dq_no_memory(err, SIZE_MAX, "transformed weights");
 }
 
@@ -169,15 +169,15 @@ dq_status dq_conv_winograd_prepare(dq_op_call *call, uint32_t w, const dq_conv_f
     bool fits =
         dq_mul_size(g->tiles, g->wide, &v) && dq_mul_size(2 * g->rows + 2, (size_t)s->window.in[1], &pixels);
     g->v_point = fits ? apart(v) : 0;
-    fits = fits && dq_place_size(&used, 1, sizeof(held), DQ_ALIGN, &g->held_offset) &&
-           (g->pixels_first && !g->own ? dq_call_place(call, g->v_point, s->group, line, &g->v_offset)
-                                       : dq_place_size(&used, g->v_point, line, DQ_ALIGN, &g->v_offset));
+    fits = fits && dq_reserve_size(&used, 1, sizeof(held), DQ_ALIGN, &g->held_offset) &&
+           (g->pixels_first && !g->own ? dq_call_reserve(call, g->v_point, s->group, line, &g->v_offset)
+                                       : dq_reserve_size(&used, g->v_point, line, DQ_ALIGN, &g->v_offset));
     if (fits)
         DQ_TRY(prepare_weights(call, w, &used, g, err));
-    fits = fits && dq_place_size(&used, pixels, CHANNELS * sizeof(float), DQ_ALIGN, &g->image_offset) &&
+    fits = fits && dq_reserve_size(&used, pixels, CHANNELS * sizeof(float), DQ_ALIGN, &g->image_offset) &&
            dq_add_size(used, direct_room, own) && dq_align_size(*own, DQ_ALIGN, own) &&
-           dq_place_size(&used, g->m_point, line, DQ_ALIGN, &g->sums_offset) &&
-           dq_place_size(&used, 4 * g->tiles * cols + cols, sizeof(float), DQ_ALIGN, &g->out_offset);
+           dq_reserve_size(&used, g->m_point, line, DQ_ALIGN, &g->sums_offset) &&
+           dq_reserve_size(&used, 4 * g->tiles * cols + cols, sizeof(float), DQ_ALIGN, &g->out_offset);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "transformed pixels");
     *own = *own > used ? *own : used;

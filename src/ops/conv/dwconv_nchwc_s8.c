@@ -52,9 +52,9 @@ dq_status dq_conv_s8_depthwise_nchwc_prepare(dq_op_call *call, void *state, dq_e
     size_t *used = &call->worker_scratch_size, at;
     DQ_TRY(dq_dwconv_nchwc_lay_out(call, s, c, err));
     if (!dq_mul_size(conv->own, s->out_channels, &call->scratch_size) ||
-        !dq_place_size(used, dq_dwconv_nchwc_room(c), sizeof(float), DQ_ALIGN, &at) ||
-        !dq_place_size(used, c->places * c->channels, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) ||
-        !dq_place_size(used, c->images * s->in_size, c->channels, DQ_ALIGN, &conv->images_offset))
+        !dq_reserve_size(used, dq_dwconv_nchwc_room(c), sizeof(float), DQ_ALIGN, &at) ||
+        !dq_reserve_size(used, c->places * c->channels, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) ||
+        !dq_reserve_size(used, c->images * s->in_size, c->channels, DQ_ALIGN, &conv->images_offset))
         return dq_no_memory(err, SIZE_MAX, "channels side by side");
     return dq_call_pack_later(call, conv->w, make_weights, &f, sizeof f,
                               dq_dwconv_nchwc_weights(s) * sizeof(float), (const void **)&c->weights, err);

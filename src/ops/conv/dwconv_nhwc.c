@@ -33,9 +33,9 @@ dq_status dq_conv_s8_depthwise_nhwc_prepare(dq_op_call *call, void *state, dq_er
     conv->pass = dq_qconv_images(conv);
     if (!dq_mul_size(conv->own, s->out_channels, used) || !dq_align_size(*used, DQ_ALIGN, used) ||
         !dq_mul_size(s->out_channels, s->kernel_size, &weights) ||
-        !dq_place_size(used, weights, sizeof(int16_t), DQ_ALIGN, &conv->weights_offset) ||
-        !dq_place_size(used, s->out_channels, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) ||
-        !dq_place_size(used, conv->image.size, conv->pass, DQ_ALIGN, &conv->images_offset))
+        !dq_reserve_size(used, weights, sizeof(int16_t), DQ_ALIGN, &conv->weights_offset) ||
+        !dq_reserve_size(used, s->out_channels, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) ||
+        !dq_reserve_size(used, conv->image.size, conv->pass, DQ_ALIGN, &conv->images_offset))
         return dq_no_memory(err, SIZE_MAX, "weights and padded images");
     call->worker_scratch_size = sizeof(int32_t[PIXELS * DQ_QCONV_CHANNELS]);
     return DQ_OK;

@@ -87,7 +87,7 @@ dq_status dq_im2col_padded_prepare(dq_op_call *call, const dq_conv_shape *shape,
     k = shape->in_channels * shape->kernel_size;
     uint32_t *steps = DQ_NEW_ARRAY(call->arena, k, uint32_t);
     /* a stretch of a panel may go on behind the last row */
-    if (!steps || !dq_call_place(call, floats + DQ_FPANEL, 1, sizeof(float), &p->copy_offset))
+    if (!steps || !dq_call_reserve(call, floats + DQ_FPANEL, 1, sizeof(float), &p->copy_offset))
         return dq_no_memory(err, k * sizeof *steps, "a padded image");
     find_steps(p, plane, steps);
     p->steps = steps;

@@ -60,10 +60,10 @@ static bool lay_out(state *st, size_t *used)
     st->chunk = dq_qgemm16_chunk(&st->w, st->b.bands * s->batch * s->group, PANELS);
     st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
     return dq_wband_size(&st->b, st->planes, &elements) &&
-           dq_place_size(used, elements, sizeof(int16_t), DQ_ALIGN, &st->band_at) &&
-           dq_place_size(used, DQ_WIDE_TILES * dq_qgemm16_panel(&st->w), sizeof(int16_t), DQ_ALIGN,
-                         &st->codes_at) &&
-           dq_place_size(used, st->w.pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at);
+           dq_reserve_size(used, elements, sizeof(int16_t), DQ_ALIGN, &st->band_at) &&
+           dq_reserve_size(used, DQ_WIDE_TILES * dq_qgemm16_panel(&st->w), sizeof(int16_t), DQ_ALIGN,
+                           &st->codes_at) &&
+           dq_reserve_size(used, st->w.pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at);
 }
 
 static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
@@ -334,4 +334,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_qlinear_conv16 = {infer, prepare, run, DQ_OP_SLICED_FIRST};
+const dq_op_impl dq_op_qlinear_conv16 = {infer, prepare, run, DQ_OP_BATCH_SEPARABLE_FIRST};

@@ -98,10 +98,10 @@ dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s,
         !dq_mul_size(s->group * c->panels, ROWS * sizeof(int32_t), &size) ||
         !dq_add_size(size, sizeof(int32_t), &size) || !dq_add_size(size, c->sums_offset, &size) ||
         !dq_wband_size(&c->b, c->planes, &elements) || elements > UINT32_MAX / sizeof(int16_t) ||
-        !dq_place_size(used, elements, sizeof(int16_t), DQ_ALIGN, &c->band_at) ||
-        !dq_place_size(used, c->quads, sizeof(uint32_t), DQ_ALIGN, &c->offsets_at) ||
-        !dq_place_size(used, c->gathered, c->blocks * DQ_WQUADS_CODES, DQ_ALIGN, &c->gathered_at) ||
-        !dq_place_size(used, 2 * DQ_WQUADS_SUMS, sizeof(int32_t), DQ_ALIGN, &c->sums_at) ||
+        !dq_reserve_size(used, elements, sizeof(int16_t), DQ_ALIGN, &c->band_at) ||
+        !dq_reserve_size(used, c->quads, sizeof(uint32_t), DQ_ALIGN, &c->offsets_at) ||
+        !dq_reserve_size(used, c->gathered, c->blocks * DQ_WQUADS_CODES, DQ_ALIGN, &c->gathered_at) ||
+        !dq_reserve_size(used, 2 * DQ_WQUADS_SUMS, sizeof(int32_t), DQ_ALIGN, &c->sums_at) ||
         !dq_mul_size(s->out_channels, 3 * sizeof(double), &call->scratch_size))
         return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
     const form key = {.groups = s->group,

@@ -90,10 +90,10 @@ dq_status dq_qconv16_depthwise_prepare(dq_op_call *call, const dq_conv_shape *s,
     d->joined = joins(&d->b);
     sums = dq_wband_rows(&d->b, d->b.band) * sums_stride(d, dq_wband_columns(&d->b, d->b.band));
     if (!dq_wband_size(&d->b, 1, &elements) || !dq_add_size(elements, DQ_QGEMM_SLACK, &elements) ||
-        !dq_place_size(used, elements, sizeof(int16_t), DQ_ALIGN, &d->plane_at) ||
-        !dq_place_size(used, 2 * d->pairs, sizeof(int16_t), DQ_ALIGN, &d->weights_at) ||
-        !dq_place_size(used, sums, sizeof(int32_t), DQ_ALIGN, &d->sums_at) ||
-        !dq_place_size(used, sums, sizeof(double), DQ_ALIGN, &d->extra_at))
+        !dq_reserve_size(used, elements, sizeof(int16_t), DQ_ALIGN, &d->plane_at) ||
+        !dq_reserve_size(used, 2 * d->pairs, sizeof(int16_t), DQ_ALIGN, &d->weights_at) ||
+        !dq_reserve_size(used, sums, sizeof(int32_t), DQ_ALIGN, &d->sums_at) ||
+        !dq_reserve_size(used, sums, sizeof(double), DQ_ALIGN, &d->extra_at))
         return dq_no_memory(err, SIZE_MAX, "a padded plane");
     return DQ_OK;
 }

@@ -66,7 +66,7 @@ dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_w
                     ? DQ_NEW_ARRAY(call->arena, places, ptrdiff_t)
                     : NULL;
     if (!f->places ||
-        !dq_place_size(&call->worker_scratch_size, FEW * f->row, sizeof(int16_t), DQ_ALIGN, &at))
+        !dq_reserve_size(&call->worker_scratch_size, FEW * f->row, sizeof(int16_t), DQ_ALIGN, &at))
         return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
     for (size_t i = 0; i < places; i++)
         f->places[i] = place_of(&s->window, i / s->kernel_size, i % s->kernel_size);

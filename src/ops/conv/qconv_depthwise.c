@@ -324,18 +324,19 @@ static dq_status prepare(dq_op_call *call, dq_qconv *conv, bool as_bytes, dq_err
     p->together = width < SUMS ? SUMS / width : 1;
     p->together = p->together < rows ? p->together : rows;
     p->as_bytes = as_bytes;
-    bool fits = lay_out_lines(s, &conv->image, p) && lay_out_planes(&conv->image, p) &&
-                dq_place_size(used, p->size, p->padded, DQ_ALIGN, &at) &&
-                dq_mul_size(p->lines, p->line, &bytes) && dq_mul_size(bytes, 2 * sizeof(int16_t), &bytes) &&
-                dq_place_size(used, p->as_bytes ? 0 : conv->image.rows, bytes, DQ_ALIGN, &p->lines_offset) &&
-                dq_add_size(*used, DQ_QGEMM_SLACK, used) &&
-                dq_place_size(used, p->together * width, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) &&
-                dq_mul_size(conv->own, s->out_channels, &call->scratch_size);
+    bool fits =
+        lay_out_lines(s, &conv->image, p) && lay_out_planes(&conv->image, p) &&
+        dq_reserve_size(used, p->size, p->padded, DQ_ALIGN, &at) && dq_mul_size(p->lines, p->line, &bytes) &&
+        dq_mul_size(bytes, 2 * sizeof(int16_t), &bytes) &&
+        dq_reserve_size(used, p->as_bytes ? 0 : conv->image.rows, bytes, DQ_ALIGN, &p->lines_offset) &&
+        dq_add_size(*used, DQ_QGEMM_SLACK, used) &&
+        dq_reserve_size(used, p->together * width, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) &&
+        dq_mul_size(conv->own, s->out_channels, &call->scratch_size);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "a padded plane");
     DQ_TRY(find_pairs(call, conv, err));
     DQ_TRY(find_rows(call, conv, err));
-    if (!dq_place_size(used, p->pairs, 2 * sizeof(int16_t), DQ_ALIGN, &conv->weights_offset))
+    if (!dq_reserve_size(used, p->pairs, 2 * sizeof(int16_t), DQ_ALIGN, &conv->weights_offset))
         return dq_no_memory(err, SIZE_MAX, "a padded plane");
     return DQ_OK;
 }

@@ -253,10 +253,10 @@ static bool lay_out_weights(const dq_op_call *call, dq_qconv *conv, form *f, siz
     f->flip = dq_qgemm_flip(call->in[conv->w]->dtype, true);
     most = f->kernel->panel_size(l->steps);
     bool fits = most && dq_mul_size(l->panels, s->group, &panels) && dq_add_size(panels, 1, &panels) &&
-                dq_place_size(size, panels, OUTS * sizeof(int32_t), DQ_ALIGN, &f->sums_offset) &&
-                dq_place_size(size, panels, sizeof(size_t), DQ_ALIGN, &f->starts_offset) &&
-                dq_place_size(size, panels, most, DQ_ALIGN, &f->first) &&
-                dq_place_size(size, l->steps, OUTS * STEP, DQ_ALIGN, &at);
+                dq_reserve_size(size, panels, OUTS * sizeof(int32_t), DQ_ALIGN, &f->sums_offset) &&
+                dq_reserve_size(size, panels, sizeof(size_t), DQ_ALIGN, &f->starts_offset) &&
+                dq_reserve_size(size, panels, most, DQ_ALIGN, &f->first) &&
+                dq_reserve_size(size, l->steps, OUTS * STEP, DQ_ALIGN, &at);
     conv->lanes.sums_offset = f->sums_offset;
     conv->lanes.starts_offset = f->starts_offset;
     return fits;
@@ -294,17 +294,18 @@ dq_status dq_conv_s8_nc4hw4_prepare(dq_op_call *call, void *state, dq_error *err
     if (!lay_out_image(conv))
         return dq_no_memory(err, SIZE_MAX, "a padded image");
     l->c_stride = (l->across * l->together + 2 * PIXELS - 1) / PIXELS * PIXELS;
-    bool fits = lay_out_weights(call, conv, &f, &size) && dq_mul_size(conv->own, s->out_channels, used) &&
-                dq_align_size(*used, DQ_ALIGN, used) && dq_mul_size(l->panels * s->group, OUTS, &columns) &&
-                dq_place_size(used, columns, 2 * sizeof(int32_t), DQ_ALIGN, &conv->columns_offset) &&
-                dq_place_size(used, l->image, conv->pass, DQ_ALIGN, &conv->images_offset) &&
-                dq_add_size(*used, PIXELS * STEP, used) &&
-                dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), DQ_ALIGN, &l->c_offset) &&
-                dq_place_size(worker, l->c_stride, OUTS * sizeof(int32_t), DQ_ALIGN, &l->pixel_sums_offset) &&
-                dq_place_size(worker, l->linear ? l->plane : 0, l->planes, DQ_ALIGN, &l->block_offset) &&
-                dq_place_size(worker, dq_qconv_nc4hw4_row(conv), 1, DQ_ALIGN, &l->row_offset);
+    bool fits =
+        lay_out_weights(call, conv, &f, &size) && dq_mul_size(conv->own, s->out_channels, used) &&
+        dq_align_size(*used, DQ_ALIGN, used) && dq_mul_size(l->panels * s->group, OUTS, &columns) &&
+        dq_reserve_size(used, columns, 2 * sizeof(int32_t), DQ_ALIGN, &conv->columns_offset) &&
+        dq_reserve_size(used, l->image, conv->pass, DQ_ALIGN, &conv->images_offset) &&
+        dq_add_size(*used, PIXELS * STEP, used) &&
+        dq_reserve_size(worker, l->c_stride, OUTS * sizeof(int32_t), DQ_ALIGN, &l->c_offset) &&
+        dq_reserve_size(worker, l->c_stride, OUTS * sizeof(int32_t), DQ_ALIGN, &l->pixel_sums_offset) &&
+        dq_reserve_size(worker, l->linear ? l->plane : 0, l->planes, DQ_ALIGN, &l->block_offset) &&
+        dq_reserve_size(worker, dq_qconv_nc4hw4_row(conv), 1, DQ_ALIGN, &l->row_offset);
     if (s->y_last && s->group_out % OUTS == 0)
-        fits = fits && dq_place_size(worker, l->c_stride, TURNED * OUTS, DQ_ALIGN, &l->codes_offset);
+        fits = fits && dq_reserve_size(worker, l->c_stride, TURNED * OUTS, DQ_ALIGN, &l->codes_offset);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "padded images");
     DQ_TRY(find_offsets(call, conv, err));
@@ -433,7 +434,7 @@ static bool any_zero(const dq_qconv_pass *pass)
 /* How blocks go to threads: panels are cut `some` at a time, those that are turned together. */
 typedef struct tasks {
     const dq_qconv_pass *pass;
-    dq_cut cut;
+    dq_partition cut;
     size_t some, sets;
 } tasks;
 
@@ -449,7 +450,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     bool turns = l->codes_offset && (uintptr_t)pass->call->out[0]->data % sizeof(uint32_t) == 0;
     size_t down = (l->every_row ? (size_t)conv->s.window.stride[0] : 1) * l->row;
     for (size_t i = begin; i < end; i++) {
-        size_t first, last, at = dq_cut_piece(&all->cut, i, all->sets, &first, &last);
+        size_t first, last, at = dq_partition_piece(&all->cut, i, all->sets, &first, &last);
         size_t block = at % l->blocks, rest = at / l->blocks, image = rest / conv->s.group;
         task t = {.pass = pass, .image = pass->first + image, .group = rest % conv->s.group};
         t.row = l->linear ? 0 : block * l->together;
@@ -480,7 +481,7 @@ static void run_pass(const dq_qconv_pass *pass)
         dq_qconv_nc4hw4_images(pass);
     all.cut = dq_threads_cut(pass->call->threads, pass->count * conv->s.group * l->blocks, all.sets);
     size_t products = l->across * l->together * l->panels * OUTS * l->steps * STEP / all.cut.parts;
-    dq_parallel(pass->call->threads, dq_cut_count(&all.cut), dq_qgemm_grain(products), run_tasks, &all);
+    dq_parallel(pass->call->threads, dq_partition_count(&all.cut), dq_qgemm_grain(products), run_tasks, &all);
 }
 
 void dq_conv_s8_nc4hw4_run(const dq_op_call *call, const void *state, const void *operands)

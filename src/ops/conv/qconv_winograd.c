@@ -140,14 +140,14 @@ dq_status dq_conv_s8_winograd_2d_prepare(dq_op_call *call, void *state, dq_error
     g->channels = wide;
     /* odd outputs: the last tiles reach a row and a pixel further */
     bool fits = dq_mul_size(conv->own, s->out_channels, used) && dq_align_size(*used, DQ_ALIGN, used) &&
-                dq_place_size(used, g->panels * COLS, sizeof(int32_t), DQ_ALIGN, &conv->columns_offset) &&
-                dq_place_size(used, conv->image.size, conv->pass, DQ_ALIGN, &conv->images_offset) &&
+                dq_reserve_size(used, g->panels * COLS, sizeof(int32_t), DQ_ALIGN, &conv->columns_offset) &&
+                dq_reserve_size(used, conv->image.size, conv->pass, DQ_ALIGN, &conv->images_offset) &&
                 dq_add_size(conv->image.width, 2, &slack) && dq_mul_size(slack, conv->image.unit, &slack) &&
                 dq_add_size(*used, slack, used) && dq_add_size(*used, DQ_QGEMM_SLACK, used) &&
                 dq_mul_size(g->tiles, wide, &size) &&
-                dq_place_size(worker, size, POINTS * sizeof(int16_t), DQ_ALIGN, &g->v_offset) &&
-                dq_place_size(worker, g->tiles, POINTS * COLS * sizeof(int32_t), DQ_ALIGN, &g->m_offset) &&
-                dq_place_size(worker, g->tiles, SIDE * COLS * sizeof(int32_t), DQ_ALIGN, &g->y_offset) &&
+                dq_reserve_size(worker, size, POINTS * sizeof(int16_t), DQ_ALIGN, &g->v_offset) &&
+                dq_reserve_size(worker, g->tiles, POINTS * COLS * sizeof(int32_t), DQ_ALIGN, &g->m_offset) &&
+                dq_reserve_size(worker, g->tiles, SIDE * COLS * sizeof(int32_t), DQ_ALIGN, &g->y_offset) &&
                 dq_mul_size(g->panels * COLS, wide, &size) &&
                 dq_mul_size(size, POINTS * sizeof(int16_t), &g->sums_offset) &&
                 dq_add_size(g->sums_offset, g->panels * COLS * sizeof(int32_t), &size);
@@ -221,7 +221,7 @@ static void run_panel(const task *t, size_t panel)
 
 typedef struct tasks {
     const dq_qconv_pass *pass;
-    dq_cut cut;
+    dq_partition cut;
 } tasks;
 
 static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
@@ -232,7 +232,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     char *scratch = dq_call_worker_scratch(pass->call, worker);
     size_t rows = ((size_t)pass->conv->s.window.out[0] + 1) / 2;
     for (size_t i = begin; i < end; i++) {
-        size_t panel, last, number = dq_cut_piece(&all->cut, i, g->panels, &panel, &last);
+        size_t panel, last, number = dq_partition_piece(&all->cut, i, g->panels, &panel, &last);
         task t = {.pass = pass,
                   .image = pass->first + number / g->tasks,
                   .first = number % g->tasks * g->together,
@@ -250,7 +250,7 @@ static void run_pass(const dq_qconv_pass *pass)
 {
     const dq_qwinograd *g = &pass->conv->winograd;
     tasks all = {pass, dq_threads_cut(pass->call->threads, pass->count * g->tasks, g->panels)};
-    dq_parallel(pass->call->threads, dq_cut_count(&all.cut), 1, run_tasks, &all);
+    dq_parallel(pass->call->threads, dq_partition_count(&all.cut), 1, run_tasks, &all);
 }
 
 void dq_conv_s8_winograd_2d_run(const dq_op_call *call, const void *state, const void *operands)

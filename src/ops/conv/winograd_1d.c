@@ -195,8 +195,9 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, dq_winograd_1d *g
         return dq_no_memory(err, SIZE_MAX, "transformed weights");
     if (dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT)
         return dq_call_pack_later(call, w, make, f, sizeof *f, size, &g->packed, err);
-    return dq_call_place(call, size, 1, 1, &g->u_offset) ? DQ_OK
-                                                         : dq_no_memory(err, SIZE_MAX, "transformed weights");
+    return dq_call_reserve(call, size, 1, 1, &g->u_offset)
+               ? DQ_OK
+               : dq_no_memory(err, SIZE_MAX, "transformed weights");
 }
 
 dq_status dq_winograd_1d_prepare(dq_op_call *call, uint32_t w, const dq_conv_float *direct, dq_winograd_1d *g,
@@ -209,11 +210,11 @@ dq_status dq_winograd_1d_prepare(dq_op_call *call, uint32_t w, const dq_conv_flo
     cut(call, g);
     DQ_TRY(find_starts(call, g, err));
     g->m_point = g->strip * s->group_out + ODD_LINE; /* points share no set of the first cache */
-    if (!dq_call_place(call, s->batch * s->group, g->strips, 1, &g->odd_offset) ||
-        !dq_place_size(&used, (g->form.taps + 1) * g->strip, sizeof(float), DQ_ALIGN, &g->row_offset) ||
-        !dq_place_size(&used, POINTS * g->some * g->form.pieces * g->strip, sizeof(float), DQ_ALIGN,
-                       &g->v_offset) ||
-        !dq_place_size(&used, g->m_point, POINTS * sizeof(float), DQ_ALIGN, &g->m_offset))
+    if (!dq_call_reserve(call, s->batch * s->group, g->strips, 1, &g->odd_offset) ||
+        !dq_reserve_size(&used, (g->form.taps + 1) * g->strip, sizeof(float), DQ_ALIGN, &g->row_offset) ||
+        !dq_reserve_size(&used, POINTS * g->some * g->form.pieces * g->strip, sizeof(float), DQ_ALIGN,
+                         &g->v_offset) ||
+        !dq_reserve_size(&used, g->m_point, POINTS * sizeof(float), DQ_ALIGN, &g->m_offset))
         return dq_no_memory(err, SIZE_MAX, "transformed rows");
     if (call->worker_scratch_size < used)
         call->worker_scratch_size = used;

@@ -377,5 +377,5 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_cast = {infer_cast, prepare, run, DQ_OP_SLICED_FIRST};
+const dq_op_impl dq_op_cast = {infer_cast, prepare, run, DQ_OP_BATCH_SEPARABLE_FIRST};
 const dq_op_impl dq_op_cast_like = {infer_cast_like, prepare, run, 0};

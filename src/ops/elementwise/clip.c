@@ -81,6 +81,6 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return dq_ew_prepare(call, &table, fixed, 3, err);
 }
 
-const dq_op_impl dq_op_clip = {infer, prepare, dq_ew_run, DQ_OP_IN_PLACE | DQ_OP_SLICED_ALL};
+const dq_op_impl dq_op_clip = {infer, prepare, dq_ew_run, DQ_OP_IN_PLACE | DQ_OP_BATCH_SEPARABLE_ALL};
 
 const dq_ew_named dq_ew_clip_named[] = {{"Clip", clip_f32, 3}, {NULL, NULL, 0}};

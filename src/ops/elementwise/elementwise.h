@@ -78,7 +78,8 @@ const dq_ew_named *dq_ew_find(const char *name, size_t length);
     {                                                                                                        \
         return dq_ew_prepare(call, &(table), NULL, 0, err);                                                  \
     }                                                                                                        \
-    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, dq_ew_run, DQ_OP_IN_PLACE | DQ_OP_SLICED_ALL}
+    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, dq_ew_run,                                  \
+                               DQ_OP_IN_PLACE | DQ_OP_BATCH_SEPARABLE_ALL}
 
 /* The output is no operand, or is the first one at the same place: results may be computed side by side. */
 #if defined(__GNUC__) && !defined(__clang__)

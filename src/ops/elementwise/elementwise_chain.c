@@ -463,4 +463,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 }
 
 const dq_op_impl dq_op_elementwise_chain = {infer, prepare, run,
-                                            DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE | DQ_OP_SLICED_ALL};
+                                            DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE | DQ_OP_BATCH_SEPARABLE_ALL};

@@ -239,7 +239,8 @@ static dq_status gelu_prepare(dq_op_call *call, dq_error *err)
     return dq_ew_prepare(call, exact ? &gelu_table : &gelu_tanh_table, NULL, 0, err);
 }
 
-const dq_op_impl dq_op_gelu = {gelu_infer, gelu_prepare, dq_ew_run, DQ_OP_IN_PLACE | DQ_OP_SLICED_FIRST};
+const dq_op_impl dq_op_gelu = {gelu_infer, gelu_prepare, dq_ew_run,
+                               DQ_OP_IN_PLACE | DQ_OP_BATCH_SEPARABLE_FIRST};
 
 /* com.microsoft: with a bias along the last axis, and x * sigmoid(alpha * x). */
 DQ_EW_ROW_PAIR(biased_f32, add)

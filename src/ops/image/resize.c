@@ -589,5 +589,5 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 }
 
 #define SMOOTH (dq_node_string(call->node, "mode", "nearest")[0] != 'n')
-DQ_OP_WIDENED(dq_op_resize, SMOOTH, resize_infer, resize_prepare, run, DQ_OP_SLICED_FIRST)
+DQ_OP_WIDENED(dq_op_resize, SMOOTH, resize_infer, resize_prepare, run, DQ_OP_BATCH_SEPARABLE_FIRST)
 DQ_OP_WIDENED(dq_op_upsample, SMOOTH, upsample_infer, upsample_prepare, run, 0)

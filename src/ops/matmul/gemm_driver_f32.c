@@ -111,8 +111,8 @@ typedef struct job {
     const dq_op_call *call;
     const void *arg;
     size_t row_blocks, col_blocks;
-    bool by_rows; /* a thread's share is of rows: it meets only those of A */
-    dq_cut cut;   /* of blocks of all rows */
+    bool by_rows;     /* a thread's share is of rows: it meets only those of A */
+    dq_partition cut; /* of blocks of all rows */
 } job;
 
 /* Of a B that stands, the panel that the part's last one is followed by. */
@@ -178,7 +178,7 @@ static dq_fpart part_at(const job *j, size_t i)
     const size_t others = f->batches * j->col_blocks;
     size_t row, end, block;
     if (j->row_blocks == 1) {
-        block = dq_cut_piece(&j->cut, i, f->m, &row, &end);
+        block = dq_partition_piece(&j->cut, i, f->m, &row, &end);
     } else {
         block = j->by_rows ? i % others : i / j->row_blocks;
         row = (j->by_rows ? i / others : i % j->row_blocks) * f->row_block;
@@ -215,8 +215,8 @@ void dq_gemm_f32_run(const dq_op_call *call, const dq_gemm_f32 *f, const void *a
     work = f->k && work > WORK / f->k ? WORK : work * f->k + 1;
     const size_t blocks = f->batches * j.col_blocks, grain = pieces(WORK, work);
     j.cut = dq_threads_cut(call->threads, blocks, grain == 1 ? f->m / PART_ROWS : 1);
-    dq_parallel(call->threads, j.row_blocks == 1 ? dq_cut_count(&j.cut) : blocks * j.row_blocks, grain, piece,
-                &j);
+    dq_parallel(call->threads, j.row_blocks == 1 ? dq_partition_count(&j.cut) : blocks * j.row_blocks, grain,
+                piece, &j);
 }
 
 void dq_gemm_f32_part(const dq_op_call *call, const dq_gemm_f32 *f, const void *arg, const dq_fpart *part,

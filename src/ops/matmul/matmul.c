@@ -142,7 +142,7 @@ static dq_status prepare_spread(dq_op_call *call, state *s, dq_error *err)
     const size_t matrix = shape->k * shape->n;
     const bool rows = s->a.row == shape->k && s->a.col == 1 && s->a.matrix == shape->m * shape->k;
     s->gathered = b->times && (matrix == 0 || b->run % matrix != 0);
-    if (s->gathered && !dq_call_place(call, b->count, 1, sizeof(float), &s->gathered_at))
+    if (s->gathered && !dq_call_reserve(call, b->count, 1, sizeof(float), &s->gathered_at))
         return dq_no_memory(err, SIZE_MAX, "an operand");
     s->sharing = b->times && b->run == matrix && rows && shape->a_batches == shape->batches &&
                          shape->b_batches == shape->batches

@@ -89,9 +89,9 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     if (!dq_mul_size(st->pairs * OCTET, pair, &octet) ||
         !dq_add_size(octet, OCTET * sizeof(uint32_t), &octet) ||
         !dq_mul_size(s->b_batches * st->octets, octet, &all) || st->pairs > UINT32_MAX / (2 * OCTET) ||
-        !dq_place_size(&call->worker_scratch_size, rows, st->pairs * pair, DQ_ALIGN, &st->rows_at) ||
-        !dq_place_size(&call->worker_scratch_size, rows, sizeof(uint32_t), DQ_ALIGN, &st->sums_at) ||
-        !dq_place_size(&call->worker_scratch_size, st->pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at))
+        !dq_reserve_size(&call->worker_scratch_size, rows, st->pairs * pair, DQ_ALIGN, &st->rows_at) ||
+        !dq_reserve_size(&call->worker_scratch_size, rows, sizeof(uint32_t), DQ_ALIGN, &st->sums_at) ||
+        !dq_reserve_size(&call->worker_scratch_size, st->pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     const form key = form_of(st);
     if (dq_call_constant(call, B))

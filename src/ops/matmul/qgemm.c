@@ -20,9 +20,9 @@ bool dq_qweights_layout(dq_qweights *w)
     w->panel_size = w->kernel->panel_size(w->b.runs, w->b.run);
     w->size = 0;
     return w->panel_size && dq_mul_size(w->panels, w->matrices, &total) &&
-           dq_place_size(&w->size, total, nr * sizeof(int32_t), DQ_ALIGN, &w->sums_offset) &&
-           dq_place_size(&w->size, total, sizeof(size_t), DQ_ALIGN, &w->starts_offset) &&
-           dq_place_size(&w->size, total, w->panel_size, DQ_ALIGN, &at);
+           dq_reserve_size(&w->size, total, nr * sizeof(int32_t), DQ_ALIGN, &w->sums_offset) &&
+           dq_reserve_size(&w->size, total, sizeof(size_t), DQ_ALIGN, &w->starts_offset) &&
+           dq_reserve_size(&w->size, total, w->panel_size, DQ_ALIGN, &at);
 }
 
 static int32_t *sums_of(const dq_qweights *w, void *packed, size_t panel)
@@ -158,15 +158,15 @@ bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, dq_qst
     if (kernel->turned_size && (turned = kernel->turned_size(&w->b, rows)) == 0)
         return false;
     return dq_mul_size(panels, kernel->nr, &cols) &&
-           dq_place_size(&s->size, rows, sizeof(uint8_t *), DQ_ALIGN, &s->rows) &&
-           dq_place_size(&s->size, rows, sizeof(int32_t), DQ_ALIGN, &s->row_sums) &&
-           dq_place_size(&s->size, rows, sizeof(int32_t), DQ_ALIGN, &s->row_zero) &&
-           dq_place_size(&s->size, rows * kernel->nr * s->together, sizeof(int32_t), DQ_ALIGN, &s->c) &&
-           dq_place_size(&s->size, cols, sizeof(int32_t), DQ_ALIGN, &s->init) &&
-           dq_place_size(&s->size, cols, sizeof(int32_t), DQ_ALIGN, &s->cols) &&
-           dq_place_size(&s->size, cols, sizeof(int32_t), DQ_ALIGN, &s->zero) &&
-           dq_place_size(&s->size, turned, 1, DQ_ALIGN, &s->turned) &&
-           dq_place_size(&s->size, extra, 1, DQ_ALIGN, &s->extra);
+           dq_reserve_size(&s->size, rows, sizeof(uint8_t *), DQ_ALIGN, &s->rows) &&
+           dq_reserve_size(&s->size, rows, sizeof(int32_t), DQ_ALIGN, &s->row_sums) &&
+           dq_reserve_size(&s->size, rows, sizeof(int32_t), DQ_ALIGN, &s->row_zero) &&
+           dq_reserve_size(&s->size, rows * kernel->nr * s->together, sizeof(int32_t), DQ_ALIGN, &s->c) &&
+           dq_reserve_size(&s->size, cols, sizeof(int32_t), DQ_ALIGN, &s->init) &&
+           dq_reserve_size(&s->size, cols, sizeof(int32_t), DQ_ALIGN, &s->cols) &&
+           dq_reserve_size(&s->size, cols, sizeof(int32_t), DQ_ALIGN, &s->zero) &&
+           dq_reserve_size(&s->size, turned, 1, DQ_ALIGN, &s->turned) &&
+           dq_reserve_size(&s->size, extra, 1, DQ_ALIGN, &s->extra);
 }
 
 size_t dq_qgemm_block_rows(const dq_qgemm *kernel)

@@ -86,10 +86,10 @@ static bool lay_out(const dq_op_call *call, state *st, size_t *used)
     st->chunk = (st->chunk + DQ_WGEMM_OCTETS - 1) / DQ_WGEMM_OCTETS * DQ_WGEMM_OCTETS;
     st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
     return dq_mul_size(st->w.pairs, 2 * sizeof(int16_t), &row) &&
-           dq_place_size(used, st->block, row, DQ_ALIGN, &st->rows_at) &&
-           dq_place_size(used, COLS * st->w.planes, row, DQ_ALIGN, &st->codes_at) &&
-           dq_place_size(used, ROWS, row, DQ_ALIGN, &st->lines_at) &&
-           dq_place_size(used, st->w.pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at) &&
+           dq_reserve_size(used, st->block, row, DQ_ALIGN, &st->rows_at) &&
+           dq_reserve_size(used, COLS * st->w.planes, row, DQ_ALIGN, &st->codes_at) &&
+           dq_reserve_size(used, ROWS, row, DQ_ALIGN, &st->lines_at) &&
+           dq_reserve_size(used, st->w.pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at) &&
            st->w.pairs <= UINT32_MAX / (2 * OCTET);
 }
 

@@ -14,8 +14,8 @@ dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k
     size_t bytes, *used = &call->scratch_size;
     b->rows = rows;
     if (!dq_mul_size(rows, 2 * k, &bytes) || !dq_add_size(bytes, DQ_QGEMM_SLACK, &bytes) ||
-        !dq_place_size(used, bytes, 1, DQ_ALIGN, &b->codes_at) ||
-        !dq_place_size(used, n, 4 * sizeof(double), DQ_ALIGN, &b->terms_at))
+        !dq_reserve_size(used, bytes, 1, DQ_ALIGN, &b->codes_at) ||
+        !dq_reserve_size(used, n, 4 * sizeof(double), DQ_ALIGN, &b->terms_at))
         return dq_no_memory(err, SIZE_MAX, "rows of bytes");
     const dq_qproduct_weights w = {
         .input = DQ_WIDE_W, .turned = turned, .matrices = 1, .k = k, .n = n, .together = 2};

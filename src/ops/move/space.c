@@ -70,7 +70,7 @@ static dq_status prepare(dq_op_call *call, bool to_space, dq_error *err)
     {                                                                                                        \
         return prepare(call, to_space, err);                                                                 \
     }                                                                                                        \
-    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, dq_move_all, DQ_OP_SLICED_FIRST};
+    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, dq_move_all, DQ_OP_BATCH_SEPARABLE_FIRST};
 
 SPACE(dq_op_depth_to_space, true)
 SPACE(dq_op_space_to_depth, false)

@@ -42,4 +42,4 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_transpose = {infer, prepare, dq_move_all, DQ_OP_SLICED_FIRST};
+const dq_op_impl dq_op_transpose = {infer, prepare, dq_move_all, DQ_OP_BATCH_SEPARABLE_FIRST};

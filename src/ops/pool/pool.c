@@ -407,7 +407,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     {                                                                                                        \
         return prepare(call, what, global, err);                                                             \
     }                                                                                                        \
-    DQ_OP_WIDENED(symbol, !(global), symbol##_infer, symbol##_prepare, run, DQ_OP_SLICED_FIRST)
+    DQ_OP_WIDENED(symbol, !(global), symbol##_infer, symbol##_prepare, run, DQ_OP_BATCH_SEPARABLE_FIRST)
 
 POOL(dq_op_max_pool, MAX, false)
 POOL(dq_op_average_pool, AVERAGE, false)

@@ -423,5 +423,6 @@ static dq_status exact_infer(dq_op_call *call, dq_error *err)
 }
 
 const dq_op_impl dq_op_qlinear_average_pool = {average_infer, average_prepare, average_run,
-                                               DQ_OP_SLICED_FIRST};
-const dq_op_impl dq_op_exact_average_pool = {exact_infer, average_prepare, average_run, DQ_OP_SLICED_FIRST};
+                                               DQ_OP_BATCH_SEPARABLE_FIRST};
+const dq_op_impl dq_op_exact_average_pool = {exact_infer, average_prepare, average_run,
+                                             DQ_OP_BATCH_SEPARABLE_FIRST};

@@ -177,6 +177,6 @@ static dq_status exact_run(const dq_op_call *call, dq_error *err)
 }
 
 const dq_op_impl dq_op_exact_global_average_pool = {exact_infer, global_prepare, exact_run,
-                                                    DQ_OP_SLICED_FIRST};
+                                                    DQ_OP_BATCH_SEPARABLE_FIRST};
 const dq_op_impl dq_op_qlinear_global_average_pool = {global_infer, global_prepare, global_run,
-                                                      DQ_OP_SLICED_FIRST};
+                                                      DQ_OP_BATCH_SEPARABLE_FIRST};

@@ -115,4 +115,4 @@ static dq_status max_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_nhwc_max_pool = {max_infer, max_prepare, max_run, DQ_OP_SLICED_FIRST};
+const dq_op_impl dq_op_nhwc_max_pool = {max_infer, max_prepare, max_run, DQ_OP_BATCH_SEPARABLE_FIRST};

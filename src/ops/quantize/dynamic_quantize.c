@@ -121,8 +121,8 @@ dq_status dq_dynamic_reserve(dq_op_call *call, uint32_t x, const dq_dynamic_call
     call->packed_inputs = v->call.packed_inputs;
     dq_call_take_algorithm(call, &v->call);
     if (call->in[x]->dtype == DQ_FLOAT &&
-        (!dq_call_place(call, count, 1, 1, &place->codes) ||
-         !dq_call_place(call, dq_dynamic_scratch(count), 1, 1, &place->range)))
+        (!dq_call_reserve(call, count, 1, 1, &place->codes) ||
+         !dq_call_reserve(call, dq_dynamic_scratch(count), 1, 1, &place->range)))
         return dq_no_memory(err, count, "a quantized operand");
     return DQ_OK;
 }

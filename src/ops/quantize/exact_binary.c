@@ -230,6 +230,6 @@ static dq_status mul(const dq_op_call *call, dq_error *err)
 }
 
 const dq_op_impl dq_op_exact_add = {infer, prepare_add, add,
-                                    DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE | DQ_OP_SLICED_ALL};
+                                    DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE | DQ_OP_BATCH_SEPARABLE_ALL};
 const dq_op_impl dq_op_exact_mul = {infer, prepare_mul, mul,
-                                    DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE | DQ_OP_SLICED_ALL};
+                                    DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE | DQ_OP_BATCH_SEPARABLE_ALL};

@@ -136,9 +136,9 @@ static dq_status mul(const dq_op_call *call, dq_error *err)
 }
 
 const dq_op_impl dq_op_qlinear_add = {qlinear_infer, qlinear_prepare, add,
-                                      DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE | DQ_OP_SLICED_ALL};
+                                      DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE | DQ_OP_BATCH_SEPARABLE_ALL};
 const dq_op_impl dq_op_qlinear_mul = {qlinear_infer, qlinear_prepare, mul,
-                                      DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE | DQ_OP_SLICED_ALL};
+                                      DQ_OP_IN_PLACE | DQ_OP_IN_ANY_PLACE | DQ_OP_BATCH_SEPARABLE_ALL};
 
 /* ---- MulInteger --------------------------------------------------------------------------------------- */
 

@@ -178,7 +178,7 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_qlinear_concat = {concat_infer, concat_prepare, concat_run, DQ_OP_SLICED_ALL};
+const dq_op_impl dq_op_qlinear_concat = {concat_infer, concat_prepare, concat_run, DQ_OP_BATCH_SEPARABLE_ALL};
 
 /* ---- QLinearWhere ------------------------------------------------------------------------------------- */
 

@@ -71,7 +71,8 @@ static float leaky_relu(float x, float alpha)
         (void)err;                                                                                           \
         return run(call, fn);                                                                                \
     }                                                                                                        \
-    const dq_op_impl symbol = {infer, symbol##_prepare, symbol##_run, DQ_OP_IN_PLACE | DQ_OP_SLICED_FIRST};
+    const dq_op_impl symbol = {infer, symbol##_prepare, symbol##_run,                                        \
+                               DQ_OP_IN_PLACE | DQ_OP_BATCH_SEPARABLE_FIRST};
 
 UNARY(dq_op_qlinear_sigmoid, sigmoid)
 UNARY(dq_op_qlinear_leaky_relu, leaky_relu)

@@ -318,4 +318,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_quantize_linear = {infer, prepare, run, DQ_OP_SLICED_FIRST};
+const dq_op_impl dq_op_quantize_linear = {infer, prepare, run, DQ_OP_BATCH_SEPARABLE_FIRST};

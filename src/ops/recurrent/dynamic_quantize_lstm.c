@@ -83,7 +83,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 /* Products read a little beyond their operands. */
 static bool place(dq_op_call *call, size_t a, size_t b, size_t width, size_t *at)
 {
-    return dq_call_place(call, a, b, width, at) &&
+    return dq_call_reserve(call, a, b, width, at) &&
            dq_add_size(call->scratch_size, DQ_QGEMM_SLACK, &call->scratch_size);
 }
 

@@ -90,9 +90,9 @@ dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *
     }
     /* of each of the rows: gates, h, c, and a spare state */
     if (!dq_mul_size(f->rows, wide + 3 * f->state, &room) || !dq_mul_size(room, sizeof(float), &room) ||
-        !dq_call_place(call, f->packed ? 0 : bytes, 1, 1, &f->packed_at) ||
-        !dq_mul_size(rows, sizeof(float), &both) || !dq_call_place(call, both, columns, 1, &f->sums_at) ||
-        !dq_call_place(call, columns + s->directions * f->state, 1, sizeof(float), &f->bias_at))
+        !dq_call_reserve(call, f->packed ? 0 : bytes, 1, 1, &f->packed_at) ||
+        !dq_mul_size(rows, sizeof(float), &both) || !dq_call_reserve(call, both, columns, 1, &f->sums_at) ||
+        !dq_call_reserve(call, columns + s->directions * f->state, 1, sizeof(float), &f->bias_at))
         return dq_no_memory(err, SIZE_MAX, "sequences");
     if (call->worker_scratch_size < room)
         call->worker_scratch_size = room;

@@ -322,5 +322,6 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_layer_normalization = {layer_infer, layer_norm_prepare, run, 0};
 const dq_op_impl dq_op_rms_normalization = {layer_infer, rms_norm_prepare, run, 0};
-const dq_op_impl dq_op_instance_normalization = {instance_infer, instance_prepare, run, DQ_OP_SLICED_FIRST};
-const dq_op_impl dq_op_group_normalization = {group_infer, group_prepare, run, DQ_OP_SLICED_FIRST};
+const dq_op_impl dq_op_instance_normalization = {instance_infer, instance_prepare, run,
+                                                 DQ_OP_BATCH_SEPARABLE_FIRST};
+const dq_op_impl dq_op_group_normalization = {group_infer, group_prepare, run, DQ_OP_BATCH_SEPARABLE_FIRST};

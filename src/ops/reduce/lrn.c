@@ -106,4 +106,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-DQ_OP_WIDENED(dq_op_lrn, true, infer, prepare, run, DQ_OP_SLICED_FIRST)
+DQ_OP_WIDENED(dq_op_lrn, true, infer, prepare, run, DQ_OP_BATCH_SEPARABLE_FIRST)

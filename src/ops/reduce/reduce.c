@@ -320,7 +320,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     {                                                                                                        \
         return prepare(call, what, err);                                                                     \
     }                                                                                                        \
-    const dq_op_impl symbol = {infer, symbol##_prepare, run, DQ_OP_SLICED_FIRST};
+    const dq_op_impl symbol = {infer, symbol##_prepare, run, DQ_OP_BATCH_SEPARABLE_FIRST};
 
 REDUCTION(dq_op_reduce_min, DQ_REDUCE_MIN)
 REDUCTION(dq_op_reduce_max, DQ_REDUCE_MAX)

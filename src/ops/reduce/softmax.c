@@ -266,7 +266,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     {                                                                                                        \
         return prepare(call, what, err);                                                                     \
     }                                                                                                        \
-    const dq_op_impl symbol = {infer, symbol##_prepare, run, DQ_OP_IN_PLACE | DQ_OP_SLICED_FIRST};
+    const dq_op_impl symbol = {infer, symbol##_prepare, run, DQ_OP_IN_PLACE | DQ_OP_BATCH_SEPARABLE_FIRST};
 
 OVER_AXIS(dq_op_softmax, SOFT)
 OVER_AXIS(dq_op_log_softmax, LOG_SOFT)

@@ -217,7 +217,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 static bool place(size_t *used, size_t rows, size_t cols, size_t size, size_t *at)
 {
     size_t count;
-    return dq_mul_size(rows, cols, &count) && dq_place_size(used, count, size, DQ_ALIGN, at);
+    return dq_mul_size(rows, cols, &count) && dq_reserve_size(used, count, size, DQ_ALIGN, at);
 }
 
 static dq_weights weights_of(const state *s, const layer *l)

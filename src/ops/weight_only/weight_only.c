@@ -339,8 +339,8 @@ static dq_status prepare_order(dq_op_call *call, dq_weights *w, dq_error *err)
     w->words = w->pieces = f->k / fields + w->blocks;
     if (!dq_mul_size(f->k + f->groups + 1, sizeof(uint32_t), &sorted) ||
         (!w->ordered &&
-         (!dq_place_size(&w->scratch_size, sorted, 1, DQ_ALIGN, &w->sorted_at) ||
-          !dq_place_size(&w->scratch_size, w->blocks, sizeof(uint32_t), DQ_ALIGN, &w->lengths_at))))
+         (!dq_reserve_size(&w->scratch_size, sorted, 1, DQ_ALIGN, &w->sorted_at) ||
+          !dq_reserve_size(&w->scratch_size, w->blocks, sizeof(uint32_t), DQ_ALIGN, &w->lengths_at))))
         return dq_no_memory(err, SIZE_MAX, "the order of weights");
     if (!w->ordered)
         return DQ_OK;
@@ -373,7 +373,7 @@ static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pa
     *packed = NULL;
     if (w->ordered && dq_call_constant(call, i))
         return dq_call_pack_later(call, i, make, &w->form, sizeof w->form, size, packed, err);
-    return dq_place_size(&w->scratch_size, size, 1, DQ_ALIGN, at)
+    return dq_reserve_size(&w->scratch_size, size, 1, DQ_ALIGN, at)
                ? DQ_OK
                : dq_no_memory(err, SIZE_MAX, "packed weights");
 }
@@ -393,10 +393,10 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
     size_t pitch, row, worker = call->worker_scratch_size, rows = dq_least(w->rows, CHUNK);
     size_t few = w->rounded ? (rows + SIDE - 1) / SIDE * SIDE : dq_least(rows, w->few);
     if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) || !size_digits(w) ||
-        !dq_place_size(&w->scratch_size, few, w->row_bytes, DQ_ALIGN, &w->digits_at) ||
+        !dq_reserve_size(&w->scratch_size, few, w->row_bytes, DQ_ALIGN, &w->digits_at) ||
         !dq_mul_size(pitch, sizeof(float), &row) ||
-        !dq_place_size(&w->scratch_size, rows, row, DQ_ALIGN, &w->x_at) ||
-        !dq_place_size(&w->scratch_size, rows, 1, DQ_ALIGN, &w->odd_at) ||
+        !dq_reserve_size(&w->scratch_size, rows, row, DQ_ALIGN, &w->x_at) ||
+        !dq_reserve_size(&w->scratch_size, rows, 1, DQ_ALIGN, &w->odd_at) ||
         !dq_mul_size(w->form.k, sizeof(float), &row) || !dq_align_size(row, DQ_ALIGN, &row))
         return dq_no_memory(err, SIZE_MAX, "packed rows");
     w->product = (dq_gemm_f32){.batches = 1,
