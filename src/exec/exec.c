@@ -4,7 +4,7 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/pages.h"
-#include "exec/flow.h"
+#include "exec/control_flow.h"
 #include "exec/targets.h"
 #include "plan/slices.h"
 #include "tensor/items.h"

@@ -5,8 +5,8 @@
 #include "kernels/fconv_body.h"
 #include "kernels/float_pool_body.h"
 #include "kernels/float_rows_body.h"
-#include "kernels/fwinograd_body.h"
 #include "kernels/kernels.h"
+#include "kernels/winograd_f32_body.h"
 
 void dq_softmax_ends(const double *sums, size_t n, bool logs, float *by)
 {
@@ -33,7 +33,7 @@ void dq_softmax_total(float *lanes, double *total, double *sums)
 
 const dq_float_rows dq_float_rows_c = FLOAT_ROWS;
 const dq_float_pool dq_float_pool_c = FLOAT_POOL;
-const dq_fwinograd dq_fwinograd_c = FWINOGRAD;
+const dq_winograd_f32 dq_winograd_f32_c = FWINOGRAD;
 
 void dq_conv_direct_f32_c(const dq_fconv *f)
 {

@@ -8,21 +8,21 @@
 #ifndef DQ_KERNELS_KERNELS_H
 #define DQ_KERNELS_KERNELS_H
 
-#include "kernels/columns.h"
+#include "kernels/dwconv_s8.h"
 #include "kernels/epilogue.h"
 #include "kernels/float_pool.h"
 #include "kernels/float_rows.h"
-#include "kernels/fwinograd.h"
 #include "kernels/gemm_bytesplit_s16s8.h"
 #include "kernels/gemm_f32.h"
 #include "kernels/gemm_s16.h"
+#include "kernels/gemm_s8.h"
 #include "kernels/nbits.h"
 #include "kernels/nc4hw4.h"
 #include "kernels/pool.h"
-#include "kernels/qconv.h"
-#include "kernels/qgemm.h"
+#include "kernels/reduce_axis.h"
 #include "kernels/requantize.h"
 #include "kernels/winograd.h"
+#include "kernels/winograd_f32.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,7 +89,7 @@ typedef void dq_qlinear_mul_s8_fn(const int8_t *a, int a_zero, const int8_t *b, 
 /** `rows` rows of `n` elements of `width` bytes (1, 2, 4 or 8), one behind the other from x on: of each there
  * come two equal ones in y, with each element twice. Both are aligned to an element's size, and do not
  * overlap. */
-typedef void dq_twice_fn(const void *x, size_t n, size_t width, size_t rows, void *y);
+typedef void dq_upsample2x_fn(const void *x, size_t n, size_t width, size_t rows, void *y);
 
 /** An image between its pixels: for i < n, with p = x + at[i] and the weights w[k] = weight[k * room + i],
  *      y[i] = 0 + ((w[0] * p[0] + w[1] * p[1]) + (w[2] * p[below] + w[3] * p[below + 1])).
@@ -118,7 +118,7 @@ typedef struct dq_kernels {
 } dq_kernels;
 
 /* Every implementation in the list is declared by its line: a function, or a constant record of functions
- * that belong together (type `const dq_qgemm`). */
+ * that belong together (type `const dq_gemm_s8`). */
 #define DQ_KERNEL(isa, type, slot, function) extern type function;
 #include "kernels/kernels.def"
 #undef DQ_KERNEL

@@ -6,8 +6,8 @@
 #ifndef DQ_KERNELS_QLANES_H
 #define DQ_KERNELS_QLANES_H
 
-#include "kernels/qconv.h"
-#include "kernels/qgemm.h"
+#include "kernels/dwconv_s8.h"
+#include "kernels/gemm_s8.h"
 
 enum {
     DQ_QLANES_STEP = 4,   /* channels of a step */

@@ -14,7 +14,7 @@
 #ifndef DQ_KERNELS_WINOGRAD_H
 #define DQ_KERNELS_WINOGRAD_H
 
-#include "kernels/qgemm.h"
+#include "kernels/gemm_s8.h"
 
 enum {
     DQ_WINOGRAD_POINTS = 16,    /* elements of a 4×4 matrix, row by row */

@@ -41,7 +41,7 @@ enum {
                                   be skipped when the planner lets both share memory; `run` copies */
     DQ_OP_SHAPE_ONLY = 1 << 1, /* outputs depend on the inputs' shapes and types alone, not on their data */
     DQ_OP_IMPURE = 1 << 2,     /* not a function of its inputs (random numbers): never folded */
-    DQ_OP_SUBGRAPH = 1 << 3,   /* holds graphs: run by the executor's control flow (exec/flow.h); infer and
+    DQ_OP_SUBGRAPH = 1 << 3,   /* holds graphs: run by the executor's control flow (exec/control_flow.h); infer and
                                   run are NULL */
     DQ_OP_ITEMS = 1 << 4,      /* takes or gives sequences or optionals, whose items are known only in a run:
                                   planned in each run */

@@ -64,7 +64,7 @@ typedef struct dq_step {
     dq_arena late_arena; /* late: for state */
     void *late_scratch;  /* late: of both kinds; kept for other shapes, and so is … */
     size_t late_scratch_capacity;
-    struct dq_flow *flow; /* of a node with inner graphs: the executor's, see exec/flow.h */
+    struct dq_flow *flow; /* of a node with inner graphs: the executor's, see exec/control_flow.h */
     void (*free_flow)(struct dq_flow *flow);
 } dq_step;
 

@@ -16,7 +16,7 @@
  * A value times its hard sigmoid goes into Conv, too, as its kernels end with it: the same bits. Functions
  * other than that and bounds stay chains of their own behind the product (fuse_elementwise.c): upon its
  * blocks they take longer, as the product's stores are no longer waited for in the background. */
-#include "rewrite/epilogue.h"
+#include "rewrite/match_epilogue.h"
 
 #include <string.h>
 

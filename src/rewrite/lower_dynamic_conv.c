@@ -6,7 +6,7 @@
  *
  * with the DynamicQuantizeLinear of x in it, where it is for this convolution alone. The same roundings in
  * the same order: exact to the bit. */
-#include "rewrite/epilogue.h"
+#include "rewrite/match_epilogue.h"
 
 typedef struct scales {
     dq_value *x, *w;

@@ -25,7 +25,7 @@
  * float. Scales of the channels before a depthwise convolution are multiplied with those of its filters and
  * rounded to float. */
 #include "base/checked.h"
-#include "rewrite/epilogue.h"
+#include "rewrite/match_epilogue.h"
 #include "rewrite/product.h"
 
 #include <math.h>

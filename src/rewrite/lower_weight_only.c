@@ -9,7 +9,7 @@
  * to sums (ops/weight_only/weight_only.h): not exact, but in float precision. Of many rows exact, of float16
  * and bfloat16 but for the weights, which are not rounded to that type. Where a scale is no normal number, or
  * a dequantized weight overflows float, the product stays as it is written. */
-#include "rewrite/epilogue.h"
+#include "rewrite/match_epilogue.h"
 
 #include <string.h>
 

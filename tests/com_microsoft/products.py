@@ -51,7 +51,7 @@ def trim(inputs):
 # ---- QGemm -------------------------------------------------------------------------------------------------------
 
 
-def qgemm(rng):
+def gemm_s8(rng):
     for number in itertools.count():
         type_a, type_b = TYPES[number % 4]
         m, k, n = sizes(rng)
@@ -156,7 +156,7 @@ def matmul_integer16(rng):
 
 
 OPERATORS = {
-    "QGemm": (qgemm, 300),
+    "QGemm": (gemm_s8, 300),
     "MatMulIntegerToFloat": (matmul_integer_to_float, 300),
     "DynamicQuantizeMatMul": (dynamic_quantize_matmul, 200),
     "MatMulInteger16": (matmul_integer16, 100),

@@ -344,7 +344,7 @@ def written_cases():
         result(c, c.node("QLinearConv", [*quantized(c, "a", a[:1].reshape(1, k, 1, 1), True), *quantized(c, "b", w, False),
                                          *parameters(c), c.constant("bias", bias)], "product"), sums, Fraction(1, 2**24))
 
-    def qgemm(c):
+    def gemm_s8(c):
         a, b, _ = operands(c)
         bias = np.array([MOST, -MOST, 5], np.int32)
         sums = wrapped(products(a, 0, b, 0) + bias.astype(object))
@@ -361,7 +361,7 @@ def written_cases():
     for op in ("MatMulInteger", "ConvInteger"):
         yield op, integer, (op,)
         yield op + " and its scaling", scaled, (op,)
-    for build in (qlinear_matmul, qlinear_conv, qgemm, to_float):
+    for build in (qlinear_matmul, qlinear_conv, gemm_s8, to_float):
         yield build.__name__, build, ()
 
 

@@ -7,25 +7,25 @@
 enum { DEPTH = 256 };
 
 /* `rows` of them with a panel, kept from call to call as weights are: `steps` deep. */
-static void multiply(call *c, const dq_qgemm *kernel, size_t rows, size_t steps, uint8_t use)
+static void multiply(call *c, const dq_gemm_s8 *kernel, size_t rows, size_t steps, uint8_t use)
 {
-    static const dq_qgemm *packed;
+    static const dq_gemm_s8 *packed;
     static size_t packed_steps;
     static const ptrdiff_t zero_offset[1];
     static int32_t sums[DQ_QGEMM_NR_MAX];
     uint8_t *turned = bench_third + ROOM / 2; /* far more than any kernel keeps */
     const uint8_t *at[DQ_QGEMM_MR_MAX];
-    dq_qgemm_b b = {.data = bench_third,
-                    .cols = kernel->nr,
-                    .runs = 1,
-                    .run = steps,
-                    .inner = steps,
-                    .col_stride = steps,
-                    .run_stride = steps,
-                    .outer_stride = steps,
-                    .inner_stride = 1,
-                    .use = use};
-    const dq_qgemm_a a = {.rows = at, .offsets = zero_offset, .runs = 1, .run = steps, .turned = turned};
+    dq_gemm_s8_b b = {.data = bench_third,
+                      .cols = kernel->nr,
+                      .runs = 1,
+                      .run = steps,
+                      .inner = steps,
+                      .col_stride = steps,
+                      .run_stride = steps,
+                      .outer_stride = steps,
+                      .inner_stride = 1,
+                      .use = use};
+    const dq_gemm_s8_a a = {.rows = at, .offsets = zero_offset, .runs = 1, .run = steps, .turned = turned};
     for (size_t i = 0; i < rows; i++)
         at[i] = bench_source + i * steps;
     if (packed != kernel || packed_steps != steps) {
@@ -38,19 +38,19 @@ static void multiply(call *c, const dq_qgemm *kernel, size_t rows, size_t steps,
     c->work = (bench_work){.products = (double)rows * kernel->nr * (double)steps, .bytes = true};
 }
 
-static void run_qgemm(call *c)
+static void run_gemm_s8(call *c)
 {
-    multiply(c, c->k->qgemm, c->k->qgemm->mr, DEPTH, DQ_QGEMM_ONCE);
+    multiply(c, c->k->gemm_s8, c->k->gemm_s8->mr, DEPTH, DQ_QGEMM_ONCE);
 }
 
 /* One row, over weights that fill much of the first-level cache. */
-static void run_qgemm_few(call *c)
+static void run_gemm_s8_few(call *c)
 {
-    const dq_qgemm *few = c->k->qgemm->few;
-    multiply(c, few ? few : c->k->qgemm, 1, 2 * DEPTH, DQ_QGEMM_FEW);
+    const dq_gemm_s8 *few = c->k->gemm_s8->few;
+    multiply(c, few ? few : c->k->gemm_s8, 1, 2 * DEPTH, DQ_QGEMM_FEW);
 }
 
-static void make_rows(call *c, dq_qconv_rows_fn *rows)
+static void make_rows(call *c, dq_dwconv_rows_s8_fn *rows)
 {
     enum { TAPS = 6, OUTPUTS = 56 };
     static const ptrdiff_t offsets[TAPS] = {0, 120, 240, 360, 480, 600};
@@ -59,9 +59,9 @@ static void make_rows(call *c, dq_qconv_rows_fn *rows)
     c->work = (bench_work){.products = 2.0 * TAPS * OUTPUTS, .bytes = true};
 }
 
-static void run_qconv_rows(call *c)
+static void run_dwconv_rows_s8(call *c)
 {
-    make_rows(c, c->k->qconv_rows);
+    make_rows(c, c->k->dwconv_rows_s8);
 }
 
 static void run_dwconv_rows_s16(call *c)
@@ -72,9 +72,9 @@ static void run_dwconv_rows_s16(call *c)
 enum { SIDE_3X3 = 56, STEP_3X3 = 58 };
 static const int16_t weights_3x3[12] = {10, -25, 30, 0, -40, 120, -60, 0, 17, -28, 39, 0};
 
-static void run_qconv_3x3(call *c)
+static void run_dwconv_3x3_s8(call *c)
 {
-    c->k->qconv_3x3->rows(X(uint8_t), STEP_3X3, SIDE_3X3, weights_3x3, 3, SIDE_3X3, Y(int32_t));
+    c->k->dwconv_3x3_s8->rows(X(uint8_t), STEP_3X3, SIDE_3X3, weights_3x3, 3, SIDE_3X3, Y(int32_t));
     c->work = (bench_work){.products = 9.0 * SIDE_3X3 * SIDE_3X3, .bytes = true};
 }
 
@@ -90,7 +90,7 @@ static void run_dwconv_requantize(call *c)
         .scale = &same, .factors = {.a = 1, .b = &no_ties, .y = &one}, .zero_point = 128, .hi = 255};
     const dq_dwconv_requantize *kernel = c->k->dwconv_requantize;
     for (size_t i = 0; at[11] == 0 && i < 12; i++)
-        at[i] = dq_qconv_at(i / 4, i % 4);
+        at[i] = dq_conv_s8_at(i / 4, i % 4);
     if (kernel != is_packed && kernel->pack && kernel->pack(weights_3x3, at, 12, 3, &to, packed) &&
         kernel->place(packed, PITCH, placed))
         is_packed = kernel;
@@ -205,13 +205,13 @@ static void run_fgemv(call *c)
 }
 
 /* A tile's way in. */
-static void run_fwinograd(call *c)
+static void run_winograd_f32(call *c)
 {
     enum { CHANNELS = 64 };
     const float *d[DQ_FWINOGRAD_POINTS];
     for (size_t p = 0; p < DQ_FWINOGRAD_POINTS; p++)
         d[p] = X(float) + p * CHANNELS;
-    c->k->fwinograd->input(d, CHANNELS, Y(float), CHANNELS + DQ_FWINOGRAD_STEP);
+    c->k->winograd_f32->input(d, CHANNELS, Y(float), CHANNELS + DQ_FWINOGRAD_STEP);
     c->work.read = c->work.written = CHANNELS * DQ_FWINOGRAD_POINTS * sizeof(float);
 }
 
@@ -328,10 +328,10 @@ static void run_nbits_floats(call *c)
 }
 
 const measure bench_products[] = {
-    PRODUCT(qgemm),
-    {"qgemm", run_qgemm_few, false, "one row"},
-    PRODUCT(qconv_rows),
-    PRODUCT(qconv_3x3),
+    PRODUCT(gemm_s8),
+    {"gemm_s8", run_gemm_s8_few, false, "one row"},
+    PRODUCT(dwconv_rows_s8),
+    PRODUCT(dwconv_3x3_s8),
     PRODUCT(dwconv_requantize),
     PRODUCT(fgemm),
     PRODUCT(nbits),
@@ -351,6 +351,6 @@ const measure bench_products[] = {
     PRODUCT(dwconv_nchwc_f32),
     PRODUCT(nc4hw4),
     ROW(copy_strided_f32),
-    PRODUCT(fwinograd),
+    PRODUCT(winograd_f32),
     {0},
 };

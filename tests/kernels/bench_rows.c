@@ -30,7 +30,7 @@ MEASURE(qlinear_mul_u8, 2, 1, X(uint8_t), 9, Z(uint8_t), 7, 1, 0.01f, 3.0f, c->n
 MEASURE(qlinear_mul_s8, 2, 1, X(int8_t), 9, Z(int8_t), 7, 1, 0.01f, 3.0f, c->n, Y(int8_t))
 MEASURE(lookup_x8, 1, 1, X(uint8_t), c->n, bench_third, Y(uint8_t))
 MEASURE(dequantize_acc_f32, 4, 4, Y(float), c->n, 0.5f, 1.0f, NULL, -100.0f, 100.0f)
-MEASURE(qconv_pairs, 1, 4, X(uint8_t), 1, 1, c->n, Y(int16_t))
+MEASURE(dwconv_pairs_s8, 1, 4, X(uint8_t), 1, 1, c->n, Y(int16_t))
 
 static void run_max_windows(call *c)
 {
@@ -114,7 +114,7 @@ static void run_float_pool(call *c)
     c->k->float_pool->max_windows(Z(float), &w, Y(float));
 }
 
-/* Of dq_columns: rows of 64 columns. */
+/* Of dq_reduce_axis: rows of 64 columns. */
 enum { COLUMNS = 64 };
 #define COLUMNS_OF(member, x)                                                                                \
     static void run_columns_##member(call *c)                                                                \
@@ -165,7 +165,7 @@ const measure bench_rows[] = {
     ROW(qlinear_mul_s8),
     ROW(lookup_x8),
     ROW(dequantize_acc_f32),
-    ROW(qconv_pairs),
+    ROW(dwconv_pairs_s8),
     ROW(max_windows),
     ROW(transpose_x8),
     ROW(transpose_x16),

@@ -5,12 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- qgemm ------------------------------------------------------------------------------------------- */
+/* ---- gemm_s8 ------------------------------------------------------------------------------------------- */
 
 typedef struct product {
-    const dq_qgemm *kernel;
-    dq_qgemm_a a;
-    dq_qgemm_b b;
+    const dq_gemm_s8 *kernel;
+    dq_gemm_s8_a a;
+    dq_gemm_s8_b b;
     size_t rows;
     uint8_t *weights;
 } product;
@@ -23,7 +23,7 @@ static int64_t a_element(const product *p, size_t i, size_t t, size_t k)
 
 static int64_t b_element(const product *p, size_t j, size_t t, size_t k)
 {
-    const dq_qgemm_b *b = &p->b;
+    const dq_gemm_s8_b *b = &p->b;
     if (j >= b->cols)
         return 0;
     return (int8_t)(b->data[j * b->col_stride + t * b->run_stride + k / b->inner * b->outer_stride +
@@ -70,7 +70,7 @@ static void fill(uint8_t *bytes, size_t n, uint32_t kind)
 }
 
 /* Whole matrices of a kind, or a kind for each column. */
-static void fill_weights(const dq_qgemm_b *b, uint8_t *weights)
+static void fill_weights(const dq_gemm_s8_b *b, uint8_t *weights)
 {
     uint32_t kind = kernel_random(B_KINDS);
     bool mixed = kernel_random(4) == 0;
@@ -81,7 +81,7 @@ static void fill_weights(const dq_qgemm_b *b, uint8_t *weights)
     }
 }
 
-static product random_product(const dq_qgemm *kernel, uint32_t use)
+static product random_product(const dq_gemm_s8 *kernel, uint32_t use)
 {
     product p = {.kernel = kernel};
     size_t runs = kernel_random(5), run = kernel_random(3) ? kernel_random(20) : kernel_random(300);
@@ -125,13 +125,13 @@ static product random_product(const dq_qgemm *kernel, uint32_t use)
 
 static void check_tile(const product *p, size_t first, const void *panel)
 {
-    const dq_qgemm *kernel = p->kernel;
+    const dq_gemm_s8 *kernel = p->kernel;
     size_t nr = kernel->nr, stride = nr + kernel_random(3) * 5;
     int32_t *init = kernel_bytes(nr * sizeof *init);
     int32_t *c = kernel_bytes(((p->rows - 1) * stride + nr) * sizeof *c), before[DQ_QGEMM_MR_MAX] = {0};
     for (size_t i = 0; i + 1 < p->rows && stride > nr; i++)
         before[i] = c[i * stride + nr];
-    dq_qgemm_a a = p->a;
+    dq_gemm_s8_a a = p->a;
     if (kernel_random(2)) {
         int32_t *sums = kernel_bytes(p->rows * sizeof *sums);
         kernel->sums(&a, p->rows, sums);
@@ -153,7 +153,7 @@ static void check_tile(const product *p, size_t first, const void *panel)
 
 static void check_panel(const product *p, size_t first)
 {
-    const dq_qgemm *kernel = p->kernel;
+    const dq_gemm_s8 *kernel = p->kernel;
     size_t size = kernel->panel_size(p->b.runs, p->b.run);
     KERNEL_FAIL_UNLESS(size > 0 && size % 64 == 0, "a panel of %zu bytes", size);
     void *panel = kernel_bytes(size); /* aligned also where it ends at a page */
@@ -184,13 +184,13 @@ static void check_sums(const product *p)
 }
 
 /* Of `uses` uses from `first` on. */
-static void check_kernel(const dq_qgemm *kernel, uint32_t first_use, uint32_t uses)
+static void check_kernel(const dq_gemm_s8 *kernel, uint32_t first_use, uint32_t uses)
 {
     KERNEL_FAIL_UNLESS(kernel->mr >= 1 && kernel->mr <= DQ_QGEMM_MR_MAX, "mr is %u", kernel->mr);
     KERNEL_FAIL_UNLESS(kernel->nr >= 1 && kernel->nr <= DQ_QGEMM_NR_MAX, "nr is %u", kernel->nr);
     size_t huge = (size_t)1 << 40;
     KERNEL_FAIL_UNLESS(kernel->panel_size(huge, huge) == 0, "a size that does not fit");
-    dq_qgemm_b many = {.runs = huge, .run = huge};
+    dq_gemm_s8_b many = {.runs = huge, .run = huge};
     KERNEL_FAIL_UNLESS(!kernel->turned_size || kernel->turned_size(&many, 1) == 0, "another");
     for (int round = 0; round < 300; round++) {
         product p = random_product(kernel, first_use + kernel_random(uses));
@@ -203,17 +203,17 @@ static void check_kernel(const dq_qgemm *kernel, uint32_t first_use, uint32_t us
     }
 }
 
-void check_qgemm(const dq_kernels *k)
+void check_gemm_s8(const dq_kernels *k)
 {
-    const dq_qgemm *few = k->qgemm->few, *other = k->qgemm->other_sign;
-    check_kernel(k->qgemm, 0, few ? DQ_QGEMM_FEW : DQ_QGEMM_FEW + 1);
+    const dq_gemm_s8 *few = k->gemm_s8->few, *other = k->gemm_s8->other_sign;
+    check_kernel(k->gemm_s8, 0, few ? DQ_QGEMM_FEW : DQ_QGEMM_FEW + 1);
     if (other) {
-        KERNEL_FAIL_UNLESS(other->a_signed != k->qgemm->a_signed && !other->few, "one of the same sign");
+        KERNEL_FAIL_UNLESS(other->a_signed != k->gemm_s8->a_signed && !other->few, "one of the same sign");
         check_kernel(other, 0, DQ_QGEMM_FEW);
     }
     if (!few)
         return;
-    KERNEL_FAIL_UNLESS(few->a_signed == k->qgemm->a_signed && !few->few, "another for few rows");
+    KERNEL_FAIL_UNLESS(few->a_signed == k->gemm_s8->a_signed && !few->few, "another for few rows");
     check_kernel(few, DQ_QGEMM_FEW, 1);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* smull of int8 pairs and sadalp, as in qgemm_neon.c: bytes of pixels less 128 are multiplied, and the
+/* smull of int8 pairs and sadalp, as in gemm_s8_neon.c: bytes of pixels less 128 are multiplied, and the
  * weights' sum times 128, which stands at the panel's head, is added. A tile has 4 channels by 8 pixels: two
  * sums of each, one of a pixel's first two bytes and one of the others. */
 #include "base/checked.h"

@@ -3,7 +3,7 @@
  * portable C.
  */
 #include "kernels/kernels.h"
-#include "kernels/squares.h"
+#include "kernels/transpose_tile.h"
 
 #include <arm_neon.h>
 #include <string.h>

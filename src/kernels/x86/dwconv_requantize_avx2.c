@@ -308,7 +308,7 @@ static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void
     if (out)
         memcpy(out, packed, sizeof *h + taps * sizeof *from);
     for (size_t i = 0; i < taps; i++) {
-        size_t at = dq_qconv_placed(from[i].at, pitch);
+        size_t at = dq_conv_s8_placed(from[i].at, pitch);
         if (i % each == 0) /* of a group */
             continue;
         if (at > UINT16_MAX)

@@ -94,7 +94,7 @@ static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void
     if (out)
         memcpy(out, packed, sizeof *h + h->quads * sizeof *from);
     for (size_t i = 0; i < h->quads; i++) {
-        size_t at = dq_qconv_placed(from[i].at, pitch);
+        size_t at = dq_conv_s8_placed(from[i].at, pitch);
         if (at > UINT32_MAX)
             return 0;
         if (out)

@@ -6,12 +6,12 @@
 #include "kernels/fconv_body.h"
 #include "kernels/float_pool_body.h"
 #include "kernels/float_rows_body.h"
-#include "kernels/fwinograd_body.h"
 #include "kernels/kernels.h"
+#include "kernels/winograd_f32_body.h"
 
 const dq_float_rows dq_float_rows_avx2 = FLOAT_ROWS;
 const dq_float_pool dq_float_pool_avx2 = FLOAT_POOL;
-const dq_fwinograd dq_fwinograd_avx2 = FWINOGRAD;
+const dq_winograd_f32 dq_winograd_f32_avx2 = FWINOGRAD;
 
 void dq_conv_direct_f32_avx2(const dq_fconv *f)
 {

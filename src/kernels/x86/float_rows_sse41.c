@@ -6,12 +6,12 @@
 #include "kernels/fconv_body.h"
 #include "kernels/float_pool_body.h"
 #include "kernels/float_rows_body.h"
-#include "kernels/fwinograd_body.h"
 #include "kernels/kernels.h"
+#include "kernels/winograd_f32_body.h"
 
 const dq_float_rows dq_float_rows_sse41 = FLOAT_ROWS;
 const dq_float_pool dq_float_pool_sse41 = FLOAT_POOL;
-const dq_fwinograd dq_fwinograd_sse41 = FWINOGRAD;
+const dq_winograd_f32 dq_winograd_f32_sse41 = FWINOGRAD;
 
 void dq_conv_direct_f32_sse41(const dq_fconv *f)
 {

@@ -59,8 +59,8 @@ static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const
         tile(x, offsets, steps, panel, init, 1, c, c_stride);
 }
 
-/* Each panel wants all bytes of a pixel anew, so that products of deep ones are faster by qgemm.h; tiles are
- * by far, but their rows have to be turned, and so has what they make. */
+/* Each panel wants all bytes of a pixel anew, so that products of deep ones are faster by gemm_s8.h; tiles
+ * are by far, but their rows have to be turned, and so has what they make. */
 #define KERNELS(most)                                                                                        \
     {                                                                                                        \
         .lanes = LANES, .least = BYTES, .deepest = most, .interleave = dq_nc4hw4_interleave_avx2,            \

@@ -3,7 +3,7 @@
  * channels become planes, or are made of them, by shuffles of bytes. What is left of these, and halves, are
  * SSE4.1's. */
 #include "kernels/kernels.h"
-#include "kernels/squares.h"
+#include "kernels/transpose_tile.h"
 
 #include <immintrin.h>
 #include <string.h>

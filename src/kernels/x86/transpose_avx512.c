@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transposes of words by squares of 16, in registers. */
 #include "kernels/kernels.h"
-#include "kernels/squares.h"
+#include "kernels/transpose_tile.h"
 
 #include <immintrin.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transposes by squares of 16 bytes, 8 halves or 4 words, in registers. */
 #include "kernels/kernels.h"
-#include "kernels/squares.h"
+#include "kernels/transpose_tile.h"
 
 #include <immintrin.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConvInteger: int32 sums of 8-bit products, wrapping modulo 2^32 as the standard allows. */
-#include "ops/conv/qconv.h"
+#include "ops/conv/conv_s8.h"
 
 enum { X, W, X_ZERO, W_ZERO, NO_BIAS };
 
-static dq_status check(const dq_op_call *call, dq_qconv *conv, dq_error *err)
+static dq_status check(const dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 {
     conv->x = X;
     conv->w = W;
@@ -12,12 +12,12 @@ static dq_status check(const dq_op_call *call, dq_qconv *conv, dq_error *err)
     conv->w_zero = W_ZERO;
     conv->bias = NO_BIAS;
     conv->x_last = conv->y_last = false;
-    return dq_qconv_infer(call, conv, err);
+    return dq_conv_s8_infer(call, conv, err);
 }
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
-    dq_qconv conv;
+    dq_conv_s8 conv;
     DQ_TRY(check(call, &conv, err));
     return dq_call_output(call, 0, DQ_INT32, conv.s.rank, conv.s.dims, err);
 }
@@ -31,17 +31,17 @@ static void store(const dq_conv_sums *sums)
 
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
-    DQ_TRY(dq_call_state(call, sizeof(dq_qconv), err));
-    dq_qconv *conv = call->state;
+    DQ_TRY(dq_call_state(call, sizeof(dq_conv_s8), err));
+    dq_conv_s8 *conv = call->state;
     conv->store = store;
     DQ_TRY(check(call, conv, err));
-    return dq_qconv_prepare(call, conv, err);
+    return dq_conv_s8_prepare(call, conv, err);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    dq_qconv_run(call, call->state);
+    dq_conv_s8_run(call, call->state);
     return DQ_OK;
 }
 

@@ -2,7 +2,7 @@
 /* dqrun ConvIntegerToFloat: what dynamic quantization writes behind ConvInteger, upon the sums as they come
  * out: y = clip((float)sum * (x_scale * w_scale) + bias + z), each step rounded to float as the single nodes
  * do. Float x is first quantized by its range, as DynamicQuantizeLinear does it. */
-#include "ops/conv/qconv.h"
+#include "ops/conv/conv_s8.h"
 #include "ops/quantize/dynamic_quantize.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ enum { X, W, X_ZERO, W_ZERO, X_SCALE, W_SCALE, BIAS, Z, NO_SUM_BIAS, INPUTS = NO
 enum { PART = 256 };
 
 typedef struct state {
-    dq_qconv conv; /* first: the sums' callback is given its address */
+    dq_conv_s8 conv; /* first: the sums' callback is given its address */
     dq_bounds bounds;
     bool z_same; /* z has the result's shape */
     size_t z_strides[DQ_MAX_RANK];
@@ -51,13 +51,13 @@ static dq_status check_z(const dq_op_call *call, state *st, dq_error *err)
 
 static dq_status resolve(const dq_op_call *call, state *st, dq_error *err)
 {
-    dq_qconv *conv = &st->conv;
+    dq_conv_s8 *conv = &st->conv;
     conv->x = X;
     conv->w = W;
     conv->x_zero = X_ZERO;
     conv->w_zero = W_ZERO;
     conv->bias = NO_SUM_BIAS;
-    DQ_TRY(dq_qconv_infer(call, conv, err));
+    DQ_TRY(dq_conv_s8_infer(call, conv, err));
     if (!call->in[X_SCALE])
         return dq_call_fail_input(call, err, X_SCALE, "is missing, wanted where x is no float");
     if (call->in[X_SCALE]->count != 1)
@@ -134,7 +134,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     dq_dynamic_look(call, INPUTS, X, X_SCALE, X_ZERO, &v);
     DQ_TRY(resolve(&v.call, st, err));
     st->conv.store = store;
-    DQ_TRY(dq_qconv_prepare(&v.call, &st->conv, err));
+    DQ_TRY(dq_conv_s8_prepare(&v.call, &st->conv, err));
     return dq_dynamic_reserve(call, X, &v, &st->place, err);
 }
 
@@ -145,7 +145,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     dq_dynamic_call v;
     dq_dynamic_look(call, INPUTS, X, X_SCALE, X_ZERO, &v);
     dq_dynamic_fill(call, X, &st->place, &v);
-    dq_qconv_run(&v.call, &st->conv);
+    dq_conv_s8_run(&v.call, &st->conv);
     return DQ_OK;
 }
 

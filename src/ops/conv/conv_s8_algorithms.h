@@ -22,7 +22,7 @@ typedef struct dq_conv_s8_problem {
     const dq_kernels *kernels;
 } dq_conv_s8_problem;
 
-/* The functions of each row; `state` of prepare and run is a dq_qconv. */
+/* The functions of each row; `state` of prepare and run is a dq_conv_s8. */
 #define DQ_ROW(name, summary, run)                                                                           \
     bool dq_conv_s8_##name##_is_applicable(const void *problem, dq_reason *reason);                          \
     dq_algorithm_work dq_conv_s8_##name##_work(const void *problem);                                         \

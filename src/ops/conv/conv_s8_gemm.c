@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 8-bit convolution as an integer matrix product (matmul/qgemm.h): a row for each output position, a column
+/* 8-bit convolution as an integer matrix product (matmul/gemm_s8.h): a row for each output position, a column
  * for each output channel. The algorithms differ in where the rows are:
  *   - gemm_indirect: in the padded image. A row is a list of runs, contiguous pieces of its window.
  *   - gemm_im2col: each block of rows copies its windows from the padded image.
  *   - gemm_pointwise: kernels of 1×1. Each block transposes its pixels from the planes of x.
  *   - gemm_pointwise_nhwc: the same with channels last. The pixels of x are the rows. */
-#include "ops/conv/qconv.h"
+#include "ops/conv/conv_s8.h"
 
 #include "base/checked.h"
 #include "ops/matmul/matmul_s8.h"
@@ -16,7 +16,7 @@
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
 /* Runs are positions of the kernel, or its rows when neighbours in a row are neighbours in the image, too. */
-void dq_conv_s8_gemm_describe(const dq_op_call *call, dq_qconv *conv)
+void dq_conv_s8_gemm_describe(const dq_op_call *call, dq_conv_s8 *conv)
 {
     const dq_conv_shape *s = &conv->s;
     const dq_window *window = &s->window;
@@ -29,7 +29,7 @@ void dq_conv_s8_gemm_describe(const dq_op_call *call, dq_qconv *conv)
     w->b.outer_stride = 1;
     w->b.inner_stride = s->kernel_size;
     w->b.col_stride = s->group_in * s->kernel_size;
-    w->b.flip = dq_qgemm_flip(call->in[conv->w]->dtype, true);
+    w->b.flip = dq_gemm_s8_flip(call->in[conv->w]->dtype, true);
     /* with no input channels there is nothing to sum, however large the kernel says it is */
     w->b.run = by_rows ? row * s->group_in : s->group_in;
     w->b.runs = s->group_in ? s->kernel_size / (by_rows ? row : 1) : 0;
@@ -57,12 +57,12 @@ static size_t row_size(size_t run)
 /* Rows of a block, all of about equal size: a short last one would waste most of a tile. A kernel that takes
  * a block at once gets whole rows of windows, or even pieces of one, so that neighbours stay at one distance.
  */
-static size_t rows_of_block(const dq_qconv *conv)
+static size_t rows_of_block(const dq_conv_s8 *conv)
 {
     enum { COPIED = 128 /* bytes of a copied row */ };
     const dq_window *w = &conv->s.window;
     size_t rows = conv->s.out_size, mr = conv->weights.kernel->mr, width = (size_t)w->out[w->rank - 1];
-    size_t most = dq_qgemm_block_rows(conv->weights.kernel), blocks = (rows + most - 1) / most;
+    size_t most = dq_gemm_s8_block_rows(conv->weights.kernel), blocks = (rows + most - 1) / most;
     if (mr < most)
         return ((rows + blocks - 1) / blocks + mr - 1) / mr * mr;
     if (conv->rows == DQ_QCONV_GATHERED && row_size(conv->weights.b.run) > COPIED) {
@@ -80,17 +80,17 @@ static size_t rows_of_block(const dq_qconv *conv)
 }
 
 /* Images of so few results that a block has those of several. */
-static size_t images_together(const dq_qconv *conv)
+static size_t images_together(const dq_conv_s8 *conv)
 {
-    const size_t some = dq_least(dq_qgemm_block_rows(conv->weights.kernel) / conv->s.out_size, conv->pass);
+    const size_t some = dq_least(dq_gemm_s8_block_rows(conv->weights.kernel) / conv->s.out_size, conv->pass);
     return some ? some : 1;
 }
 
-static void cut_rows(const dq_op_call *call, dq_qconv *conv)
+static void cut_rows(const dq_op_call *call, dq_conv_s8 *conv)
 {
     const dq_qweights *w = &conv->weights;
     size_t rows = conv->s.out_size, sets;
-    conv->pass = dq_qconv_images(conv);
+    conv->pass = dq_conv_s8_images(conv);
     conv->together = images_together(conv);
     conv->block_rows = conv->together > 1 ? conv->together * rows : rows_of_block(conv);
     conv->blocks = (rows + conv->block_rows - 1) / conv->block_rows;
@@ -98,11 +98,12 @@ static void cut_rows(const dq_op_call *call, dq_qconv *conv)
     if (dq_threads_count(call->threads) == 1)
         conv->chunk = w->panels; /* a block's rows are made ready once */
     else
-        conv->chunk = dq_qgemm_chunk(w, call->threads, conv->blocks * sets * conv->s.group, conv->block_rows);
+        conv->chunk =
+            dq_gemm_s8_chunk(w, call->threads, conv->blocks * sets * conv->s.group, conv->block_rows);
     conv->chunks = (w->panels + conv->chunk - 1) / conv->chunk;
 }
 
-size_t dq_conv_s8_gemm_chunks(const dq_op_call *call, dq_qconv *conv)
+size_t dq_conv_s8_gemm_chunks(const dq_op_call *call, dq_conv_s8 *conv)
 {
     if (!dq_qweights_layout(&conv->weights))
         return SIZE_MAX;
@@ -121,7 +122,7 @@ enum {
 static dq_algorithm_work product_of(const dq_conv_s8_problem *p, double depth, double bytes)
 {
     const dq_conv_shape *s = p->shape;
-    const double nr = (double)p->kernels->qgemm->nr, columns = ceil((double)s->group_out / nr) * nr;
+    const double nr = (double)p->kernels->gemm_s8->nr, columns = ceil((double)s->group_out / nr) * nr;
     const double rows = (double)s->batch * (double)s->out_size, groups = (double)s->group;
     return (dq_algorithm_work){.macs = rows * columns * depth * groups,
                                .bytes = (double)s->batch * bytes,
@@ -220,11 +221,11 @@ dq_algorithm_work dq_conv_s8_gemm_pointwise_nhwc_work(const void *problem)
 
 /* ---- Preparation -------------------------------------------------------------------------------------- */
 
-static bool lay_out(dq_op_call *call, dq_qconv *conv)
+static bool lay_out(dq_op_call *call, dq_conv_s8 *conv)
 {
     const dq_qweights *w = &conv->weights;
     size_t *used = &call->scratch_size, columns, copy = 0;
-    size_t images = dq_qconv_has_images(conv) ? conv->pass : 0;
+    size_t images = dq_conv_s8_has_images(conv) ? conv->pass : 0;
     bool fits = dq_mul_size(conv->own, conv->s.out_channels, used) && dq_align_size(*used, DQ_ALIGN, used) &&
                 dq_mul_size(w->panels * w->matrices, w->kernel->nr, &columns) &&
                 dq_reserve_size(used, columns, 3 * sizeof(int32_t), DQ_ALIGN, &conv->columns_offset) &&
@@ -238,7 +239,7 @@ static bool lay_out(dq_op_call *call, dq_qconv *conv)
     return fits && dq_qscratch_layout(w, conv->block_rows, conv->chunk, store, copy, &conv->layout);
 }
 
-static dq_status prepare(dq_op_call *call, dq_qconv *conv, dq_qconv_rows rows, dq_error *err)
+static dq_status prepare(dq_op_call *call, dq_conv_s8 *conv, dq_dwconv_rows_s8 rows, dq_error *err)
 {
     conv->rows = rows;
     conv->image_signed = conv->weights.kernel->a_signed;
@@ -248,7 +249,7 @@ static dq_status prepare(dq_op_call *call, dq_qconv *conv, dq_qconv_rows rows, d
     }
     if (!dq_qweights_layout(&conv->weights))
         return dq_no_memory(err, SIZE_MAX, "packed weights");
-    DQ_TRY(dq_qconv_find_offsets(call, conv, conv->runs, conv->run_step, err));
+    DQ_TRY(dq_conv_s8_find_offsets(call, conv, conv->runs, conv->run_step, err));
     DQ_TRY(dq_qweights_constant(call, conv->w, &conv->weights, &conv->packed, err));
     cut_rows(call, conv);
     if (!lay_out(call, conv))
@@ -280,14 +281,14 @@ dq_status dq_conv_s8_gemm_pointwise_nhwc_prepare(dq_op_call *call, void *conv, d
 /* ---- A run -------------------------------------------------------------------------------------------- */
 
 typedef struct where {
-    const dq_qconv_pass *run;
+    const dq_conv_s8_pass *run;
     size_t image, images, group, first; /* images of the batch; first result of each */
 } where;
 
 static void store_block(const dq_qblock *block, size_t first, size_t cols)
 {
     const where *at = block->arg;
-    const dq_qconv *conv = at->run->conv;
+    const dq_conv_s8 *conv = at->run->conv;
     dq_conv_sums sums = {.conv = conv,
                          .call = at->run->call,
                          .batch = at->image,
@@ -302,9 +303,9 @@ static void store_block(const dq_qblock *block, size_t first, size_t cols)
 }
 
 /* What is the same for all blocks: bias, zero point of w and the term of x's zero point, by column. */
-static void set_columns(dq_qconv_pass *run)
+static void set_columns(dq_conv_s8_pass *run)
 {
-    const dq_qconv *conv = run->conv;
+    const dq_conv_s8 *conv = run->conv;
     const dq_op_call *call = run->call;
     const dq_qweights *w = &conv->weights;
     size_t nr = w->kernel->nr, width = w->panels * nr, n = width * w->matrices;
@@ -317,15 +318,15 @@ static void set_columns(dq_qconv_pass *run)
                        .init = columns,
                        .cols = columns + n,
                        .zero = columns + 2 * n};
-    all->a_zero =
-        dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, w->kernel->a_signed);
-    dq_qconv_columns(call, conv, width, all->init, all->zero);
+    all->a_zero = dq_gemm_s8_zero(dq_conv_s8_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype,
+                                  w->kernel->a_signed);
+    dq_conv_s8_columns(call, conv, width, all->init, all->zero);
     dq_qblock_terms(all);
 }
 
 /* Rows of a block that are of one image: `row` is the first. */
 typedef struct part {
-    const dq_qconv_pass *run;
+    const dq_conv_s8_pass *run;
     dq_qblock *block;
     size_t image, group, first, row, rows;
 } part;
@@ -333,7 +334,7 @@ typedef struct part {
 /* Corners of the windows, counted up rather than divided out for each. */
 static void set_windows(const part *p, const uint8_t *image)
 {
-    const dq_qconv *conv = p->run->conv;
+    const dq_conv_s8 *conv = p->run->conv;
     const dq_window *w = &conv->s.window;
     size_t last = w->rank - 1, width = (size_t)w->out[last], column = p->first % width;
     size_t step = (size_t)w->stride[last] * conv->image.step[last];
@@ -351,7 +352,7 @@ static void set_windows(const part *p, const uint8_t *image)
 
 /* Copies the windows' runs one behind the other. A copy of fixed size writes past the run, over what comes
  * next, which is written after it. */
-static void gather(const dq_qconv *conv, dq_qblock *block)
+static void gather(const dq_conv_s8 *conv, dq_qblock *block)
 {
     for (size_t i = 0; i < block->rows; i++) {
         const uint8_t *corner = block->row_pointers[i];
@@ -365,11 +366,11 @@ static void gather(const dq_qconv *conv, dq_qblock *block)
 /* Pixels first … of a group's planes. */
 static void turn(const part *p)
 {
-    const dq_qconv_pass *run = p->run;
+    const dq_conv_s8_pass *run = p->run;
     const dq_conv_shape *s = &run->conv->s;
     const dq_tensor *x = run->call->in[run->conv->x];
     uint8_t *to = (uint8_t *)p->block->extra + p->row * s->group_in,
-            flip = dq_qconv_flip(run->call, run->conv);
+            flip = dq_conv_s8_flip(run->call, run->conv);
     size_t plane = p->image * s->in_channels + p->group * s->group_in;
     run->call->kernels->transpose_x8((const uint8_t *)x->data + plane * s->in_size + p->first, s->in_size,
                                      s->group_in, p->rows, flip, to, s->group_in);
@@ -381,25 +382,25 @@ static void turn(const part *p)
  * copied. */
 static void place(const part *p)
 {
-    const dq_qconv *conv = p->run->conv;
+    const dq_conv_s8 *conv = p->run->conv;
     const dq_conv_shape *s = &conv->s;
     const dq_tensor *x = p->run->call->in[conv->x];
-    const uint8_t *from = x->data, *end = from + x->size, flip = dq_qconv_flip(p->run->call, conv);
+    const uint8_t *from = x->data, *end = from + x->size, flip = dq_conv_s8_flip(p->run->call, conv);
     const uint8_t **pixels = p->block->row_pointers + p->row;
     uint8_t *to = (uint8_t *)p->block->extra + p->row * s->group_in;
     set_windows(p, from + p->image * s->in_channels * s->in_size + p->group * s->group_in);
     for (size_t i = 0; i < p->rows; i++, to += s->group_in) {
         if (flip == 0 && (size_t)(end - pixels[i]) >= s->group_in + DQ_QGEMM_SLACK)
             continue;
-        dq_qgemm_copy(pixels[i], s->group_in, flip, to);
+        dq_gemm_s8_copy(pixels[i], s->group_in, flip, to);
         pixels[i] = to;
     }
 }
 
-static void find_rows(const dq_qconv_pass *run, const where *at, dq_qblock *block)
+static void find_rows(const dq_conv_s8_pass *run, const where *at, dq_qblock *block)
 {
     static const ptrdiff_t no_offset = 0;
-    const dq_qconv *conv = run->conv;
+    const dq_conv_s8 *conv = run->conv;
     const size_t rows = block->rows / at->images;
     block->a.offsets = conv->rows == DQ_QCONV_WINDOWS ? conv->offsets : &no_offset;
     block->a.runs = conv->weights.b.runs;
@@ -425,9 +426,9 @@ static void find_rows(const dq_qconv_pass *run, const where *at, dq_qblock *bloc
         gather(conv, block);
 }
 
-static void run_task(const dq_qconv_pass *run, size_t task, unsigned worker)
+static void run_task(const dq_conv_s8_pass *run, size_t task, unsigned worker)
 {
-    const dq_qconv *conv = run->conv;
+    const dq_conv_s8 *conv = run->conv;
     const dq_qweights *w = &conv->weights;
     dq_qblock block = dq_qblock_begin(&conv->layout, dq_call_worker_scratch(run->call, worker));
     where at = {.run = run};
@@ -462,23 +463,23 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         run_task(arg, task, worker);
 }
 
-static void run_pass(const dq_qconv_pass *run)
+static void run_pass(const dq_conv_s8_pass *run)
 {
-    const dq_qconv *conv = run->conv;
+    const dq_conv_s8 *conv = run->conv;
     size_t sets = (run->count + conv->together - 1) / conv->together;
     size_t products = conv->block_rows * conv->chunk * conv->weights.kernel->nr *
                       (conv->weights.b.runs * conv->weights.b.run + 1);
     dq_parallel(run->call->threads, sets * conv->s.group * conv->blocks * conv->chunks,
-                dq_qgemm_grain(products), run_tasks, (void *)(uintptr_t)run);
+                dq_gemm_s8_grain(products), run_tasks, (void *)(uintptr_t)run);
 }
 
 void dq_conv_s8_gemm_run(const dq_op_call *call, const void *state, const void *operands)
 {
     (void)operands;
-    const dq_qconv *conv = state;
-    dq_qconv_pass pass = {.call = call, .conv = conv};
+    const dq_conv_s8 *conv = state;
+    dq_conv_s8_pass pass = {.call = call, .conv = conv};
     pass.packed = dq_qweights_ready(call, conv->w, &conv->weights, conv->packed,
                                     (char *)call->scratch + conv->packed_offset);
     set_columns(&pass);
-    dq_qconv_passes(&pass, true, run_pass);
+    dq_conv_s8_passes(&pass, true, run_pass);
 }

@@ -107,7 +107,7 @@ static void cut(const dq_conv_shape *s, size_t threads, dq_conv_winograd *g)
 /* ---- Weights ------------------------------------------------------------------------------------------ */
 
 /* Transforms those of a panel of output channels, which is number `i` of all groups' panels. */
-static void weights(const dq_fwinograd_form *f, const float *w, size_t i, float *u)
+static void weights(const dq_winograd_f32_form *f, const float *w, size_t i, float *u)
 {
     const size_t row = f->in * TAPS, first = i % f->panels * DQ_FPANEL;
     const size_t outs = dq_least(DQ_FPANEL, f->out - first);
@@ -125,7 +125,7 @@ static void weights(const dq_fwinograd_form *f, const float *w, size_t i, float 
 
 static void make(void *packed, const dq_tensor *from, const void *key)
 {
-    const dq_fwinograd_form *f = key;
+    const dq_winograd_f32_form *f = key;
     float *u = packed;
     for (size_t i = 0; i < f->groups * f->panels; i++, u += POINTS * f->point)
         weights(f, dq_data(from, float), i, u);
@@ -143,7 +143,7 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, size_t *used, dq_
         !dq_mul_size(apart(point), s->group * g->panels * POINTS * sizeof(float), &size))
         return dq_no_memory(err, SIZE_MAX, "transformed weights");
     g->form.transpose = call->kernels->transpose_x32;
-    g->form.weights = call->kernels->fwinograd->weights;
+    g->form.weights = call->kernels->winograd_f32->weights;
     g->form.groups = s->group;
     g->form.panels = g->panels;
     g->form.in = s->group_in;
@@ -210,7 +210,7 @@ static void pixels(const job *j, const task *t, size_t c, size_t count, float *i
             bool inside = row >= low && row < high && col >= 0 && col < width;
             d[p] = inside ? image + ((row - low) * width + col) * CHANNELS : zeros;
         }
-        j->call->kernels->fwinograd->input(d, wide, v, g->v_point);
+        j->call->kernels->winograd_f32->input(d, wide, v, g->v_point);
     }
 }
 
@@ -260,8 +260,8 @@ static bool outputs(const job *j, const task *t, const float *m, float low, floa
             size_t row = i / g->across * 2 + k / 2, col = i % g->across * 2 + k % 2;
             to[k] = row < height && col < width ? y + (row * width + col) * cols : beyond;
         }
-        finite = j->call->kernels->fwinograd->output(m + i * cols, g->m_point, t->panels * DQ_FPANEL, bias,
-                                                     low, high, to);
+        finite = j->call->kernels->winograd_f32->output(m + i * cols, g->m_point, t->panels * DQ_FPANEL, bias,
+                                                        low, high, to);
     }
     return finite;
 }
@@ -316,7 +316,7 @@ static task task_of(const dq_conv_winograd *g, size_t i)
 
 static void some_weights(const job *j, size_t begin, size_t end, float *u)
 {
-    const dq_fwinograd_form *f = &j->g->form;
+    const dq_winograd_f32_form *f = &j->g->form;
     for (size_t i = begin; i < end; i++)
         weights(f, j->o->w, i, u + i * POINTS * f->point);
 }

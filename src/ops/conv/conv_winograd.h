@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Float convolutions of 3×3 at stride 1 by kernels/fwinograd.h: 4 multiplications for each 9 of the direct
+/* Float convolutions of 3×3 at stride 1 by kernels/winograd_f32.h: 4 multiplications for each 9 of the direct
  * way. Constant weights of small images are transformed once: they take 16/9 of their memory then, and are
  * not needed besides, unless a result is not finite. Others are transformed in each run.
  *
@@ -15,12 +15,12 @@
 
 /** Transformed weights: by group, panel of output channels and point; panels' points are `point` floats
  * apart. */
-typedef struct dq_fwinograd_form {
+typedef struct dq_winograd_f32_form {
     dq_transpose_x32_fn *transpose;
-    dq_fwinograd_weights_fn *weights;
+    dq_winograd_f32_weights_fn *weights;
     size_t groups, panels, in, out; /* in, out: channels of a group */
     size_t point;
-} dq_fwinograd_form;
+} dq_winograd_f32_form;
 
 typedef struct dq_conv_winograd {
     const dq_conv_shape *shape;
@@ -32,7 +32,7 @@ typedef struct dq_conv_winograd {
     size_t together;     /* panels whose products are made at a time */
     bool pixels_first;   /* one chunk is all there is: its pixels are transformed before the panels' turn */
     bool own;            /* each thread transforms for itself what all of them need */
-    dq_fwinograd_form form;
+    dq_winograd_f32_form form;
     const void *packed;      /* weights; NULL: made in each run, at u_offset of the scratch */
     size_t v_point, m_point; /* floats from a point to the next: pixels' and products' */
     /* u: of a worker's scratch where it is its own; v: of the scratch where threads share them, else of a

@@ -3,7 +3,7 @@
  * without their zero points, their products and the sums of as many as kernels have here are whole numbers
  * below 2^24, which floats hold. */
 #include "base/checked.h"
-#include "ops/conv/qconv.h"
+#include "ops/conv/conv_s8.h"
 
 #include <math.h>
 #include <string.h>
@@ -45,10 +45,10 @@ static void make_weights(void *packed, const dq_tensor *from, const void *key)
 
 dq_status dq_conv_s8_depthwise_nchwc_prepare(dq_op_call *call, void *state, dq_error *err)
 {
-    dq_qconv *conv = state;
+    dq_conv_s8 *conv = state;
     const dq_conv_shape *s = &conv->s;
     dq_dwconv_nchwc *c = &conv->beside;
-    const form f = {s->kernel_size, dq_qconv_zero(call, conv->w_zero, 0)};
+    const form f = {s->kernel_size, dq_conv_s8_zero(call, conv->w_zero, 0)};
     size_t *used = &call->worker_scratch_size, at;
     DQ_TRY(dq_dwconv_nchwc_lay_out(call, s, c, err));
     if (!dq_mul_size(conv->own, s->out_channels, &call->scratch_size) ||
@@ -62,7 +62,7 @@ dq_status dq_conv_s8_depthwise_nchwc_prepare(dq_op_call *call, void *state, dq_e
 
 typedef struct job {
     const dq_op_call *call;
-    const dq_qconv *conv;
+    const dq_conv_s8 *conv;
 } job;
 
 /* A task's planes to the room, without their zero point. */
@@ -73,7 +73,7 @@ static void take(const job *j, const dq_dwconv_nchwc_task *t, uint8_t *codes, fl
     const dq_tensor *x = j->call->in[j->conv->x];
     const dq_kernels *k = j->call->kernels;
     const size_t pitch = j->conv->beside.channels, all = t->images * s->in_size * pitch;
-    const int32_t zero = dq_qconv_zero(j->call, j->conv->x_zero, 0);
+    const int32_t zero = dq_conv_s8_zero(j->call, j->conv->x_zero, 0);
     const int8_t low = (int8_t)zero;
     const uint8_t high = (uint8_t)zero;
     for (size_t m = 0; m < t->images; m++)
@@ -92,7 +92,7 @@ static void add_biases(const job *j, const dq_dwconv_nchwc_task *t, const float 
     const size_t n = t->n, pitch = c->channels, end = t->images * c->shape->out_size * pitch;
     uint32_t bias[DQ_CONV_BESIDE_CHANNELS] = {0};
     for (size_t i = 0; i < n; i++)
-        bias[i] = (uint32_t)dq_qconv_bias(j->call, j->conv, t->channel + i);
+        bias[i] = (uint32_t)dq_conv_s8_bias(j->call, j->conv, t->channel + i);
     for (size_t at = 0; at < end; at += pitch)
         for (size_t i = 0; i < n; i++)
             sums[at + i] = (int32_t)(bias[i] + (uint32_t)(int32_t)y[at + i]);
@@ -100,7 +100,7 @@ static void add_biases(const job *j, const dq_dwconv_nchwc_task *t, const float 
 
 static void run_task(const job *j, const dq_dwconv_nchwc_task *t, char *scratch)
 {
-    const dq_qconv *conv = j->conv;
+    const dq_conv_s8 *conv = j->conv;
     const dq_dwconv_nchwc *c = &conv->beside;
     float *room = (float *)(void *)scratch;
     int32_t *sums = (int32_t *)(void *)(scratch + conv->sums_offset);
@@ -136,7 +136,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 void dq_conv_s8_depthwise_nchwc_run(const dq_op_call *call, const void *state, const void *operands)
 {
     (void)operands;
-    const dq_qconv *conv = state;
+    const dq_conv_s8 *conv = state;
     job j = {call, conv};
     dq_parallel(call->threads, dq_dwconv_nchwc_tasks(&conv->beside), dq_dwconv_nchwc_grain(&conv->beside),
                 run_tasks, &j);

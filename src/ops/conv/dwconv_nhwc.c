@@ -3,7 +3,7 @@
  * pixel's sums are made many channels at a time, with weights laid out alike: by multiple (output channels of
  * one input channel), kernel position, input channel; 16 bits, their zero point taken away. */
 #include "base/checked.h"
-#include "ops/conv/qconv.h"
+#include "ops/conv/conv_s8.h"
 
 enum { PIXELS = 64 /* whose sums are stored together */ };
 
@@ -26,11 +26,11 @@ dq_algorithm_work dq_conv_s8_depthwise_nhwc_work(const void *problem)
 
 dq_status dq_conv_s8_depthwise_nhwc_prepare(dq_op_call *call, void *state, dq_error *err)
 {
-    dq_qconv *conv = state;
+    dq_conv_s8 *conv = state;
     const dq_conv_shape *s = &conv->s;
     size_t *used = &call->scratch_size, weights;
-    DQ_TRY(dq_qconv_find_offsets(call, conv, s->kernel_size, 1, err));
-    conv->pass = dq_qconv_images(conv);
+    DQ_TRY(dq_conv_s8_find_offsets(call, conv, s->kernel_size, 1, err));
+    conv->pass = dq_conv_s8_images(conv);
     if (!dq_mul_size(conv->own, s->out_channels, used) || !dq_align_size(*used, DQ_ALIGN, used) ||
         !dq_mul_size(s->out_channels, s->kernel_size, &weights) ||
         !dq_reserve_size(used, weights, sizeof(int16_t), DQ_ALIGN, &conv->weights_offset) ||
@@ -42,17 +42,17 @@ dq_status dq_conv_s8_depthwise_nhwc_prepare(dq_op_call *call, void *state, dq_er
 }
 
 /* Weights, and at sums_offset where each output channel's sum starts: bias - zx * sum of the weights. */
-static const void *take_weights(const dq_op_call *call, const dq_qconv *conv)
+static const void *take_weights(const dq_op_call *call, const dq_conv_s8 *conv)
 {
     const dq_conv_shape *s = &conv->s;
     const dq_tensor *w = call->in[conv->w];
     int16_t *weights = (int16_t *)((char *)call->scratch + conv->weights_offset);
     int32_t *starts = (int32_t *)((char *)call->scratch + conv->sums_offset);
-    int32_t x_zero = dq_qgemm_zero(dq_qconv_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, false);
+    int32_t x_zero = dq_gemm_s8_zero(dq_conv_s8_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, false);
     for (size_t m = 0; m < s->out_channels; m++) {
         size_t channel = m / s->group_out, multiple = m % s->group_out;
         int16_t *to = weights + multiple * s->kernel_size * s->in_channels + channel;
-        int32_t zero = dq_qconv_zero(call, conv->w_zero, m);
+        int32_t zero = dq_conv_s8_zero(call, conv->w_zero, m);
         uint32_t sum = 0;
         for (size_t t = 0; t < s->kernel_size; t++) {
             size_t i = m * s->kernel_size + t;
@@ -60,7 +60,7 @@ static const void *take_weights(const dq_op_call *call, const dq_qconv *conv)
             to[t * s->in_channels] = (int16_t)(value - zero);
             sum += (uint32_t)(value - zero);
         }
-        starts[m] = (int32_t)((uint32_t)dq_qconv_bias(call, conv, m) - (uint32_t)x_zero * sum);
+        starts[m] = (int32_t)((uint32_t)dq_conv_s8_bias(call, conv, m) - (uint32_t)x_zero * sum);
     }
     return weights;
 }
@@ -80,10 +80,10 @@ static size_t channels_at_a_time(const dq_conv_shape *s)
 }
 
 /* sums[c] of output channels (first + c) * group_out + multiple, for c < n. */
-static void sum_multiple(const dq_qconv_pass *pass, const uint8_t *corner, size_t multiple, size_t first,
+static void sum_multiple(const dq_conv_s8_pass *pass, const uint8_t *corner, size_t multiple, size_t first,
                          size_t n, int32_t *sums)
 {
-    const dq_qconv *conv = pass->conv;
+    const dq_conv_s8 *conv = pass->conv;
     const dq_conv_shape *s = &conv->s;
     const int32_t *starts = (const int32_t *)((const char *)pass->call->scratch + conv->sums_offset);
     const int16_t *w = (const int16_t *)pass->packed + multiple * s->kernel_size * s->in_channels + first;
@@ -94,7 +94,7 @@ static void sum_multiple(const dq_qconv_pass *pass, const uint8_t *corner, size_
 }
 
 /* The sums of output channels first … end - 1 at one output position. */
-static void sum_pixel(const dq_qconv_pass *pass, const uint8_t *corner, size_t first, size_t end,
+static void sum_pixel(const dq_conv_s8_pass *pass, const uint8_t *corner, size_t first, size_t end,
                       int32_t *sums)
 {
     const dq_conv_shape *s = &pass->conv->s;
@@ -115,14 +115,14 @@ static void sum_pixel(const dq_qconv_pass *pass, const uint8_t *corner, size_t f
 }
 
 typedef struct job {
-    const dq_qconv_pass *pass;
+    const dq_conv_s8_pass *pass;
     size_t blocks; /* of output positions, of an image */
 } job;
 
 static void run_block(const job *j, size_t number, size_t first, int32_t *sums)
 {
-    const dq_qconv_pass *pass = j->pass;
-    const dq_qconv *conv = pass->conv;
+    const dq_conv_s8_pass *pass = j->pass;
+    const dq_conv_s8 *conv = pass->conv;
     const dq_conv_shape *s = &conv->s;
     const uint8_t *image = pass->images + number * conv->image.size;
     dq_conv_sums out = {.conv = conv, .call = pass->call, .batch = pass->first + number, .first = first};
@@ -147,18 +147,18 @@ static void run_blocks(void *arg, size_t begin, size_t end, unsigned worker)
         run_block(j, i / j->blocks, i % j->blocks * PIXELS, dq_call_worker_scratch(j->pass->call, worker));
 }
 
-static void run_pass(const dq_qconv_pass *pass)
+static void run_pass(const dq_conv_s8_pass *pass)
 {
     const dq_conv_shape *s = &pass->conv->s;
     job j = {pass, s->out_size / PIXELS + (s->out_size % PIXELS != 0)};
     dq_parallel(pass->call->threads, pass->count * j.blocks,
-                dq_qgemm_grain(PIXELS * s->out_channels * s->kernel_size), run_blocks, &j);
+                dq_gemm_s8_grain(PIXELS * s->out_channels * s->kernel_size), run_blocks, &j);
 }
 
 void dq_conv_s8_depthwise_nhwc_run(const dq_op_call *call, const void *state, const void *operands)
 {
     (void)operands;
-    dq_qconv_pass pass = {.call = call, .conv = state};
+    dq_conv_s8_pass pass = {.call = call, .conv = state};
     pass.packed = take_weights(call, pass.conv);
-    dq_qconv_passes(&pass, true, run_pass);
+    dq_conv_s8_passes(&pass, true, run_pass);
 }

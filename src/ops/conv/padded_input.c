@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Padded images: where things are in them, and how they are filled. */
 #include "base/checked.h"
-#include "ops/conv/qconv.h"
+#include "ops/conv/conv_s8.h"
 
 #include <string.h>
 
@@ -108,7 +108,7 @@ void dq_padded_input_row(const dq_padded_input_fill *fill, size_t row, uint8_t *
     memset(out, fill->pad, begin * unit);
     out += begin * unit;
     if (image->pixels)
-        dq_qgemm_copy(fill->x + from * unit, inside * unit, fill->flip, out);
+        dq_gemm_s8_copy(fill->x + from * unit, inside * unit, fill->flip, out);
     else if (inside)
         fill->kernels->transpose_x8(fill->x + from, s->in_size, unit, inside, fill->flip, out, unit);
     memset(out + inside * unit, fill->pad, (width - begin - inside) * unit);

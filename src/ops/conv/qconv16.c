@@ -11,7 +11,7 @@
 #include "ops/conv/qconv16_bytesplit.h"
 #include "ops/conv/qconv16_depthwise.h"
 #include "ops/conv/qconv16_gemv.h"
-#include "ops/matmul/qgemm.h"
+#include "ops/matmul/gemm_s8_blocks.h"
 #include "ops/matmul/qgemm16_pack.h"
 
 #include <string.h>
@@ -230,7 +230,7 @@ static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
     dq_wrun begun = dq_qgemm16_begin(call, &st->w);
     task t = {.run = &begun, .st = st};
     size_t products = s->out_size / st->b.bands * st->chunk * ROWS * (s->group_in * s->kernel_size + 1);
-    dq_parallel(call->threads, s->batch * s->group * st->b.bands * st->chunks, dq_qgemm_grain(products),
+    dq_parallel(call->threads, s->batch * s->group * st->b.bands * st->chunks, dq_gemm_s8_grain(products),
                 run_tasks, &t);
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "ops/conv/conv_s16_algorithms.h"
-#include "ops/matmul/qgemm.h"
+#include "ops/matmul/gemm_s8_blocks.h"
 #include "ops/matmul/qgemm16_pack.h"
 
 #include <string.h>
@@ -50,7 +50,7 @@ static void pack(void *packed, const dq_tensor *from, const void *key)
     const form *f = key;
     int32_t *sums = (int32_t *)(void *)((char *)packed + f->sums_offset);
     int32_t *largest = sums + f->groups * f->panels * ROWS;
-    const uint8_t flip = dq_qgemm_flip(from->dtype, true), *x = from->data;
+    const uint8_t flip = dq_gemm_s8_flip(from->dtype, true), *x = from->data;
     const size_t line = DQ_WQUADS_DEPTH * QUAD;
     for (size_t r = 0; r < f->groups * f->rows; r++) {
         const size_t row = r % f->rows, panel = r / f->rows * f->panels + row / ROWS;
@@ -259,6 +259,6 @@ void dq_qconv16_bytesplit_run(const dq_op_call *call, const dq_conv_shape *s, co
         dq_wide_term(call, t.factor, i, (double)(-x_zero * sums[row]), i, &t.terms);
     }
     const size_t products = s->out_size / c->b.bands * c->chunk * ROWS * (s->group_in * s->kernel_size + 1);
-    dq_parallel(call->threads, s->batch * s->group * c->b.bands * c->chunks, dq_qgemm_grain(products),
+    dq_parallel(call->threads, s->batch * s->group * c->b.bands * c->chunks, dq_gemm_s8_grain(products),
                 run_tasks, &t);
 }

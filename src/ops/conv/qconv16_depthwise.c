@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/copy.h"
 #include "ops/conv/conv_s16_algorithms.h"
-#include "ops/matmul/qgemm.h"
+#include "ops/matmul/gemm_s8_blocks.h"
 #include "ops/matmul/qgemm16_pack.h"
 
 #include <string.h>
@@ -226,5 +226,5 @@ void dq_qconv16_depthwise_run(const dq_op_call *call, const dq_conv_shape *s, co
     t.x_zero = dq_qgemm16_zero(call->in[DQ_WIDE_X_ZERO], 0);
     t.w_zero = (int32_t)dq_qgemm16_zero(call->in[DQ_WIDE_W_ZERO], 0);
     t.wide = dq_dtype_get(call->in[DQ_WIDE_W]->dtype)->bits == 16;
-    dq_parallel(call->threads, s->batch * s->group * d->b.bands, dq_qgemm_grain(products), run_tasks, &t);
+    dq_parallel(call->threads, s->batch * s->group * d->b.bands, dq_gemm_s8_grain(products), run_tasks, &t);
 }

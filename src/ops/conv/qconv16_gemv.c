@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "ops/conv/conv_s16_algorithms.h"
-#include "ops/matmul/qgemm.h"
+#include "ops/matmul/gemm_s8_blocks.h"
 
 #include <string.h>
 
@@ -152,5 +152,5 @@ void dq_qconv16_gemv_run(const dq_op_call *call, const dq_conv_shape *s, const d
     const dq_wrun begun = dq_qgemm16_begin(call, &f->w);
     const size_t products = s->out_size * f->chunk * OCTET * f->row;
     task t = {.run = &begun, .s = s, .f = f};
-    dq_parallel(call->threads, s->batch * s->group * f->chunks, dq_qgemm_grain(products), run_tasks, &t);
+    dq_parallel(call->threads, s->batch * s->group * f->chunks, dq_gemm_s8_grain(products), run_tasks, &t);
 }

@@ -6,14 +6,14 @@
  * y_scale)
  * + y_zero_point), rounded once, with sum as before. The int32 bias is then the nearest one in the scale of
  * the products: sums begin with it, and requantizing adds the rest (dq_requantize_bias). */
-#include "ops/conv/qconv.h"
+#include "ops/conv/conv_s8.h"
 
 #include <math.h>
 
 enum { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS, FLOAT_BIAS };
 
 typedef struct state {
-    dq_qconv conv;
+    dq_conv_s8 conv;
     double *scales; /* of each output channel; NULL: found in each run, at the start of the scratch */
     double
         *shifts; /* of each output channel, as dq_requantize_bias has them; NULL: the bias is not of floats */
@@ -21,7 +21,7 @@ typedef struct state {
     dq_requantize_to to;
 } state;
 
-static dq_status check(const dq_op_call *call, dq_qconv *conv, dq_error *err)
+static dq_status check(const dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 {
     conv->x = X;
     conv->w = W;
@@ -32,7 +32,7 @@ static dq_status check(const dq_op_call *call, dq_qconv *conv, dq_error *err)
     int64_t both = dq_node_int(call->node, "channels_last", 0);
     conv->x_last = dq_node_int(call->node, "x_channels_last", both) != 0;
     conv->y_last = dq_node_int(call->node, "y_channels_last", both) != 0;
-    DQ_TRY(dq_qconv_infer(call, conv, err));
+    DQ_TRY(dq_conv_s8_infer(call, conv, err));
     DQ_TRY(dq_conv_bias_check(call, FLOAT_BIAS, &conv->s, err));
     DQ_TRY(dq_conv_param_check(call, X_SCALE, false, &conv->s, err));
     DQ_TRY(dq_conv_param_check(call, W_SCALE, true, &conv->s, err));
@@ -42,7 +42,7 @@ static dq_status check(const dq_op_call *call, dq_qconv *conv, dq_error *err)
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
-    dq_qconv conv;
+    dq_conv_s8 conv;
     DQ_TRY(check(call, &conv, err));
     return dq_call_output(call, 0, call->in[Y_ZERO]->dtype, conv.s.rank, conv.s.dims, err);
 }
@@ -100,7 +100,7 @@ static dq_requantize_to codes_of(const dq_op_call *call)
     const int32_t lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0;
     return (dq_requantize_to){.factors = {.a = (double)dq_data(call->in[X_SCALE], float)[0],
                                           .b_step = call->in[W_SCALE]->count != 1},
-                              .zero_point = dq_qconv_zero(call, Y_ZERO, 0),
+                              .zero_point = dq_conv_s8_zero(call, Y_ZERO, 0),
                               .lo = lo,
                               .hi = lo + 255};
 }
@@ -195,7 +195,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         begin_at(call, 0, st->scales, &st->to);
         st->to.exact = exact_of(&st->to, channels);
     }
-    return dq_qconv_prepare(call, &st->conv, err);
+    return dq_conv_s8_prepare(call, &st->conv, err);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
@@ -204,7 +204,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const state *st = call->state;
     if (st->conv.own && call->scratch_size) /* else there is nothing to compute */
         find_scales(call, st->conv.s.out_channels, call->scratch);
-    dq_qconv_run(call, &st->conv);
+    dq_conv_s8_run(call, &st->conv);
     return DQ_OK;
 }
 

@@ -315,8 +315,8 @@ static void lines(const job *j, const task *t, size_t line, size_t count, float 
             bring(j, t, from, i, row + i * g->strip);
         for (size_t q = 0, tap = 0; q < g->form.pieces; q++) {
             const size_t taps = q < g->form.threes ? 3 : 2;
-            j->call->kernels->fwinograd->line(row + tap * g->strip, g->strip, g->strip / DQ_FPANEL, taps, to,
-                                              panel);
+            j->call->kernels->winograd_f32->line(row + tap * g->strip, g->strip, g->strip / DQ_FPANEL, taps,
+                                                 to, panel);
             for (size_t p = 0; p < POINTS; p++)
                 to[p] += taps == 2 && p == 2 ? 0 : DQ_FPANEL;
             tap += taps;
@@ -381,7 +381,7 @@ static bool outputs(const job *j, const task *t, const float *m, float *y)
     for (size_t i = 0; i < out && finite; i++) {
         const size_t channel = t->batch % g->form.groups * out + i;
         fetch(g, t, o->out + (t->batch * out + dq_least(i + AHEAD, out - 1)) * row, 2);
-        finite = j->call->kernels->fwinograd->line_output(
+        finite = j->call->kernels->winograd_f32->line_output(
             m + i * g->strip, g->m_point, g->strip, o->bias ? o->bias[channel] : -0.0f,
             bounds ? o->finish->low : -INFINITY, bounds ? o->finish->high : INFINITY, y);
         bring_away(g, t, y, o->out + (t->batch * out + i) * row);

@@ -26,7 +26,7 @@ static dq_status describe_weights(dq_op_call *call, dq_int_matmul *mm, dq_error 
     w->b.inner = s->k;
     w->b.col_stride = mm->b_transposed ? s->k : 1;
     w->b.inner_stride = mm->b_transposed ? 1 : s->n;
-    w->b.flip = dq_qgemm_flip(call->in[mm->b]->dtype, true);
+    w->b.flip = dq_gemm_s8_flip(call->in[mm->b]->dtype, true);
     w->matrices = s->b_batches;
     w->matrix_step = s->k * s->n;
     const dq_matmul_s8_problem product = {.kernels = call->kernels,
@@ -45,13 +45,13 @@ dq_status dq_int_matmul_prepare(dq_op_call *call, bool same_rows, dq_int_matmul 
     mm->m = flat ? s->m * s->batches : s->m;
     mm->batches = flat ? 1 : s->batches;
     DQ_TRY(describe_weights(call, mm, err));
-    mm->block_rows = dq_qgemm_block_rows(mm->w.kernel);
+    mm->block_rows = dq_gemm_s8_block_rows(mm->w.kernel);
     if (mm->block_rows > mm->m)
         mm->block_rows = mm->m ? mm->m : 1;
     mm->row_blocks = mm->m / mm->block_rows + (mm->m % mm->block_rows != 0);
     size_t copies;
     bool fits = dq_qweights_layout(&mm->w);
-    mm->chunk = dq_qgemm_chunk(&mm->w, call->threads, mm->row_blocks * mm->batches, mm->block_rows);
+    mm->chunk = dq_gemm_s8_chunk(&mm->w, call->threads, mm->row_blocks * mm->batches, mm->block_rows);
     mm->chunks = (mm->w.panels + mm->chunk - 1) / mm->chunk;
     fits = fits && dq_mul_size(mm->block_rows, s->k, &copies) &&
            dq_add_size(copies, DQ_QGEMM_SLACK, &copies) &&
@@ -96,7 +96,7 @@ static void store_block(const dq_qblock *block, size_t first, size_t cols)
 /* Rows of a matrix that stands as [K, M], copied. */
 static void copy_columns(const dq_int_matmul *mm, const dq_tensor *a, size_t first_row, dq_qblock *block)
 {
-    uint8_t flip = dq_qgemm_flip(a->dtype, mm->w.kernel->a_signed), *copy = (uint8_t *)block->extra;
+    uint8_t flip = dq_gemm_s8_flip(a->dtype, mm->w.kernel->a_signed), *copy = (uint8_t *)block->extra;
     const uint8_t *from = (const uint8_t *)a->data + first_row;
     for (size_t i = 0; i < block->rows; i++) {
         block->row_pointers[i] = copy + i * mm->s.k;
@@ -111,9 +111,9 @@ static void point_rows(const dq_int_matmul *mm, const dq_tensor *a, size_t first
 {
     size_t k = mm->s.k, bytes = block->rows * k;
     const uint8_t *from = (const uint8_t *)a->data + first_row * k;
-    uint8_t flip = dq_qgemm_flip(a->dtype, mm->w.kernel->a_signed);
+    uint8_t flip = dq_gemm_s8_flip(a->dtype, mm->w.kernel->a_signed);
     if (flip || a->size - first_row * k < bytes + DQ_QGEMM_SLACK) {
-        dq_qgemm_copy(from, bytes, flip, (uint8_t *)block->extra);
+        dq_gemm_s8_copy(from, bytes, flip, (uint8_t *)block->extra);
         from = (const uint8_t *)block->extra;
     }
     for (size_t i = 0; i < block->rows; i++)
@@ -127,24 +127,24 @@ static void zero_points(const run_state *run, size_t batch, size_t row, dq_qbloc
     dq_dtype type = call->in[mm->a]->dtype;
     bool a_signed = mm->w.kernel->a_signed;
     if (mm->a_zero.single) {
-        block->a_zero = dq_qgemm_zero(dq_qparam_int(call, &mm->a_zero, 0), type, a_signed);
+        block->a_zero = dq_gemm_s8_zero(dq_qparam_int(call, &mm->a_zero, 0), type, a_signed);
     } else {
         block->per_row = true;
         size_t at = dq_qparam_offset(&mm->a_zero, &mm->s, batch);
         for (size_t i = 0; i < block->rows; i++)
-            block->row_zero[i] = dq_qgemm_zero(
+            block->row_zero[i] = dq_gemm_s8_zero(
                 dq_qparam_int(call, &mm->a_zero, at + (row + i) * mm->a_zero.step), type, a_signed);
     }
     type = call->in[mm->b]->dtype;
     size_t at = dq_qparam_offset(&mm->b_zero, &mm->s, batch), first = block->first_panel * mm->w.kernel->nr;
-    dq_qblock_columns(block,
-                      mm->b_zero.single ? dq_qgemm_zero(dq_qparam_int(call, &mm->b_zero, 0), type, true) : 0);
+    dq_qblock_columns(
+        block, mm->b_zero.single ? dq_gemm_s8_zero(dq_qparam_int(call, &mm->b_zero, 0), type, true) : 0);
     size_t end = block->end_panel * mm->w.kernel->nr;
     end = end < mm->w.b.cols ? end : mm->w.b.cols;
     if (!mm->b_zero.single)
         for (size_t j = first; j < end; j++)
             block->zero[j - first] =
-                dq_qgemm_zero(dq_qparam_int(call, &mm->b_zero, at + j * mm->b_zero.step), type, true);
+                dq_gemm_s8_zero(dq_qparam_int(call, &mm->b_zero, at + j * mm->b_zero.step), type, true);
     for (size_t j = first; j < end && mm->has_start; j++)
         block->init[j - first] = dq_data(call->in[mm->start], int32_t)[j * mm->start_step];
 }
@@ -156,7 +156,7 @@ static void run_task(const run_state *run, size_t task, unsigned worker)
     dq_qblock block = dq_qblock_begin(&mm->layout, dq_call_worker_scratch(run->call, worker));
     where at = {.run = run};
     const size_t tasks = mm->row_blocks * mm->chunks;
-    const dq_qtask part = dq_qgemm_task(&mm->w, task % tasks, mm->row_blocks, mm->chunks);
+    const dq_qtask part = dq_gemm_s8_task(&mm->w, task % tasks, mm->row_blocks, mm->chunks);
     at.row = part.block * mm->block_rows;
     at.batch = task / tasks;
     block.kernels = run->call->kernels;
@@ -196,6 +196,6 @@ void dq_int_matmul_run(const dq_op_call *call, const dq_int_matmul *mm, dq_int_s
     run_state run = {call, mm, NULL, store};
     run.packed = dq_qweights_ready(call, mm->b, &mm->w, mm->packed, call->scratch);
     size_t products = mm->block_rows * mm->chunk * mm->w.kernel->nr * (mm->s.k + 1);
-    dq_parallel(call->threads, mm->batches * mm->row_blocks * mm->chunks, dq_qgemm_grain(products), run_tasks,
-                &run);
+    dq_parallel(call->threads, mm->batches * mm->row_blocks * mm->chunks, dq_gemm_s8_grain(products),
+                run_tasks, &run);
 }

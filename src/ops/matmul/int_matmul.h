@@ -4,7 +4,7 @@
 #ifndef DQ_OPS_INT_MATMUL_H
 #define DQ_OPS_INT_MATMUL_H
 
-#include "ops/matmul/qgemm.h"
+#include "ops/matmul/gemm_s8_blocks.h"
 #include "ops/qparam.h"
 
 typedef struct dq_int_matmul {

@@ -5,8 +5,8 @@
  * Kernels multiply int16: of uint16 the middle of their range is taken away, and
  *
  *   sum of a b = sum of (a - za)(b - zb) + za · sum of (b - zb) + zb · sum of a                      */
+#include "ops/matmul/gemm_s8_blocks.h"
 #include "ops/matmul/matmul_shape.h"
-#include "ops/matmul/qgemm.h"
 #include "ops/matmul/qgemm16_pack.h"
 
 #include <string.h>
@@ -186,7 +186,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     if (!st->packed)
         pack_columns(call->scratch, call->in[B], &key);
     dq_parallel(call->threads, st->s.batches * st->row_blocks * st->chunks,
-                dq_qgemm_grain(BLOCK * COLS * TILES * (st->s.k + 1)), run_tasks, (void *)(uintptr_t)call);
+                dq_gemm_s8_grain(BLOCK * COLS * TILES * (st->s.k + 1)), run_tasks, (void *)(uintptr_t)call);
     return DQ_OK;
 }
 

@@ -6,14 +6,14 @@
 
 enum { CACHED = 1 << 22 /* bytes of B that stay in a cache from run to run */ };
 
-static const dq_qgemm *few_rows_kernel(const dq_matmul_s8_problem *p)
+static const dq_gemm_s8 *few_rows_kernel(const dq_matmul_s8_problem *p)
 {
-    return p->kernels->qgemm->few ? p->kernels->qgemm->few : p->kernels->qgemm;
+    return p->kernels->gemm_s8->few ? p->kernels->gemm_s8->few : p->kernels->gemm_s8;
 }
 
-static const dq_qgemm *gemm_kernel(const dq_matmul_s8_problem *p)
+static const dq_gemm_s8 *gemm_kernel(const dq_matmul_s8_problem *p)
 {
-    const dq_qgemm *kernel = p->kernels->qgemm;
+    const dq_gemm_s8 *kernel = p->kernels->gemm_s8;
     return kernel->other_sign && kernel->a_signed != (p->a == DQ_INT8) ? kernel->other_sign : kernel;
 }
 
@@ -49,13 +49,13 @@ static bool is_gemm_applicable(const void *arg, dq_reason *reason)
     return is_run_time(arg, reason);
 }
 
-static double blocks_of(const dq_matmul_s8_problem *p, const dq_qgemm *kernel)
+static double blocks_of(const dq_matmul_s8_problem *p, const dq_gemm_s8 *kernel)
 {
     return (double)(p->rows / kernel->mr + (p->rows % kernel->mr != 0));
 }
 
 /* `read`: how often B is moved. */
-static dq_algorithm_work work_of(const dq_matmul_s8_problem *p, const dq_qgemm *kernel, double read)
+static dq_algorithm_work work_of(const dq_matmul_s8_problem *p, const dq_gemm_s8 *kernel, double read)
 {
     const double panels = (double)(p->n / kernel->nr + (p->n % kernel->nr != 0));
     const double size = (double)p->k * panels * (double)kernel->nr;

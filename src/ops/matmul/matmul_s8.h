@@ -3,7 +3,7 @@
 #ifndef DQ_OPS_MATMUL_S8_H
 #define DQ_OPS_MATMUL_S8_H
 
-#include "ops/matmul/qgemm.h"
+#include "ops/matmul/gemm_s8_blocks.h"
 
 /** A of `rows` by k, of type `a`, times B of k by n. */
 typedef struct dq_matmul_s8_problem {

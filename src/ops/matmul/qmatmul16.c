@@ -11,8 +11,8 @@
  * holds, which are added in double: exact below 2^53. */
 #include "base/checked.h"
 #include "ops/algorithm.h"
+#include "ops/matmul/gemm_s8_blocks.h"
 #include "ops/matmul/matmul_shape.h"
-#include "ops/matmul/qgemm.h"
 #include "ops/matmul/qgemm16_pack.h"
 #include "ops/matmul/qmatmul16_bytesplit.h"
 #include "ops/matmul/qmatmul16_s32.h"
@@ -217,7 +217,7 @@ static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
     dq_wrun begun = dq_qgemm16_begin(call, &st->w);
     task t = {.run = &begun, .st = st};
     size_t products = st->block * st->chunk * OCTET * (st->s.k + 1);
-    dq_parallel(call->threads, st->batches * st->blocks * st->chunks, dq_qgemm_grain(products), run_tasks,
+    dq_parallel(call->threads, st->batches * st->blocks * st->chunks, dq_gemm_s8_grain(products), run_tasks,
                 &t);
 }
 

@@ -51,7 +51,7 @@ static void split_rows(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_tensor *x = j->call->in[DQ_WIDE_X];
     const size_t k = j->b->p.w.b.run;
     const uint16_t flip = x->dtype == DQ_INT16 ? MIDDLE : 0;
-    const uint8_t sign = dq_qgemm_flip(DQ_UINT8, j->b->p.w.kernel->a_signed);
+    const uint8_t sign = dq_gemm_s8_flip(DQ_UINT8, j->b->p.w.kernel->a_signed);
     for (size_t i = begin; i < end; i++) {
         uint8_t *low = j->codes + 2 * i * k;
         split((const uint16_t *)x->data + i * k, flip, sign, k, low, low + k);
@@ -99,7 +99,7 @@ void dq_qmatmul16_bytesplit_run(const dq_op_call *call, const dq_wbytes *b)
              .middle = terms + 3 * n,
              .factor = dq_wide_factor(call)};
     find_terms(&j);
-    dq_parallel(call->threads, b->rows, dq_qgemm_grain(16 * k), split_rows, &j);
+    dq_parallel(call->threads, b->rows, dq_gemm_s8_grain(16 * k), split_rows, &j);
     const dq_qproduct_rows rows = {.packed = b->p.packed,
                                    .rows = 2 * b->rows,
                                    .codes = j.codes,

@@ -14,7 +14,7 @@ dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weigh
     w->b.run = w->b.inner = k;
     w->b.col_stride = weights->turned ? k : 1;
     w->b.inner_stride = weights->turned ? 1 : n;
-    w->b.flip = dq_qgemm_flip(call->in[p->input]->dtype, true);
+    w->b.flip = dq_gemm_s8_flip(call->in[p->input]->dtype, true);
     w->matrices = weights->matrices;
     w->matrix_step = k * n;
     const dq_matmul_s8_problem product = {.kernels = call->kernels,
@@ -24,13 +24,13 @@ dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weigh
                                           .constant_b = dq_call_constant(call, p->input),
                                           .a = DQ_UINT8};
     dq_matmul_s8_use(&product, w);
-    p->block_rows = dq_qgemm_block_rows(w->kernel);
+    p->block_rows = dq_gemm_s8_block_rows(w->kernel);
     if (weights->together)
         p->block_rows -= p->block_rows % weights->together;
     if (p->block_rows > rows)
         p->block_rows = rows ? rows : 1;
     bool fits = dq_qweights_layout(w);
-    p->chunk = dq_qgemm_chunk(w, call->threads, (rows + p->block_rows - 1) / p->block_rows, p->block_rows);
+    p->chunk = dq_gemm_s8_chunk(w, call->threads, (rows + p->block_rows - 1) / p->block_rows, p->block_rows);
     p->chunks = (w->panels + p->chunk - 1) / p->chunk;
     if (!fits || !dq_qscratch_layout(w, p->block_rows, p->chunk, DQ_QSTORE_WIDE, 0, &p->layout))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
@@ -41,7 +41,7 @@ dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weigh
 
 void dq_qproduct_codes(const dq_qproduct *p, uint8_t *codes, size_t count)
 {
-    uint8_t flip = dq_qgemm_flip(DQ_UINT8, p->w.kernel->a_signed);
+    uint8_t flip = dq_gemm_s8_flip(DQ_UINT8, p->w.kernel->a_signed);
     for (size_t i = 0; flip && i < count; i++)
         codes[i] ^= flip;
 }
@@ -69,7 +69,7 @@ static int32_t zero_at(const job *j, size_t column)
     size_t at = column * j->of->b_zero_step;
     int32_t value =
         type == DQ_INT8 ? ((const int8_t *)j->of->b_zero)[at] : ((const uint8_t *)j->of->b_zero)[at];
-    return dq_qgemm_zero(value, type, true);
+    return dq_gemm_s8_zero(value, type, true);
 }
 
 static void run_task(const job *j, size_t task, unsigned worker)
@@ -79,7 +79,7 @@ static void run_task(const job *j, size_t task, unsigned worker)
     const dq_qweights *w = &p->w;
     dq_qblock block = dq_qblock_begin(&p->layout, dq_call_worker_scratch(j->call, worker));
     const size_t blocks = (j->of->rows + p->block_rows - 1) / p->block_rows;
-    const dq_qtask part = dq_qgemm_task(w, task, blocks, p->chunks);
+    const dq_qtask part = dq_gemm_s8_task(w, task, blocks, p->chunks);
     where at = {j, part.block * p->block_rows};
     size_t k = w->b.run, first_column, columns;
     block.kernels = j->call->kernels;
@@ -95,7 +95,7 @@ static void run_task(const job *j, size_t task, unsigned worker)
     block.a.far = at.row == 0;
     for (size_t i = 0; i < block.rows; i++)
         block.row_pointers[i] = j->of->codes + (at.row + i) * k;
-    block.a_zero = dq_qgemm_zero(j->of->a_zero, DQ_UINT8, w->kernel->a_signed);
+    block.a_zero = dq_gemm_s8_zero(j->of->a_zero, DQ_UINT8, w->kernel->a_signed);
     dq_qblock_columns(&block, zero_at(j, 0));
     first_column = block.first_panel * w->kernel->nr;
     columns = (block.end_panel - block.first_panel) * w->kernel->nr;
@@ -118,5 +118,5 @@ void dq_qproduct_run(const dq_op_call *call, const dq_qproduct *p, const dq_qpro
     job j = {call, p, rows};
     size_t blocks = (rows->rows + p->block_rows - 1) / p->block_rows;
     size_t products = p->block_rows * p->chunk * p->w.kernel->nr * (p->w.b.run + 1);
-    dq_parallel(call->threads, blocks * p->chunks, dq_qgemm_grain(products), run_tasks, &j);
+    dq_parallel(call->threads, blocks * p->chunks, dq_gemm_s8_grain(products), run_tasks, &j);
 }

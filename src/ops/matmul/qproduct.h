@@ -4,7 +4,7 @@
 #ifndef DQ_OPS_QPRODUCT_H
 #define DQ_OPS_QPRODUCT_H
 
-#include "ops/matmul/qgemm.h"
+#include "ops/matmul/gemm_s8_blocks.h"
 
 typedef struct dq_qproduct {
     dq_qweights w;

@@ -48,7 +48,7 @@ uint64_t dq_extreme_flip(dq_dtype dtype, bool max)
     return (max ? 0 : all) ^ ((row->cls == DQ_CLASS_INT) == (row->bits == 8) ? sign : 0);
 }
 
-static bool way_of(const dq_columns *k, dq_reduce_kind kind, dq_dtype dtype, way *to)
+static bool way_of(const dq_reduce_axis *k, dq_reduce_kind kind, dq_dtype dtype, way *to)
 {
     const dq_dtype_row *row = dq_dtype_get(dtype);
     bool mean = kind == DQ_REDUCE_MEAN && row->cls == DQ_CLASS_INT;

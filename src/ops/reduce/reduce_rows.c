@@ -156,7 +156,7 @@ static double fold_row(const job *j, dq_reduce_kind kind, size_t base, float off
 /* How sums and products are made of floats, in double; NULL: otherwise. */
 static dq_join_fn *join_of(const job *j, dq_reduce_kind kind)
 {
-    const dq_columns *k = j->kernels->columns;
+    const dq_reduce_axis *k = j->kernels->columns;
     switch (kind) {
     case DQ_REDUCE_PROD:
         return k->mul_f32;

@@ -2,7 +2,7 @@
 #include "ops/weight_only/weight_only.h"
 
 #include "base/checked.h"
-#include "ops/matmul/qgemm.h"
+#include "ops/matmul/gemm_s8_blocks.h"
 #include "ops/weight_only/weight_digits.h"
 
 #include <inttypes.h>
@@ -570,7 +570,7 @@ static void run_rounded(void *arg, size_t begin, size_t end, unsigned worker)
 static void multiply_digits(job *j)
 {
     size_t products = j->rows * COLS * (j->form.k + 1);
-    dq_parallel(j->call->threads, strips_of(&j->form), dq_qgemm_grain(products),
+    dq_parallel(j->call->threads, strips_of(&j->form), dq_gemm_s8_grain(products),
                 j->w->rounded ? run_rounded : run_strips, j);
     for (size_t i = 0; i < j->rows; i++)
         if (j->odd[i])
@@ -589,7 +589,7 @@ void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, 
         j.rows = dq_least(CHUNK, m - j.first);
         j.rows_at = in_place ? ends->x + j.first * j.pitch : NULL;
         if (j.few || !in_place)
-            dq_parallel(call->threads, j.rows, dq_qgemm_grain(w->form.k + 1), pack_rows, &j);
+            dq_parallel(call->threads, j.rows, dq_gemm_s8_grain(w->form.k + 1), pack_rows, &j);
         if (j.few)
             multiply_digits(&j);
         else

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution where each group has one input channel, plane by plane. Weights are taken with their zero point
+ * away, as 16-bit numbers (at most 255 in size), so that only the term of x's zero point is left:
+ * sum x w' - zx * sum w'.
+ *
+ * The padded plane is written as pairs of neighbours (dq_dwconv_pairs_s8_fn), so that kernel elements 2p and
+ * 2p + 1 of a kernel row are one step, an odd last one beside a weight of zero. Where 2p steps of the kernel
+ * are whole steps of the stride, the same pairs serve all p; else they are written once for each p. Rows are
+ * written when the first outputs want them, and are then still in the cache for the others. Kernels of 3×3 at
+ * stride 1 take the plane itself where that is faster (dq_dwconv_3x3_s8). Where weights, scales and zero
+ * points are known beforehand, kernels of one and two axes at stride 1 and 2 take the plane itself and give
+ * codes without sums in between (dq_dwconv_requantize). */
+#include "base/checked.h"
+#include "base/copy.h"
+#include "ops/conv/conv_s8.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { SUMS = 2048 /* about as many are stored together */ };
+enum { PADDED_MOST = 16 }; /* planes that are padded together */
+
+static bool is_nchw(const dq_conv_s8_problem *p, dq_reason *reason)
+{
+    return (p->depthwise && !p->shape->x_last && !p->shape->y_last) ||
+           dq_not_applicable(reason, "not depthwise with channels first");
+}
+
+static dq_algorithm_work work_of(const dq_conv_s8_problem *p)
+{
+    const dq_conv_shape *s = p->shape;
+    const double planes = (double)s->batch * (double)s->out_channels;
+    return (dq_algorithm_work){.macs = planes * (double)s->out_size * (double)s->kernel_size,
+                               .bytes = (double)s->batch * (double)p->image_bytes,
+                               .calls = planes};
+}
+
+bool dq_conv_s8_depthwise_nchw_codes_is_applicable(const void *problem, dq_reason *reason)
+{
+    const dq_conv_s8_problem *p = problem;
+    const dq_window *w = &p->shape->window;
+    if (!is_nchw(p, reason))
+        return false;
+    if (!p->kernels->dwconv_requantize->pack)
+        return dq_not_applicable(reason, "there is no kernel for this instruction set");
+    if (!p->known_codes)
+        return dq_not_applicable(reason, "weights, bias, scales or zero points are not constant, or the "
+                                         "result is not quantized");
+    return (w->rank <= 2 && w->stride[w->rank - 1] <= 2) ||
+           dq_not_applicable(reason, "%zu spatial axes and stride %d, expected at most 2 and 2", w->rank,
+                             (int)w->stride[w->rank - 1]);
+}
+
+dq_algorithm_work dq_conv_s8_depthwise_nchw_codes_work(const void *problem)
+{
+    return work_of(problem);
+}
+
+bool dq_conv_s8_depthwise_nchw_3x3_is_applicable(const void *problem, dq_reason *reason)
+{
+    const dq_conv_s8_problem *p = problem;
+    if (!is_nchw(p, reason))
+        return false;
+    return dq_conv_is_3x3(p->shape) || dq_not_applicable(reason, "the kernel is not 3x3 at stride 1");
+}
+
+/* Kernels take so many outputs of a row at once, also where there are fewer. */
+dq_algorithm_work dq_conv_s8_depthwise_nchw_3x3_work(const void *problem)
+{
+    const dq_conv_s8_problem *p = problem;
+    const double width = (double)p->shape->window.out[1], least = (double)p->kernels->dwconv_3x3_s8->least;
+    dq_algorithm_work work = work_of(p);
+    work.macs *= ceil(width / least) * least / width;
+    return work;
+}
+
+bool dq_conv_s8_depthwise_nchw_is_applicable(const void *problem, dq_reason *reason)
+{
+    return is_nchw(problem, reason);
+}
+
+/* Each byte is written as a pair of 16-bit numbers. */
+dq_algorithm_work dq_conv_s8_depthwise_nchw_work(const void *problem)
+{
+    dq_algorithm_work work = work_of(problem);
+    work.bytes *= 1 + 2 * sizeof(int16_t);
+    return work;
+}
+
+static bool lay_out_lines(const dq_conv_shape *s, const dq_padded_input *image, dq_qplanes *p)
+{
+    const dq_window *w = &s->window;
+    size_t last = w->rank - 1, kernel = (size_t)w->kernel[last], twice;
+    size_t stride = (size_t)w->stride[last], dilation = (size_t)w->dilation[last];
+    p->line = image->width / stride + (image->width % stride != 0);
+    p->steps = kernel / 2 + kernel % 2;
+    p->distance = kernel > 1 ? dilation : 0;
+    p->lines = p->steps;
+    p->shift = 0;
+    if (p->steps > 1 && dq_mul_size(dilation, 2, &twice) && twice % stride == 0) {
+        p->lines = 1;
+        p->shift = twice / stride;
+    }
+    return dq_mul_size(p->line, stride, &p->pitch);
+}
+
+/* Pairs are written for whole rows, past whose ends the last elements of windows may lie. Small planes are
+ * padded some at a time, so that the first one is in the cache when it is read. */
+static bool lay_out_planes(const dq_padded_input *image, dq_qplanes *p)
+{
+    enum { TOGETHER = 4096 };
+    bool fits = dq_add_size(image->rows, 1, &p->size) && dq_mul_size(p->size, p->pitch, &p->size) &&
+                dq_add_size(p->size, p->distance + DQ_QGEMM_SLACK, &p->size) &&
+                dq_align_size(p->size, DQ_ALIGN, &p->size);
+    p->padded = fits ? TOGETHER / p->size : 0;
+    p->padded = p->padded < 1 ? 1 : p->padded < PADDED_MOST ? p->padded : PADDED_MOST;
+    return fits;
+}
+
+/* Pairs of kernel elements: where their first elements are from the first pair of a window's first row. */
+static dq_status find_pairs(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
+{
+    dq_qplanes *p = &conv->planes;
+    const dq_window *w = &conv->s.window;
+    size_t kernel = (size_t)w->kernel[w->rank - 1], rows = conv->s.kernel_size / kernel;
+    size_t apart = p->lines == 1 ? p->shift : conv->image.rows * p->line;
+    p->pairs = rows * p->steps;
+    conv->offsets = DQ_NEW_ARRAY(call->arena, p->pairs, ptrdiff_t);
+    if (!conv->offsets)
+        return dq_no_memory(err, p->pairs, "offsets of a kernel's elements");
+    for (size_t t = 0; t < p->pairs; t++) {
+        size_t row =
+            (size_t)dq_padded_input_offset(&conv->image, w, t / p->steps * kernel) / conv->image.width;
+        conv->offsets[t] = (ptrdiff_t)(2 * (row * p->line + t % p->steps * apart));
+        p->reach = row > p->reach ? row : p->reach;
+    }
+    return DQ_OK;
+}
+
+static dq_status find_rows(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
+{
+    dq_qplanes *p = &conv->planes;
+    const dq_window *w = &conv->s.window;
+    size_t width = (size_t)w->out[w->rank - 1], rows = conv->s.out_size / width, at;
+    p->sources = DQ_NEW_ARRAY(call->arena, conv->image.rows, ptrdiff_t);
+    p->corners = DQ_NEW_ARRAY(call->arena, rows, size_t);
+    if (!p->sources || !p->corners)
+        return dq_no_memory(err, conv->image.rows, "rows of a plane");
+    for (size_t i = 0; i < conv->image.rows; i++)
+        p->sources[i] = dq_padded_input_source(&conv->image, w, i, &at) ? (ptrdiff_t)at : -1;
+    for (size_t i = 0; i < rows; i++)
+        p->corners[i] = dq_padded_input_corner(&conv->image, w, i * width) / conv->image.width;
+    return DQ_OK;
+}
+
+typedef struct run_state {
+    const dq_op_call *call;
+    const dq_conv_s8 *conv;
+    uint8_t flip, pad;
+    int32_t x_zero; /* of bytes that are flipped */
+} run_state;
+
+static run_state begin_run(const dq_op_call *call, const dq_conv_s8 *conv)
+{
+    dq_dtype type = call->in[conv->x]->dtype;
+    run_state run = {.call = call, .conv = conv, .flip = dq_gemm_s8_flip(type, false)};
+    run.x_zero = dq_gemm_s8_zero(dq_conv_s8_zero(call, conv->x_zero, 0), type, false);
+    run.pad = (uint8_t)run.x_zero;
+    return run;
+}
+
+/* Weights of an output channel; returns what sums begin with. */
+static int32_t take_weights(const run_state *run, size_t channel, int16_t *out)
+{
+    const dq_conv_shape *s = &run->conv->s;
+    const dq_tensor *w = run->call->in[run->conv->w];
+    size_t row = (size_t)s->window.kernel[s->window.rank - 1], i = channel * s->kernel_size;
+    int32_t zero = dq_conv_s8_zero(run->call, run->conv->w_zero, channel), sum = 0;
+    for (size_t t = 0; t < s->kernel_size; t += row) {
+        for (size_t e = t; e < t + row; e++) {
+            int32_t value = w->dtype == DQ_INT8 ? dq_data(w, int8_t)[i + e] : dq_data(w, uint8_t)[i + e];
+            *out++ = (int16_t)(value - zero);
+            sum = (int32_t)((uint32_t)sum + (uint32_t)(value - zero));
+        }
+        if (row % 2)
+            *out++ = 0;
+    }
+    return (int32_t)((uint32_t)dq_conv_s8_bias(run->call, run->conv, channel) -
+                     (uint32_t)run->x_zero * (uint32_t)sum);
+}
+
+enum { INPUTS = 10 /* of a QLinearConv */ };
+
+/* What channels are packed from, and behind it with what. */
+typedef struct channels_key {
+    const dq_dwconv_requantize *kernel;
+    const void *data[INPUTS];
+    size_t channels, pairs, steps, distance, last; /* as in dq_qplanes; where the last element is */
+    dq_dtype x;
+    const run_state *run;
+    const size_t *at;
+    int16_t *w;
+} channels_key;
+
+/* Of each channel a word that says whether it is packed, and what was. */
+static size_t channel_size(const dq_conv_s8 *conv, const dq_dwconv_requantize *kernel)
+{
+    return sizeof(uint64_t) + kernel->size(2 * conv->planes.pairs);
+}
+
+static void make_channels(void *packed, const dq_tensor *from, const void *key)
+{
+    (void)from;
+    const channels_key *k = key;
+    const dq_conv_s8 *conv = k->run->conv;
+    size_t size = channel_size(conv, k->kernel);
+    for (size_t j = 0; j < conv->s.out_channels; j++) {
+        uint64_t *to = (uint64_t *)(void *)((char *)packed + j * size);
+        int32_t init = take_weights(k->run, j, k->w);
+        double scale;
+        dq_requantize_to codes;
+        *to = conv->codes(k->run->call, j, &scale, &codes) &&
+              k->kernel->pack(k->w, k->at, 2 * conv->planes.pairs, init, &codes, to + 1);
+    }
+}
+
+/* Where the elements of a kernel are: false: too far apart. */
+static bool find_elements(const dq_conv_s8 *conv, size_t *at)
+{
+    const dq_window *window = &conv->s.window;
+    const dq_qplanes *p = &conv->planes;
+    for (size_t t = 0; t < 2 * p->pairs; t++) { /* one that makes a row even is weighted with 0 */
+        size_t row = t / 2 / p->steps, column = (t - row * 2 * p->steps) * p->distance;
+        row = (size_t)dq_padded_input_offset(&conv->image, window,
+                                             row * (size_t)window->kernel[window->rank - 1]) /
+              conv->image.width;
+        if (row >= DQ_QCONV_MOST || column >= DQ_QCONV_MOST)
+            return false;
+        at[t] = dq_conv_s8_at(row, column);
+    }
+    return true;
+}
+
+/* Of each channel what is packed, with places for this plan's rows. */
+static dq_status place_channels(dq_op_call *call, dq_conv_s8 *conv, const char *packed, dq_error *err)
+{
+    const dq_dwconv_requantize *kernel = call->kernels->dwconv_requantize;
+    dq_qplanes *p = &conv->planes;
+    const size_t n = conv->s.out_channels, size = channel_size(conv, kernel);
+    size_t all = 0;
+    for (size_t j = 0; j < n; j++)
+        if (*(const uint64_t *)(const void *)(packed + j * size))
+            all += kernel->place(packed + j * size + sizeof(uint64_t), p->pitch, NULL);
+    char *placed = dq_arena_alloc(call->arena, all, sizeof(uint64_t));
+    p->channels = DQ_NEW_ARRAY(call->arena, n, const void *);
+    if (!placed || !p->channels)
+        return dq_no_memory(err, n, "channels of a convolution");
+    for (size_t j = 0, wrote; j < n; j++, packed += size) {
+        const char *from = packed + sizeof(uint64_t);
+        if (!*(const uint64_t *)(const void *)packed || !kernel->place(from, p->pitch, NULL))
+            continue;
+        wrote = kernel->place(from, p->pitch, placed);
+        p->channels[j] = placed;
+        placed += wrote;
+    }
+    return DQ_OK;
+}
+
+/* Where all that they are made of stays, channels are packed once for the model. */
+static dq_status pack_channels(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
+{
+    const run_state run = begin_run(call, conv);
+    const dq_dwconv_requantize *kernel = call->kernels->dwconv_requantize;
+    const dq_qplanes *p = &conv->planes;
+    dq_arena passing = {0};
+    size_t all;
+    size_t *at = DQ_NEW_ARRAY(&passing, 2 * p->pairs, size_t);
+    int16_t *w = DQ_NEW_ARRAY(&passing, 2 * p->pairs, int16_t);
+    const void *packed = NULL;
+    dq_status status = DQ_OK;
+    channels_key key;
+    memset(&key, 0, sizeof key); /* it is compared as bytes */
+    key.kernel = kernel;
+    key.channels = conv->s.out_channels;
+    key.pairs = p->pairs;
+    key.steps = p->steps;
+    key.distance = p->distance;
+    key.x = call->in[conv->x]->dtype;
+    key.run = &run;
+    key.at = at;
+    key.w = w;
+    bool lasting = call->in_count <= INPUTS;
+    for (uint32_t i = 0; i < call->in_count && lasting; i++)
+        if (i != conv->x && call->in[i]) {
+            key.data[i] = call->in[i]->data;
+            lasting = call->lasting_inputs >> i & 1;
+        }
+    if (!at || !w || !dq_mul_size(channel_size(conv, kernel), conv->s.out_channels, &all)) {
+        status = dq_no_memory(err, p->pairs, "channels of a convolution");
+    } else if (find_elements(conv, at)) {
+        key.last = at[2 * p->pairs - 1];
+        if (lasting) {
+            status = dq_call_pack(call, conv->w, make_channels, &key, offsetof(channels_key, run), all,
+                                  &packed, err);
+        } else if ((packed = dq_arena_alloc(&passing, all, sizeof(uint64_t)))) {
+            make_channels((void *)(uintptr_t)packed, call->in[conv->w], &key);
+        } else {
+            status = dq_no_memory(err, all, "channels of a convolution");
+        }
+        if (status == DQ_OK)
+            status = place_channels(call, conv, packed, err);
+    }
+    dq_arena_free(&passing);
+    return status;
+}
+
+static dq_status prepare(dq_op_call *call, dq_conv_s8 *conv, bool as_bytes, dq_error *err)
+{
+    const dq_conv_shape *s = &conv->s;
+    dq_qplanes *p = &conv->planes;
+    size_t width = (size_t)s->window.out[s->window.rank - 1], rows = s->out_size / width, bytes, at;
+    size_t *used = &call->worker_scratch_size;
+    p->together = width < SUMS ? SUMS / width : 1;
+    p->together = p->together < rows ? p->together : rows;
+    p->as_bytes = as_bytes;
+    bool fits =
+        lay_out_lines(s, &conv->image, p) && lay_out_planes(&conv->image, p) &&
+        dq_reserve_size(used, p->size, p->padded, DQ_ALIGN, &at) && dq_mul_size(p->lines, p->line, &bytes) &&
+        dq_mul_size(bytes, 2 * sizeof(int16_t), &bytes) &&
+        dq_reserve_size(used, p->as_bytes ? 0 : conv->image.rows, bytes, DQ_ALIGN, &p->lines_offset) &&
+        dq_add_size(*used, DQ_QGEMM_SLACK, used) &&
+        dq_reserve_size(used, p->together * width, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) &&
+        dq_mul_size(conv->own, s->out_channels, &call->scratch_size);
+    if (!fits)
+        return dq_no_memory(err, SIZE_MAX, "a padded plane");
+    DQ_TRY(find_pairs(call, conv, err));
+    DQ_TRY(find_rows(call, conv, err));
+    if (!dq_reserve_size(used, p->pairs, 2 * sizeof(int16_t), DQ_ALIGN, &conv->weights_offset))
+        return dq_no_memory(err, SIZE_MAX, "a padded plane");
+    return DQ_OK;
+}
+
+dq_status dq_conv_s8_depthwise_nchw_prepare(dq_op_call *call, void *state, dq_error *err)
+{
+    return prepare(call, state, false, err);
+}
+
+dq_status dq_conv_s8_depthwise_nchw_3x3_prepare(dq_op_call *call, void *state, dq_error *err)
+{
+    return prepare(call, state, true, err);
+}
+
+dq_status dq_conv_s8_depthwise_nchw_codes_prepare(dq_op_call *call, void *state, dq_error *err)
+{
+    DQ_TRY(prepare(call, state, false, err));
+    return pack_channels(call, state, err);
+}
+
+/* One input channel of an image. */
+typedef struct plane {
+    const run_state *run;
+    const uint8_t *x;
+    uint8_t *padded;
+    char *scratch;
+    size_t image, taken, rows; /* so many rows are padded, and so many written as pairs */
+} plane;
+
+static int16_t *lines_of(const plane *p)
+{
+    return (int16_t *)(p->scratch + p->run->conv->planes.lines_offset);
+}
+
+/* Rows of the padded plane before `end`. Padding is there already. */
+static void take_rows(plane *p, size_t end)
+{
+    const dq_conv_s8 *conv = p->run->conv;
+    const size_t last = conv->image.rank - 1, width = conv->image.width, pitch = conv->planes.pitch;
+    const size_t begin = (size_t)conv->s.window.begin[last], in = (size_t)conv->s.window.in[last];
+    const ptrdiff_t *sources = conv->planes.sources;
+    const uint8_t flip = p->run->flip, *x = p->x;
+    const size_t n = begin >= width ? 0 : in < width - begin ? in : width - begin;
+    uint8_t *row = p->padded + p->taken * pitch + begin;
+    for (size_t i = p->taken; i < end; i++, row += pitch) {
+        if (n == 0 || sources[i] < 0)
+            continue;
+        dq_copy_row(row, x + sources[i], n);
+        for (size_t j = 0; flip && j < n; j++)
+            row[j] ^= flip;
+    }
+    p->taken = p->taken < end ? end : p->taken;
+}
+
+/* Writes rows of the padded plane as pairs, up to row `last`. All of a kind together: loads that span two
+ * stores wait until these are through. */
+static void write_rows(plane *p, size_t last)
+{
+    const dq_conv_s8 *conv = p->run->conv;
+    const dq_qplanes *q = &conv->planes;
+    size_t stride = (size_t)conv->s.window.stride[conv->image.rank - 1], whole = conv->image.rows * q->line;
+    if (p->rows > last)
+        return;
+    take_rows(p, last + 1);
+    for (size_t i = 0; i < q->lines && !q->as_bytes; i++)
+        p->run->call->kernels->dwconv_pairs_s8(p->padded + p->rows * q->pitch + 2 * i * q->distance, stride,
+                                               q->distance, (last + 1 - p->rows) * q->line,
+                                               lines_of(p) + (p->rows * q->line + i * whole) * 2);
+    p->rows = last + 1;
+}
+
+/* Rows of outputs first … first + count - 1. Those that lie on the last axes but one follow at even steps. */
+static void sum_rows(const plane *p, size_t first, size_t count, const int16_t *weights, int32_t init,
+                     int32_t *sums)
+{
+    const dq_conv_s8 *conv = p->run->conv;
+    const dq_qplanes *q = &conv->planes;
+    const dq_window *w = &conv->s.window;
+    size_t width = (size_t)w->out[w->rank - 1], even = w->rank > 1 ? (size_t)w->out[w->rank - 2] : 1;
+    size_t step = w->rank > 1 ? (size_t)w->stride[w->rank - 2] * q->line * 2 : 0;
+    if (q->as_bytes) {
+        p->run->call->kernels->dwconv_3x3_s8->rows(p->padded + q->corners[first] * q->pitch, q->pitch, count,
+                                                   weights, init, width, sums);
+        return;
+    }
+    for (size_t i = 0, n; i < count; i += n) {
+        n = even - (first + i) % even;
+        n = n < count - i ? n : count - i;
+        p->run->call->kernels->dwconv_rows_s8(lines_of(p) + q->corners[first + i] * q->line * 2, step, n,
+                                              conv->offsets, weights, q->pairs, init, width,
+                                              sums + i * width);
+    }
+}
+
+/* One output channel. */
+static void run_channel(plane *p, size_t channel)
+{
+    const run_state *run = p->run;
+    const dq_conv_s8 *conv = run->conv;
+    const dq_qplanes *q = &conv->planes;
+    int32_t *sums = (int32_t *)(p->scratch + conv->sums_offset);
+    int16_t *weights = (int16_t *)(p->scratch + conv->weights_offset);
+    size_t width = (size_t)conv->s.window.out[conv->image.rank - 1], rows = conv->s.out_size / width;
+    int32_t init = take_weights(run, channel, weights);
+    dq_conv_sums out = {.conv = conv,
+                        .call = run->call,
+                        .batch = p->image,
+                        .channel = channel,
+                        .channels = 1,
+                        .c_stride = 1,
+                        .c = sums};
+    for (size_t first = 0, n; first < rows; first += n) {
+        n = rows - first < q->together ? rows - first : q->together;
+        out.first = first * width;
+        out.count = n * width;
+        write_rows(p, q->corners[first + n - 1] + q->reach);
+        sum_rows(p, first, n, weights, init, sums);
+        conv->store(&out);
+    }
+}
+
+/* One output channel to codes at once. */
+static void put_codes(const plane *p, size_t channel)
+{
+    const dq_op_call *call = p->run->call;
+    const dq_conv_s8 *conv = p->run->conv;
+    const dq_qplanes *q = &conv->planes;
+    const dq_window *w = &conv->s.window;
+    size_t width = (size_t)w->out[w->rank - 1], down = (w->rank > 1 ? (size_t)w->stride[0] : 1) * q->pitch;
+    uint8_t *out =
+        dq_data(call->out[0], uint8_t) + (p->image * conv->s.out_channels + channel) * conv->s.out_size;
+    call->kernels->dwconv_requantize->put(p->padded, down, (size_t)w->stride[w->rank - 1],
+                                          conv->s.out_size / width, q->channels[channel], width, out);
+}
+
+static void run_plane(plane *p, size_t group)
+{
+    const dq_conv_s8 *conv = p->run->conv;
+    const void **channels = conv->planes.channels;
+    for (size_t j = group * conv->s.group_out, end = j + conv->s.group_out; j < end; j++)
+        if (channels && channels[j])
+            put_codes(p, j);
+        else
+            run_channel(p, j);
+}
+
+/* Planes: an input channel of an image, with all output channels that it makes. */
+static void run_planes(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const run_state *run = arg;
+    const dq_conv_shape *s = &run->conv->s;
+    const dq_qplanes *q = &run->conv->planes;
+    const uint8_t *x = run->call->in[run->conv->x]->data;
+    char *scratch = dq_call_worker_scratch(run->call, worker);
+    plane planes[PADDED_MOST];
+    memset(scratch, run->pad, q->size * q->padded);
+    for (size_t i = begin, some; i < end; i += some) {
+        some = end - i < q->padded ? end - i : q->padded;
+        for (size_t k = 0; k < some; k++) {
+            planes[k] = (plane){.run = run,
+                                .x = x + (i + k) * s->in_size,
+                                .padded = (uint8_t *)scratch + k * q->size,
+                                .scratch = scratch,
+                                .image = (i + k) / s->group};
+            if (q->channels)
+                take_rows(&planes[k], run->conv->image.rows);
+        }
+        for (size_t k = 0; k < some; k++)
+            run_plane(&planes[k], (i + k) % s->group);
+    }
+}
+
+void dq_conv_s8_depthwise_nchw_run(const dq_op_call *call, const void *state, const void *operands)
+{
+    (void)operands;
+    const dq_conv_s8 *conv = state;
+    enum { DEAR = 4 /* products of a matrix take less time */ };
+    run_state run = begin_run(call, conv);
+    size_t products = DEAR * conv->s.out_size * conv->s.kernel_size * conv->s.group_out;
+    dq_parallel(call->threads, conv->s.batch * conv->s.group, dq_gemm_s8_grain(products), run_planes, &run);
+}

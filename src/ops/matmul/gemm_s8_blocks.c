@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/matmul/gemm_s8_blocks.h"
+
+#include "base/checked.h"
+#include "base/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void dq_gemm_s8_copy(const uint8_t *restrict from, size_t n, uint8_t flip, uint8_t *restrict to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i] ^ flip;
+}
+
+bool dq_qweights_layout(dq_qweights *w)
+{
+    size_t nr = w->kernel->nr, total, at;
+    w->panels = w->b.cols / nr + (w->b.cols % nr != 0);
+    w->panel_size = w->kernel->panel_size(w->b.runs, w->b.run);
+    w->size = 0;
+    return w->panel_size && dq_mul_size(w->panels, w->matrices, &total) &&
+           dq_reserve_size(&w->size, total, nr * sizeof(int32_t), DQ_ALIGN, &w->sums_offset) &&
+           dq_reserve_size(&w->size, total, sizeof(size_t), DQ_ALIGN, &w->starts_offset) &&
+           dq_reserve_size(&w->size, total, w->panel_size, DQ_ALIGN, &at);
+}
+
+static int32_t *sums_of(const dq_qweights *w, void *packed, size_t panel)
+{
+    return (int32_t *)((char *)packed + w->sums_offset) + panel * w->kernel->nr;
+}
+
+static size_t *starts_of(const dq_qweights *w, void *packed)
+{
+    return (size_t *)(void *)((char *)packed + w->starts_offset);
+}
+
+/* Panel `i` of all matrices taken as one list, at `start`; returns where it ends. */
+static size_t pack_panel(const dq_qweights *w, const void *data, void *packed, size_t i, size_t start)
+{
+    dq_gemm_s8_b b = w->b;
+    b.data = (const uint8_t *)data + i / w->panels * w->matrix_step;
+    starts_of(w, packed)[i] = start;
+    return start +
+           w->kernel->pack(&b, i % w->panels * w->kernel->nr, (char *)packed + start, sums_of(w, packed, i));
+}
+
+static size_t first_panel(const dq_qweights *w)
+{
+    return w->size - w->panels * w->matrices * w->panel_size;
+}
+
+/* Where the columns of panel i end among the bytes, if columns lie one behind the other. */
+static size_t end_of_panel(const dq_qweights *w, size_t i)
+{
+    size_t col = (i % w->panels + 1) * w->kernel->nr;
+    return i / w->panels * w->matrix_step + (col < w->b.cols ? col : w->b.cols) * w->b.col_stride;
+}
+
+/* Panels first … end - 1 of a matrix whose columns lie side by side, from a copy: its file's pages are given
+ * back as they have been copied from. Returns where the panels end in `packed`. */
+static size_t pack_copied(const dq_qweights *w, const dq_tensor *from, void *packed, size_t first, size_t end,
+                          uint8_t *copy, size_t start)
+{
+    dq_qweights some = *w;
+    const uint8_t *data = from->data;
+    size_t nr = w->kernel->nr, column = first * nr, given_back = 0, row = w->b.inner_stride;
+    size_t cols = w->b.cols < end * nr ? w->b.cols - column : end * nr - column;
+    for (size_t k = 0; k < w->b.run; k++) {
+        memcpy(copy + k * cols, data + k * row + column, cols);
+        dq_file_forget_behind(data, &given_back, (k + 1) * row);
+    }
+    dq_file_forget(data + given_back, from->size - given_back);
+    some.b.data = copy;
+    some.b.cols = cols;
+    some.b.inner_stride = cols;
+    for (size_t i = first; i < end; i++) {
+        starts_of(w, packed)[i] = start;
+        start += w->kernel->pack(&some.b, (i - first) * nr, (char *)packed + start, sums_of(w, packed, i));
+    }
+    return start;
+}
+
+/* Whether each panel of a large matrix takes something of all of its pages: a copy of a few panels at a time
+ * then saves the memory that the pages would take, at the price of looking at them again for each copy. */
+static bool make_by_copies(const dq_qweights *w, const dq_tensor *from, void *packed)
+{
+    enum { LARGE = 1 << 23, COPIES = 8 };
+    size_t some = w->panels / COPIES;
+    if (!from->mapped || from->size < LARGE || w->matrices != 1 || w->b.runs != 1 || w->b.col_stride != 1 ||
+        w->b.inner != w->b.run || some == 0)
+        return false;
+    uint8_t *copy = malloc(some * w->kernel->nr * w->b.run);
+    size_t start = first_panel(w);
+    for (size_t i = 0; copy && i < w->panels; i += some)
+        start = pack_copied(w, from, packed, i, w->panels - i < some ? w->panels : i + some, copy, start);
+    free(copy);
+    return copy != NULL;
+}
+
+/* Panels close behind each other: what they do not use of their most is left over at the end. Pages of the
+ * file that have been packed are given back on the way: large weights are never there twice. */
+static void make(void *packed, const dq_tensor *from, const void *key)
+{
+    const dq_qweights *w = key;
+    size_t start = first_panel(w), given_back = 0;
+    bool in_order = w->b.col_stride > w->b.run_stride && w->b.col_stride > w->b.outer_stride &&
+                    w->b.col_stride > w->b.inner_stride;
+    if (make_by_copies(w, from, packed))
+        return;
+    for (size_t i = 0; i < w->panels * w->matrices; i++) {
+        start = pack_panel(w, from->data, packed, i, start);
+        if (from->mapped && in_order)
+            dq_file_forget_behind(from->data, &given_back, end_of_panel(w, i));
+    }
+}
+
+dq_status dq_qweights_constant(dq_op_call *call, uint32_t i, const dq_qweights *w, const void **packed,
+                               dq_error *err)
+{
+    *packed = NULL;
+    return dq_call_constant(call, i) ? dq_call_pack_later(call, i, make, w, sizeof *w, w->size, packed, err)
+                                     : DQ_OK;
+}
+
+typedef struct pack_job {
+    const dq_qweights *w;
+    const void *data;
+    void *packed;
+} pack_job;
+
+static void pack_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const pack_job *job = arg;
+    for (size_t i = begin; i < end; i++)
+        pack_panel(job->w, job->data, job->packed, i, first_panel(job->w) + i * job->w->panel_size);
+}
+
+const void *dq_qweights_ready(const dq_op_call *call, uint32_t i, const dq_qweights *w, const void *packed,
+                              void *scratch)
+{
+    if (packed)
+        return packed;
+    pack_job job = {w, call->in[i]->data, scratch};
+    size_t grain = ((size_t)1 << 16) / w->panel_size;
+    dq_parallel(call->threads, w->panels * w->matrices, grain ? grain : 1, pack_range, &job);
+    return scratch;
+}
+
+bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, dq_qstore store, size_t extra,
+                        dq_qscratch *s)
+{
+    const dq_gemm_s8 *kernel = w->kernel;
+    size_t cols, turned = 0;
+    s->size = 0;
+    s->together = store == DQ_QSTORE_WIDE ? DQ_QGEMM_NR_MAX / kernel->nr : 1;
+    if (kernel->turned_size && (turned = kernel->turned_size(&w->b, rows)) == 0)
+        return false;
+    return dq_mul_size(panels, kernel->nr, &cols) &&
+           dq_reserve_size(&s->size, rows, sizeof(uint8_t *), DQ_ALIGN, &s->rows) &&
+           dq_reserve_size(&s->size, rows, sizeof(int32_t), DQ_ALIGN, &s->row_sums) &&
+           dq_reserve_size(&s->size, rows, sizeof(int32_t), DQ_ALIGN, &s->row_zero) &&
+           dq_reserve_size(&s->size, rows * kernel->nr * s->together, sizeof(int32_t), DQ_ALIGN, &s->c) &&
+           dq_reserve_size(&s->size, cols, sizeof(int32_t), DQ_ALIGN, &s->init) &&
+           dq_reserve_size(&s->size, cols, sizeof(int32_t), DQ_ALIGN, &s->cols) &&
+           dq_reserve_size(&s->size, cols, sizeof(int32_t), DQ_ALIGN, &s->zero) &&
+           dq_reserve_size(&s->size, turned, 1, DQ_ALIGN, &s->turned) &&
+           dq_reserve_size(&s->size, extra, 1, DQ_ALIGN, &s->extra);
+}
+
+size_t dq_gemm_s8_block_rows(const dq_gemm_s8 *kernel)
+{
+    enum { ROWS = 64 };
+    return kernel->mr >= ROWS ? kernel->mr : ROWS / kernel->mr * kernel->mr;
+}
+
+/* Products as a double: only a measure, and never overflows. */
+static double products_of(const dq_qweights *w, size_t rows)
+{
+    return (double)rows * (double)w->b.runs * (double)w->b.run * w->kernel->nr;
+}
+
+/* Pieces of one size; a few of them should be of an even number, or one of two threads is left over. */
+static size_t even_chunk(size_t panels, size_t blocks, size_t chunk)
+{
+    enum { FEW_PIECES = 16 };
+    size_t chunks = (panels + chunk - 1) / chunk, pieces = blocks * chunks;
+    if (pieces > 1 && pieces < FEW_PIECES && pieces % 2 && chunks < panels)
+        chunks++;
+    return (panels + chunks - 1) / chunks;
+}
+
+/* Weights that fit no cache. */
+static bool far(const dq_qweights *w)
+{
+    enum { FAR = 3 << 19 };
+    return w->size > FAR;
+}
+
+size_t dq_gemm_s8_chunk(const dq_qweights *w, const dq_threads *threads, size_t blocks, size_t rows)
+{
+    enum { MANY_BLOCKS = 32, TASK = 1 << 20, REPAY_TURNING = 8, PIECES = 8 /* for each thread */ };
+    const size_t count = dq_threads_count(threads);
+    /* a thread alone makes a block's rows ready once; but dot instructions wait for weights from afar */
+    bool alone = count == 1 && !(w->kernel->dots && far(w));
+    if (alone || blocks >= MANY_BLOCKS || w->panels <= 1)
+        return w->panels ? w->panels : 1;
+    double wanted = TASK / (1 + products_of(w, rows)) + 1;
+    double most = (double)w->panels * (double)blocks / (double)(PIECES * count);
+    if (w->kernel->turned_size && wanted < REPAY_TURNING)
+        wanted = REPAY_TURNING;
+    if (w->kernel->turned_size && !w->kernel->dots && wanted < most)
+        wanted = most;
+    return even_chunk(w->panels, blocks, wanted < (double)w->panels ? (size_t)wanted : w->panels);
+}
+
+dq_qtask dq_gemm_s8_task(const dq_qweights *w, size_t task, size_t blocks, size_t chunks)
+{
+    return far(w) ? (dq_qtask){task % blocks, task / blocks} : (dq_qtask){task / chunks, task % chunks};
+}
+
+size_t dq_gemm_s8_grain(size_t products)
+{
+    enum { PIECE = 1 << 17 };
+    return products < PIECE ? PIECE / (products + 1) + 1 : 1;
+}
+
+dq_qblock dq_qblock_begin(const dq_qscratch *layout, void *scratch)
+{
+    char *at = scratch;
+    dq_qblock block = {.row_pointers = (const uint8_t **)(at + layout->rows),
+                       .row_sums = (int32_t *)(at + layout->row_sums),
+                       .row_zero = (int32_t *)(at + layout->row_zero),
+                       .c = (int32_t *)(at + layout->c),
+                       .init = (int32_t *)(at + layout->init),
+                       .cols = (int32_t *)(at + layout->cols),
+                       .zero = (int32_t *)(at + layout->zero),
+                       .extra = at + layout->extra,
+                       .together = layout->together};
+    block.a.rows = block.row_pointers;
+    block.a.turned = at + layout->turned;
+    return block;
+}
+
+static size_t columns_of(const dq_qblock *block)
+{
+    return (block->end_panel - block->first_panel) * block->w->kernel->nr;
+}
+
+void dq_qblock_columns(dq_qblock *block, int32_t value)
+{
+    size_t n = columns_of(block);
+    int32_t *zero = block->zero;
+    memset(block->init, 0, n * sizeof *block->init);
+    for (size_t j = 0; j < n; j++)
+        zero[j] = value;
+}
+
+void dq_qblock_terms(dq_qblock *block)
+{
+    const dq_qweights *w = block->w;
+    const int32_t *sums = (const int32_t *)((const char *)block->packed + w->sums_offset) +
+                          (block->matrix * w->panels + block->first_panel) * w->kernel->nr;
+    size_t n = columns_of(block);
+    uint32_t depth = (uint32_t)(w->b.runs * w->b.run);
+    int32_t any = 0, *restrict cols = block->cols;
+    const int32_t *restrict zero = block->zero;
+    for (size_t j = 0; j < n; j++) {
+        cols[j] = (int32_t)((uint32_t)sums[j] - depth * (uint32_t)zero[j]);
+        any |= zero[j];
+    }
+    block->any_zero = any != 0;
+    if (!block->per_row)
+        block->kernels->subtract_scaled(block->init, n, block->a_zero, cols);
+}
+
+/* The terms that differ from row to row, for n columns from `at` on. */
+static void correct_rows(const dq_qblock *block, size_t at, size_t n)
+{
+    for (size_t i = 0; i < block->rows; i++) {
+        int32_t *c = block->c + i * block->c_stride;
+        if (block->any_zero)
+            block->kernels->subtract_scaled(c, n, block->row_sums[i], block->zero + at);
+        if (block->per_row)
+            block->kernels->subtract_scaled(c, n, block->row_zero[i], block->cols + at);
+    }
+}
+
+/* The sums of panel p, whose columns' terms are at number `at`, to column `to` of c. */
+static void run_panel(const dq_qblock *block, size_t p, size_t at, size_t to)
+{
+    const dq_qweights *w = block->w;
+    const dq_gemm_s8 *kernel = w->kernel;
+    const char *packed = block->packed;
+    const size_t *starts = (const size_t *)(const void *)(packed + w->starts_offset);
+    const char *panel = packed + starts[block->matrix * w->panels + p];
+    for (size_t i = 0; i < block->rows; i += kernel->mr) {
+        dq_gemm_s8_a a = block->a;
+        a.rows += i;
+        a.sums = a.sums ? a.sums + i : NULL;
+        size_t rows = block->rows - i < kernel->mr ? block->rows - i : kernel->mr;
+        kernel->tile(&a, rows, panel, block->init + at, block->c + i * block->c_stride + to, block->c_stride);
+    }
+}
+
+void dq_qblock_run(dq_qblock *block)
+{
+    const dq_qweights *w = block->w;
+    size_t nr = w->kernel->nr;
+    block->c_stride = nr * block->together;
+    block->a.sums = block->any_zero ? block->row_sums : NULL;
+    if (block->any_zero)
+        w->kernel->sums(&block->a, block->rows, block->row_sums);
+    if (w->kernel->turned_size)
+        *(char *)block->a.turned = 0;
+    for (size_t p = block->first_panel, many; p < block->end_panel; p += many) {
+        size_t at = (p - block->first_panel) * nr, first = p * nr;
+        many = block->end_panel - p < block->together ? block->end_panel - p : block->together;
+        for (size_t i = 0; i < many; i++)
+            run_panel(block, p + i, at + i * nr, i * nr);
+        if (block->any_zero || block->per_row)
+            correct_rows(block, at, many * nr);
+        block->store(block, first, w->b.cols - first < many * nr ? w->b.cols - first : many * nr);
+    }
+    if (w->kernel->done)
+        w->kernel->done();
+}
+
+void dq_qsums_scale(const int32_t *restrict c, size_t n, const float *restrict factors,
+                    const float *restrict bias, float *restrict y)
+{
+    if (bias)
+        for (size_t j = 0; j < n; j++)
+            y[j] = (float)c[j] * factors[j] + bias[j];
+    else
+        for (size_t j = 0; j < n; j++)
+            y[j] = (float)c[j] * factors[j];
+}
