@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hold the C sources against the layers, the file lengths and the ban on paths of one machine.
+"""Hold the C sources against the layers, the file lengths, the retired names and the ban on paths of one machine.
 
     tools/check_layers.py [PROJECT_FOLDER]
 
@@ -44,13 +44,20 @@ LIBRARIES = {
     "zlib.h": ("src/schema/", "tools/io/"),
     "zip.h": ("tools/io/",),
     "unzip.h": ("tools/io/",),
-    "immintrin.h": ("src/kernels/x86/", "tests/kernels/"),
-    "arm_neon.h": ("src/kernels/arm/",),
+    "immintrin.h": ("src/kernels/", "tests/kernels/"),
+    "arm_neon.h": ("src/kernels/",),
     "sleef.h": ("src/kernels/",),
 }
 
 # Words that a library must not use: it returns a status and a sentence instead.
 FORBIDDEN_CALLS = re.compile(r"\b(abort|exit|_exit|quick_exit|printf|puts|putchar|perror|vprintf)\s*\(|\b(stdout|stderr)\b")
+
+# Identifiers that gave way to the field's words (docs/glossary.md): whole ones or parts between underscores.
+RETIRED = re.compile(r"(?<![A-Za-z0-9])(wide_matmul|WideMatMul|WideConv|wide_conv|wide_window|wide_codes|wcodes|wquads|wgemm|wrow|wconv|qlanes|"
+                     r"qconv_lanes|conv_beside|qconv_pixels|qconv_codes|conv_line|conv_rows|conv_small|conv_padded|conv_panels|"
+                     r"conv_gather|fgather|fconv_plane|fproduct|fblock|fmatrix|fmm|fevery|sample_f32|finish_s32|conv_finish|fgate|"
+                     r"qimage|on_codes|OnCodes|qgemm|qconv|fwinograd|dq_columns|dq_twice|dq_plan_again|dq_given|DQ_LATE|dq_home|"
+                     r"dq_piece|DQ_OP_SLICED|dq_cut|dq_place_size|dq_call_place|_suits|beats|pays)(?![A-Za-z0-9])")
 
 LENGTH_LIMITS = (("src/kernels/", 800), ("include/dqrun/dqrun.h", 1500), ("tests/api/abi/", 1500), ("", 600))  # the header is a manual
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|farm|mnt|Users)/\w")
@@ -137,6 +144,19 @@ def problems_of(path, name, root):
             match = FORBIDDEN_CALLS.search(line)
             if match:
                 yield f"{name}:{number}: uses {match.group().rstrip('( ')}; nothing in the library prints or exits"
+            match = RETIRED.search(line)
+            if match:
+                yield f"{name}:{number}: uses the retired name {match.group()}; docs/glossary.md has the field's word"
+
+
+def repeated_names(names):
+    """Names of files that src/ has twice."""
+    seen = {}
+    for name in names:
+        if name.startswith("src/") and name.endswith((".c", ".h")):
+            other = seen.setdefault(name.rsplit("/", 1)[1], name)
+            if other != name:
+                yield f"{name}: has the name of {other}"
 
 
 def main():
@@ -147,6 +167,9 @@ def main():
         print("\n".join(problems), end="\n" if problems else "")
         failed += bool(problems)
         passed += not problems
+    repeated = list(repeated_names(name for _, name in project_files(root)))
+    print("\n".join(repeated), end="\n" if repeated else "")
+    failed += len(repeated)
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return 1 if failed or not passed else 0
 

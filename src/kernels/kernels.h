@@ -8,21 +8,21 @@
 #ifndef DQ_KERNELS_KERNELS_H
 #define DQ_KERNELS_KERNELS_H
 
-#include "kernels/dwconv_s8.h"
-#include "kernels/epilogue.h"
-#include "kernels/float_pool.h"
-#include "kernels/float_rows.h"
-#include "kernels/gemm_bytesplit_s16s8.h"
-#include "kernels/gemm_f32.h"
-#include "kernels/gemm_s16.h"
-#include "kernels/gemm_s8.h"
-#include "kernels/nbits.h"
-#include "kernels/nc4hw4.h"
-#include "kernels/pool.h"
-#include "kernels/reduce_axis.h"
-#include "kernels/requantize.h"
-#include "kernels/winograd.h"
-#include "kernels/winograd_f32.h"
+#include "kernels/conv_nc4hw4/nc4hw4.h"
+#include "kernels/dwconv/dwconv_s8.h"
+#include "kernels/elementwise/float_rows.h"
+#include "kernels/gemm_f32/gemm_f32.h"
+#include "kernels/gemm_s16/gemm_bytesplit_s16s8.h"
+#include "kernels/gemm_s16/gemm_s16.h"
+#include "kernels/gemm_s8/gemm_s8.h"
+#include "kernels/pool/float_pool.h"
+#include "kernels/pool/pool.h"
+#include "kernels/reduce/reduce_axis.h"
+#include "kernels/requantize/epilogue.h"
+#include "kernels/requantize/requantize.h"
+#include "kernels/weight_only/nbits.h"
+#include "kernels/winograd/winograd.h"
+#include "kernels/winograd/winograd_f32.h"
 
 #include <stdbool.h>
 #include <stddef.h>

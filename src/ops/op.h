@@ -41,15 +41,15 @@ enum {
                                   be skipped when the planner lets both share memory; `run` copies */
     DQ_OP_SHAPE_ONLY = 1 << 1, /* outputs depend on the inputs' shapes and types alone, not on their data */
     DQ_OP_IMPURE = 1 << 2,     /* not a function of its inputs (random numbers): never folded */
-    DQ_OP_SUBGRAPH = 1 << 3,   /* holds graphs: run by the executor's control flow (exec/control_flow.h); infer and
-                                  run are NULL */
-    DQ_OP_ITEMS = 1 << 4,      /* takes or gives sequences or optionals, whose items are known only in a run:
-                                  planned in each run */
-    DQ_OP_LOOSE = 1 << 5,      /* input 0 may be loose (dq_tensor): it is only copied from */
-    DQ_OP_PACKS = 1 << 6,      /* constant inputs may be loose in infer and prepare, which give them to
-                                  dq_call_pack or leave them alone; what was not packed is aligned in run */
-    DQ_OP_IN_PLACE = 1 << 7,   /* an output may have the memory of input 0, where both have as many elements
-                                  of the same size and no other input overlaps it */
+    DQ_OP_SUBGRAPH = 1 << 3, /* holds graphs: run by the executor's control flow (exec/control_flow.h); infer
+                                and run are NULL */
+    DQ_OP_ITEMS = 1 << 4,    /* takes or gives sequences or optionals, whose items are known only in a run:
+                                planned in each run */
+    DQ_OP_LOOSE = 1 << 5,    /* input 0 may be loose (dq_tensor): it is only copied from */
+    DQ_OP_PACKS = 1 << 6,    /* constant inputs may be loose in infer and prepare, which give them to
+                                dq_call_pack or leave them alone; what was not packed is aligned in run */
+    DQ_OP_IN_PLACE = 1 << 7, /* an output may have the memory of input 0, where both have as many elements
+                                of the same size and no other input overlaps it */
     DQ_OP_IN_ANY_PLACE = 1 << 8, /* … or of another input */
     DQ_OP_REPEATS = 1 << 9, /* run in place once more, it gives the same: of the input, it writes only to what
                                it does not read, or as it was */

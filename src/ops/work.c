@@ -255,7 +255,7 @@ static const struct row {
     {&dq_op_matmul_integer16, product, 0},
     {&dq_op_matmul_integer_to_float, product, 0},
     {&dq_op_dynamic_quantize_matmul, product, 0},
-    {&dq_op_qgemm, product, 0},
+    {&dq_op_quantized_gemm, product, 0},
     {&dq_op_qlinear_matmul16, product, 0},
     {&dq_op_matmul_nbits, product, 0},
     {&dq_op_matmul_bnb4, product, 0},

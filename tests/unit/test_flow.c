@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs inside nodes: src/exec/control_flow.c, inner.c, scan.c and the plans under them, over graphs built in code.
+/* Graphs inside nodes: src/exec/control_flow.c, inner.c, scan.c and the plans under them, over graphs built
+ * in code.
  */
 #include "inner_graphs.h"
 #include "suite.h"

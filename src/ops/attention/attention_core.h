@@ -4,9 +4,9 @@
  * scores.
  *
  * Few queries are taken one by one: their products are sums in 16 lanes (dots and mix of
- * kernels/float_rows.h). More are taken in tiles of float matrix products, whose sums run in order
- * (dq_gemm_block_f32_fn). The softmax is float_rows.h's in either case: the bits depend on neither threads
- * nor ISA.
+ * kernels/elementwise/float_rows.h). More are taken in tiles of float matrix products, whose sums run in
+ * order (dq_gemm_block_f32_fn). The softmax is float_rows.h's in either case: the bits depend on neither
+ * threads nor ISA.
  */
 #ifndef DQ_OPS_ATTENTION_CORE_H
 #define DQ_OPS_ATTENTION_CORE_H

@@ -5,9 +5,10 @@
  * at the same distances from its corner everywhere. Ways from there:
  *   - channels last, each output position a row of an integer matrix product (gemm_s8.h) whose runs are the
  *     kernel's positions, or whole kernel rows when those are contiguous (dq_dwconv_rows_s8);
- *   - the same for kernels of 3×3 by fewer products, where kernels are faster so (kernels/winograd.h);
- *   - channels four at a time, pixels side by side, for constant weights (kernels/nc4hw4.h), where kernels
- * are faster so;
+ *   - the same for kernels of 3×3 by fewer products, where kernels are faster so
+ * (kernels/winograd/winograd.h);
+ *   - channels four at a time, pixels side by side, for constant weights (kernels/conv_nc4hw4/nc4hw4.h),
+ * where kernels are faster so;
  *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows,
  *     or to codes at once where that is known to be exact; small planes many channels at once;
  *     or, where a tensor has channels last, many channels at once, pixel by pixel.
@@ -101,7 +102,8 @@ typedef struct dq_nc4hw4_way {
     size_t sums_offset, starts_offset; /* of the packed weights, whose last panel is ones */
     size_t c_stride, c_offset, pixel_sums_offset, block_offset, row_offset; /* of a worker's scratch */
     size_t codes_offset; /* 0: results go at once where they belong */
-    float *sure;         /* of each output channel what kernels/nc4hw4.h has of that name; NULL: 0 of all */
+    float
+        *sure; /* of each output channel what kernels/conv_nc4hw4/nc4hw4.h has of that name; NULL: 0 of all */
 } dq_nc4hw4_way;
 
 /** Where the rows of a matrix product are. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions with pixels side by side (kernels/nc4hw4.h), over one spatial plane, or pixel by pixel over
- * any.
+/* Convolutions with pixels side by side (kernels/conv_nc4hw4/nc4hw4.h), over one spatial plane, or pixel by
+ * pixel over any.
  *
  * An image is first copied, planes four at a time, with its padding in place. Where windows are apart by more
  * than one column, each row stands as its columns 0, stride, 2 * stride …, then those from 1 on, and so on:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of 3×3 at stride 1 by kernels/winograd.h. A task takes some rows of tiles of an image: it
- * transforms their pixels, and then, panel of output channels by panel, makes the 16 products of the
- * transformed pixels with the transformed weights, and the outputs from these. Where tasks do not go up in
- * threads, the last ones are shared by panels.
+/* Convolutions of 3×3 at stride 1 by kernels/winograd/winograd.h. A task takes some rows of tiles of an
+ * image: it transforms their pixels, and then, panel of output channels by panel, makes the 16 products of
+ * the transformed pixels with the transformed weights, and the outputs from these. Where tasks do not go up
+ * in threads, the last ones are shared by panels.
  *
  * Transformed weights are 16-bit numbers, 16 for each 9 of 8 bits: it is meant for layers with many pixels,
  * where activations are what takes the memory. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Float convolutions of 3×3 at stride 1 by kernels/winograd_f32.h: 4 multiplications for each 9 of the direct
- * way. Constant weights of small images are transformed once: they take 16/9 of their memory then, and are
- * not needed besides, unless a result is not finite. Others are transformed in each run.
+/* Float convolutions of 3×3 at stride 1 by kernels/winograd/winograd_f32.h: 4 multiplications for each 9 of
+ * the direct way. Constant weights of small images are transformed once: they take 16/9 of their memory then,
+ * and are not needed besides, unless a result is not finite. Others are transformed in each run.
  *
  * An output's error is in proportion to the largest pixel times the largest weight under its window, channel
  * by channel, where the direct way's is to each product: on random data it is the smaller one, as sums are

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Float convolutions of one row at stride 1, by Winograd along it (kernels/winograd_f32.h): a kernel of 3
- * taps takes 4 multiplications for each 6 of the direct way, one of 5, which is cut into 3 and 2, 7 for 10.
- * Axes before the row's lie under one window as a whole, so that their elements are to a sum what channels
- * are. Two outputs that are computed together are a dilation apart.
+/* Float convolutions of one row at stride 1, by Winograd along it (kernels/winograd/winograd_f32.h): a kernel
+ * of 3 taps takes 4 multiplications for each 6 of the direct way, one of 5, which is cut into 3 and 2, 7
+ * for 10. Axes before the row's lie under one window as a whole, so that their elements are to a sum what
+ * channels are. Two outputs that are computed together are a dilation apart.
  *
  * What is said of accuracy in conv_winograd.h holds here. Where an output is not finite, all are computed
  * directly. Constant weights are transformed once: they take 4/3 to 3/2 of their memory. */

@@ -10,7 +10,7 @@
  * by one element or stays; a step whose operands all stay is computed once. Short runs are joined: an input
  * that comes again in each of them, or stays along each, is written out, strip by strip. */
 #include "base/checked.h"
-#include "kernels/reciprocal.h"
+#include "kernels/quantize/reciprocal.h"
 #include "ops/broadcast.h"
 #include "ops/codes.h"
 #include "ops/elementwise/elementwise.h"

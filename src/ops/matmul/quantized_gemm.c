@@ -256,4 +256,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_qgemm = {infer, prepare, run, 0};
+const dq_op_impl dq_op_quantized_gemm = {infer, prepare, run, 0};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RNN, GRU and LSTM in float. What X gives to the gates is one product over all steps and directions; what
- * the state gives is added step by step, onto the same chains of sums (kernels/gemm_f32.h), for several
- * sequences at a time. Functions and the cell's sums are those of kernels/float_rows.h, each rounded to
- * float. So the bits depend on neither threads, nor how many sequences go together, nor the ISA. */
+ * the state gives is added step by step, onto the same chains of sums (kernels/gemm_f32/gemm_f32.h), for
+ * several sequences at a time. Functions and the cell's sums are those of kernels/elementwise/float_rows.h,
+ * each rounded to float. So the bits depend on neither threads, nor how many sequences go together, nor the
+ * ISA. */
 #include "base/checked.h"
 #include "ops/recurrent/rnn.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LpNormalization: each line along an axis divided by its norm; zeros stay zeros. MeanVarianceNormalization:
  * each set of elements over some axes brought to mean 0 and deviation 1. Sums are in double: in order, or of
- * floats side by side in the lanes of kernels/float_rows.h. */
+ * floats side by side in the lanes of kernels/elementwise/float_rows.h. */
 #include "kernels/kernels.h"
 #include "ops/lists.h"
 #include "ops/reduce/row_norm.h"

@@ -45,8 +45,8 @@ size_t dq_reduce_grain(const dq_reduction *s);
 /** The same, at least `grain`, where `row` of them stand side by side: whole rows if they are short. */
 size_t dq_column_grain(size_t grain, size_t row);
 
-/** The `flip` of kernels/reduce_axis.h that makes the extreme the largest: of floats, of integers of 8 bits,
- * which are unsigned there, and of wider ones, which are signed. */
+/** The `flip` of kernels/reduce/reduce_axis.h that makes the extreme the largest: of floats, of integers of 8
+ * bits, which are unsigned there, and of wider ones, which are signed. */
 uint64_t dq_extreme_flip(dq_dtype dtype, bool max);
 
 /** As many results from number i on as stand side by side, at most DQ_REDUCE_BLOCK. */
@@ -63,10 +63,10 @@ void dq_reduce_turn(const dq_kernels *kernels, size_t width, const void *x, size
 /** Reduces `in` to `out`, whose element type is the same; false where none of these ways is for it:
  *
  * Floats of 32 and 16 bits are accumulated in double, exponentials being floats. Short rows, and results side
- * by side: in row-major order. Elements side by side: in the 16 lanes of kernels/float_rows.h, also where
- * they are multiplied. Stretches of them: up to 256 long, what stands at the same place of each in row-major
- * order, and then the places in these lanes; of exponentials, and where they are longer, one after the other,
- * but for products and absolute values, whose lanes go on. Integers: dq_reduce_integers. */
+ * by side: in row-major order. Elements side by side: in the 16 lanes of kernels/elementwise/float_rows.h,
+ * also where they are multiplied. Stretches of them: up to 256 long, what stands at the same place of each in
+ * row-major order, and then the places in these lanes; of exponentials, and where they are longer, one after
+ * the other, but for products and absolute values, whose lanes go on. Integers: dq_reduce_integers. */
 bool dq_reduce_by_vectors(dq_threads *threads, const dq_kernels *kernels, const dq_reduction *s,
                           const dq_tensor *in, dq_tensor *out);
 /** The same for extremes of integers of 8, 32 and 64 bits, sums of those of 32 and 64, means of signed ones.

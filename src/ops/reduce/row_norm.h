@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normalizing one row of floats: layer normalization y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
  * or, without the mean, root-mean-square normalization. Sums are taken in double, in lanes (see
- * kernels/float_rows.h); the rest is float, the last product and sum fused. */
+ * kernels/elementwise/float_rows.h); the rest is float, the last product and sum fused. */
 #ifndef DQ_OPS_ROW_NORM_H
 #define DQ_OPS_ROW_NORM_H
 

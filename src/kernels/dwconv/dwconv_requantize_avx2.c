@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Depthwise convolutions to codes, 64 outputs at a time.
+ *
+ * vpmaddubsw takes neighbours in memory as they are: at stride 1, from the first byte of a window on come
+ * products of every other output, and from the next byte on those of the outputs between. Two elements of the
+ * kernel are such a tap where their weights cannot overflow 16 bits; else what is too much of the second one
+ * is left to the tap that it begins. Taps are summed in 16 bits, group by group. Such sums wrap, but lie in a
+ * range of at most 2^16 numbers that is known from the weights, and begin with what moves this range to that
+ * of 16 bits, so that nothing is lost. All groups have as many taps: few branches, that are foreseen.
+ *
+ * A row of a kernel of 3×3 is two taps that are one byte apart, so that they share what is loaded: the middle
+ * weight is shared out among them.
+ *
+ * A product of floats with nothing to check makes codes of them (sure_avx2.h). */
+#include "base/copy.h"
+#include "kernels/gemm_s8/accumulate_avx2.h"
+#include "kernels/kernels.h"
+#include "kernels/requantize/sure_avx2.h"
+
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+enum { STEP = 32, HALF = 16, VECTORS = 4, CHUNK = 64 /* outputs of so many vectors */ };
+enum { SOME = 1024 };                      /* outputs at a time, at most */
+enum { TAP_MOST = 128, GROUP_MOST = 257 }; /* what weights of a tap and of a group come to */
+enum { TAPS_MOST = 128, GROUPS_MOST = 16, ROWS = 3, EACH = 2 * ROWS };
+
+/* Weights of two neighbours, and where the first one's byte is. */
+typedef struct tap {
+    int8_t w[2];
+    uint16_t at;
+} tap;
+
+/* Behind it: of each group what its sums begin with, as `at` of a tap, and then its taps. */
+typedef struct head {
+    int32_t init;
+    float scale, shift; /* shift: 0 where there is none */
+    int16_t zero_point;
+    int8_t flip;
+    bool couples;          /* six taps, every other one a byte behind the one before it */
+    uint32_t groups, each; /* taps of a group */
+} head;
+_Static_assert(sizeof(head) % sizeof(uint64_t) == 0, "taps come in whole words");
+
+/* ---- Scales ------------------------------------------------------------------------------------------- */
+
+#define NEAR 0x1.9p-23
+#define NEAR_SHIFTED 0x1p-21
+
+static inline __m256d whole(__m256d v)
+{
+    return _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* What multiplier 0 and its bias make of four sums, rounded, as floats. */
+static __m128 exact_products(__m256d sums, const dq_requantize_to *to)
+{
+    const __m256d shift = _mm256_set1_pd(to->bias.shift ? to->bias.shift[0] : 0);
+    __m256d v = _mm256_add_pd(_mm256_mul_pd(sums, _mm256_set1_pd(to->scale[0])), shift), rounded = whole(v);
+    __m256d off = _mm256_andnot_pd(_mm256_set1_pd(-0.0), _mm256_sub_pd(v, rounded));
+    int unsure = _mm256_movemask_pd(_mm256_cmp_pd(off, _mm256_set1_pd(DQ_NEARLY_HALF), _CMP_GE_OQ));
+    float out[4];
+    _mm_storeu_ps(out, _mm256_cvtpd_ps(rounded));
+    if (unsure) {
+        int32_t sum[4];
+        _mm_storeu_si128((__m128i *)(void *)sum, _mm256_cvtpd_epi32(sums));
+        for (int i = 0; i < 4; i++)
+            if (unsure >> i & 1)
+                out[i] = (float)dq_requantize_exactly(sum[i], to, 0);
+    }
+    return _mm_loadu_ps(out);
+}
+
+/* Whether products with the float are rounded as the exact ones are, for the sums next to where the
+ * result goes from one whole number to the next, of numbers first … end and some more. Floats next to the
+ * nearest one move such a place by no more than NEAR of it, and with a shift, which is rounded to float as
+ * its sum with the product is, by NEAR_SHIFTED of where it would be without: where no sum is so near, there
+ * is nothing to see. */
+static bool is_sure(const dq_requantize_to *to, float with, int first, int end)
+{
+    const bool shifted = sure_shift(to) != 0;
+    const __m256d inverse = _mm256_set1_pd(1 / to->scale[0]);
+    const __m256d shift = _mm256_set1_pd(shifted ? to->bias.shift[0] : 0);
+    const __m128 floats = _mm_set1_ps(with), middle = _mm_set1_ps(SURE_MAGIC), more = _mm256_cvtpd_ps(shift);
+    const double share = shifted ? NEAR_SHIFTED : NEAR;
+    __m128 differ = _mm_setzero_ps();
+    for (; first < end; first += 4) {
+        __m256d half = _mm256_add_pd(_mm256_set1_pd(first), _mm256_setr_pd(0.5, 1.5, 2.5, 3.5));
+        __m256d place = _mm256_mul_pd(_mm256_sub_pd(half, shift), inverse), sum = whole(place);
+        const __m256d sign = _mm256_set1_pd(-0.0), unshifted = _mm256_mul_pd(half, inverse);
+        __m256d distance = _mm256_andnot_pd(sign, _mm256_sub_pd(place, sum));
+        __m256d moved = _mm256_andnot_pd(sign, _mm256_mul_pd(unshifted, _mm256_set1_pd(share)));
+        if (_mm256_movemask_pd(_mm256_cmp_pd(distance, moved, _CMP_LE_OQ)) == 0)
+            continue;
+        for (int i = -1; i <= 1; i++) {
+            __m256d here = _mm256_add_pd(sum, _mm256_set1_pd(i));
+            __m128 exact = exact_products(here, to);
+            __m128 sums = _mm256_cvtpd_ps(here);
+            __m128 code = shifted ? _mm_add_ps(_mm_fmadd_ps(sums, floats, more), middle)
+                                  : _mm_fmadd_ps(sums, floats, middle);
+            code = _mm_sub_ps(code, middle);
+            differ = _mm_or_ps(differ, _mm_cmpneq_ps(exact, code));
+        }
+    }
+    return _mm_movemask_ps(differ) == 0;
+}
+
+float dq_nc4hw4_sure_avx2(const dq_requantize_to *to, double largest)
+{
+    enum { TRIES = 3 };
+    const double scale = to->scale[0];
+    const float nearest = (float)scale,
+                tries[TRIES] = {nearest, nextafterf(nearest, 0), nextafterf(nearest, 1)};
+    if (!(scale >= 0x1p-14) || !(largest * scale + 1 < INT16_MAX))
+        return 0;
+    for (size_t i = 0; i < TRIES; i++)
+        if (is_sure(to, tries[i], to->lo - to->zero_point, to->hi - to->zero_point))
+            return tries[i];
+    return 0;
+}
+
+/* ---- Weights ------------------------------------------------------------------------------------------ */
+
+static int size_of(int a)
+{
+    return a < 0 ? -a : a;
+}
+
+static int size_of_tap(const tap *t)
+{
+    return size_of(t->w[0]) + size_of(t->w[1]);
+}
+
+/* As much of a weight as a tap takes beside another one. */
+static int8_t part_of(int w, int other)
+{
+    int most = w < 0 ? -INT8_MIN : INT8_MAX, room = TAP_MOST - ((w < 0) == (other < 0) ? size_of(other) : 0);
+    most = most < room ? most : room;
+    most = most < size_of(w) ? most : size_of(w);
+    return (int8_t)(w < 0 ? -most : most);
+}
+
+static void insert(tap *taps, size_t count, const tap *t)
+{
+    for (; count && size_of_tap(&taps[count - 1]) < size_of_tap(t); count--)
+        taps[count] = taps[count - 1];
+    taps[count] = *t;
+}
+
+/* The heaviest first. False: too many. */
+static bool find_taps(const int16_t *w, const size_t *at, size_t n, tap *taps, size_t *count)
+{
+    int left = n ? w[0] : 0; /* of weight i */
+    *count = 0;
+    for (size_t i = 0; i < n;) {
+        tap t = {{part_of(left, 0), 0}, (uint16_t)at[i]};
+        if (t.w[0] != 0 && *count == TAPS_MOST)
+            return false;
+        left -= t.w[0];
+        if (left == 0 && ++i < n) {
+            left = w[i];
+            t.w[1] = t.w[0] != 0 && at[i] == at[i - 1] + 1 ? part_of(left, t.w[0]) : 0;
+            left -= t.w[1];
+        }
+        if (t.w[0] != 0)
+            insert(taps, (*count)++, &t);
+    }
+    return true;
+}
+
+static void begin_groups(const head *h, tap *out)
+{
+    for (size_t g = 0; g < h->groups; g++, out += h->each + 1) {
+        int begin = h->groups > 1 ? INT16_MIN : 0;
+        for (size_t t = 1; t <= h->each; t++)
+            begin += 255 * ((out[t].w[0] < 0 ? -out[t].w[0] : 0) + (out[t].w[1] < 0 ? -out[t].w[1] : 0));
+        out->at = (uint16_t)begin;
+    }
+}
+
+/* Writes groups of taps; false: a group becomes too heavy. */
+static bool share_out(const tap *taps, size_t count, const head *h, tap *out)
+{
+    int sizes[GROUPS_MOST] = {0};
+    size_t taken[GROUPS_MOST] = {0}, groups = h->groups, each = h->each;
+    memset(out, 0, groups * (each + 1) * sizeof *out);
+    for (size_t i = 0; i < count; i++) {
+        size_t lightest = groups;
+        for (size_t g = 0; g < groups; g++)
+            if (taken[g] < each && (lightest == groups || sizes[g] < sizes[lightest]))
+                lightest = g;
+        sizes[lightest] += size_of_tap(&taps[i]);
+        if (sizes[lightest] > GROUP_MOST)
+            return false;
+        out[lightest * (each + 1) + ++taken[lightest]] = taps[i];
+    }
+    begin_groups(h, out);
+    return true;
+}
+
+/* Groups are summed two by two, so that an odd number of more than one is of no use. */
+static bool find_groups(const tap *taps, size_t count, size_t room, head *h, tap *out)
+{
+    for (size_t groups = 1; groups <= GROUPS_MOST; groups += groups == 1 ? 1 : 2)
+        for (size_t each = (count + groups - 1) / groups, i = 0; i < 2; i++, each++) {
+            h->groups = (uint32_t)groups;
+            h->each = (uint32_t)each;
+            if (groups * (each + 1) <= room && share_out(taps, count, h, out))
+                return true;
+        }
+    return false;
+}
+
+/* Shares out the middle one of three weights, so that the first tap has at most `first` in all, and the
+ * second `second`: whether this is possible. */
+static bool split(const int16_t *w, int first, int second, tap taps[2])
+{
+    int a = size_of(part_of(w[1], w[0])), b = size_of(part_of(w[1], w[2])), middle = size_of(w[1]);
+    first -= size_of(w[0]);
+    second -= size_of(w[2]);
+    a = a < first ? a : first;
+    b = b < second ? b : second;
+    if (part_of(w[0], 0) != w[0] || part_of(w[2], 0) != w[2] || a < 0 || b < 0 || a + b < middle)
+        return false;
+    taps[0].w[0] = (int8_t)w[0];
+    taps[0].w[1] = (int8_t)(w[1] < 0 ? -a : a);
+    taps[1].w[0] = (int8_t)(w[1] - taps[0].w[1]);
+    taps[1].w[1] = (int8_t)w[2];
+    return true;
+}
+
+/* Kernels of 3×3: the first group has the taps of one row, and the first one of the row that both share. */
+static bool find_couples(const int16_t *w, const size_t *at, size_t n, head *h, tap *out)
+{
+    enum { WIDE = 4, ANY = 2 * GROUP_MOST };
+    tap taps[EACH] = {0};
+    int sizes[ROWS] = {0}, all = 0;
+    if (n != ROWS * WIDE)
+        return false;
+    for (size_t t = 0; t < n; t++) {
+        if (t % WIDE ? at[t] != at[t - 1] + 1 : w[t + WIDE - 1] != 0)
+            return false;
+        sizes[t / WIDE] += size_of(w[t]);
+        all += size_of(w[t]);
+    }
+    h->groups = all > GROUP_MOST ? 2 : 1;
+    h->each = EACH / h->groups;
+    for (size_t i = 0; i < ROWS; i++) { /* the row that both groups share */
+        const size_t order[ROWS] = {i == 0 ? 1 : 0, i, i == 2 ? 1 : 2};
+        int most = h->groups == 1 ? 2 * ANY : GROUP_MOST;
+        for (size_t t = 0; t < EACH; t++)
+            taps[t].at = (uint16_t)(at[order[t / 2] * WIDE] + t % 2);
+        if (!split(w + order[0] * WIDE, ANY, ANY, taps) || !split(w + order[2] * WIDE, ANY, ANY, taps + 4) ||
+            !split(w + i * WIDE, most - sizes[order[0]], most - sizes[order[2]], taps + 2))
+            continue;
+        for (size_t t = 0; t < EACH; t++)
+            out[t + t / h->each + 1] = taps[t];
+        begin_groups(h, out);
+        return true;
+    }
+    return false;
+}
+
+/* Groups and their taps, which may be single weights that share themselves out unevenly. */
+static size_t room_for(size_t n)
+{
+    enum { MORE = 4 };
+    return n + MORE;
+}
+
+static size_t size(size_t n)
+{
+    return sizeof(head) + (room_for(n) + 1) / 2 * 2 * sizeof(tap);
+}
+
+/* Once for a channel: small, not fast. */
+static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_t n, int32_t init,
+                                       const dq_requantize_to *to, void *packed)
+{
+    tap taps[TAPS_MOST], *out = (tap *)((head *)packed + 1);
+    head *h = packed;
+    double largest = fabs((double)init);
+    size_t count;
+    for (size_t i = 0; i < n; i++)
+        largest += 255 * size_of(w[i]);
+    h->scale = dq_nc4hw4_sure_avx2(to, largest);
+    if (h->scale == 0 || largest >= 0x1p22)
+        return false;
+    h->couples = find_couples(w, at, n, h, out);
+    if (!h->couples && (!find_taps(w, at, n, taps, &count) || !find_groups(taps, count, room_for(n), h, out)))
+        return false;
+    h->shift = sure_shift(to);
+    h->zero_point = (int16_t)(to->zero_point - to->lo);
+    h->flip = (int8_t)to->lo;
+    h->init = init;
+    for (size_t g = 0; g < h->groups; g++)
+        h->init -= h->groups > 1 ? (int16_t)out[g * (h->each + 1u)].at : out->at;
+    return true;
+}
+
+static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void *out)
+{
+    const head *h = packed;
+    const tap *from = (const tap *)(h + 1);
+    const size_t each = h->each + 1u, taps = h->groups * each;
+    tap *to = out ? (tap *)((head *)out + 1) : NULL;
+    if (out)
+        memcpy(out, packed, sizeof *h + taps * sizeof *from);
+    for (size_t i = 0; i < taps; i++) {
+        size_t at = dq_conv_s8_placed(from[i].at, pitch);
+        if (i % each == 0) /* of a group */
+            continue;
+        if (at > UINT16_MAX)
+            return 0;
+        if (out)
+            to[i].at = (uint16_t)at;
+    }
+    return sizeof *h + (taps + 1) / 2 * 2 * sizeof *from;
+}
+
+/* ---- Codes -------------------------------------------------------------------------------------------- */
+
+static inline __m256i load(const void *p)
+{
+    return _mm256_loadu_si256(p);
+}
+
+/* Windows of some rows, `down` apart. At stride 1 windows of all rows are taken as one row, and those between
+ * rows are left out when codes are put in their place; else (`apart`) rows begin with a vector, and each
+ * vector has 16 in a row, not even and odd ones of 32. */
+typedef struct windows {
+    const uint8_t *x;
+    size_t down, n, all, column;
+    bool apart;
+} windows;
+
+static inline windows begin_windows(const uint8_t *x, size_t down, bool apart, size_t rows, size_t n)
+{
+    size_t all = apart ? rows * ((n + HALF - 1) / HALF * HALF) : (rows - 1) * down + n;
+    return (windows){.x = x, .down = down, .n = n, .all = all, .apart = apart};
+}
+
+/* The first bytes of the vectors of a chunk, outputs i and on, which goes before the next one. */
+static inline void find_vectors(windows *w, size_t i, const uint8_t *from[VECTORS])
+{
+    const uint8_t *x = w->x;
+    if (!w->apart) {
+        from[0] = x;
+        from[1] = x + 1;
+        from[2] = w->all - i > STEP ? x + STEP : x;
+        from[3] = from[2] + 1;
+        w->x += CHUNK;
+        return;
+    }
+    for (size_t k = 0; k < VECTORS; k++) {
+        from[k] = w->x + w->column * STEP;
+        if (i + (k + 1) * HALF < w->all && ++w->column * HALF >= w->n) {
+            w->column = 0;
+            w->x += w->down;
+        }
+    }
+}
+
+static inline __m256i weights_of(const tap *t)
+{
+    int16_t both;
+    memcpy(&both, t->w, sizeof both);
+    return _mm256_set1_epi16(both);
+}
+
+/* Sums of each chunk: those of all its vectors, group after group. */
+static __attribute__((noinline)) void sum_taps(windows *w, const head *h, __m256i *sums)
+{
+    for (size_t i = 0; i < w->all; i += CHUNK) {
+        const tap *t = (const tap *)(h + 1);
+        const uint8_t *x[VECTORS];
+        find_vectors(w, i, x);
+        for (size_t g = h->groups; g; g--, sums += VECTORS) {
+            __m256i a = _mm256_set1_epi16((int16_t)t->at), b = a, c = a, d = a;
+            for (const tap *end = t++ + h->each; t <= end; t++) {
+                const __m256i weights = weights_of(t);
+                a = _mm256_add_epi16(a, _mm256_maddubs_epi16(load(x[0] + t->at), weights));
+                b = _mm256_add_epi16(b, _mm256_maddubs_epi16(load(x[1] + t->at), weights));
+                c = _mm256_add_epi16(c, _mm256_maddubs_epi16(load(x[2] + t->at), weights));
+                d = _mm256_add_epi16(d, _mm256_maddubs_epi16(load(x[3] + t->at), weights));
+            }
+            sums[0] = a;
+            sums[1] = b;
+            sums[2] = c;
+            sums[3] = d;
+        }
+    }
+}
+
+/* A channel's couples as vectors. */
+typedef struct couples {
+    size_t at[ROWS];
+    __m256i w[EACH], begin[2];
+} couples;
+
+static inline __attribute__((always_inline)) couples couples_of(const head *h, bool one)
+{
+    const tap *t = (const tap *)(h + 1);
+    couples c = {.begin = {_mm256_set1_epi16((int16_t)t->at), _mm256_setzero_si256()}};
+    if (!one)
+        c.begin[1] = _mm256_set1_epi16((int16_t)t[ROWS + 1].at);
+    for (int i = 0; i < EACH; i++) {
+        const tap *next = t + 1 + i + (!one && i >= ROWS);
+        c.w[i] = weights_of(next);
+        if (i % 2 == 0)
+            c.at[i / 2] = next->at;
+    }
+    return c;
+}
+
+/* `one`, constant in each call: a single group. Even outputs and odd ones. */
+static inline __attribute__((always_inline)) void sum_couples(const windows *w, const head *h, bool one,
+                                                              __m256i *sums)
+{
+    const couples c = couples_of(h, one);
+    const uint8_t *rows[ROWS] = {w->x + c.at[0], w->x + c.at[1], w->x + c.at[2]};
+    for (size_t i = 0; i < w->all; i += STEP, sums += i % CHUNK || one ? 2 : 2 + VECTORS) {
+        __m256i even[2] = {c.begin[0], c.begin[1]}, odd[2] = {c.begin[0], c.begin[1]};
+        for (int r = 0; r < ROWS; r++) {
+            const int first = !one && r == 2, second = !one && r > 0;
+            __m256i v0 = load(rows[r] + i), v1 = load(rows[r] + i + 1), v2 = load(rows[r] + i + 2);
+            add_now(&even[first], _mm256_maddubs_epi16(v0, c.w[2 * r]));
+            add_now(&odd[first], _mm256_maddubs_epi16(v1, c.w[2 * r]));
+            add_now(&even[second], _mm256_maddubs_epi16(v1, c.w[2 * r + 1]));
+            add_now(&odd[second], _mm256_maddubs_epi16(v2, c.w[2 * r + 1]));
+        }
+        for (int g = 0; g < (one ? 1 : 2); g++) {
+            sums[g * VECTORS] = even[g];
+            sums[g * VECTORS + 1] = odd[g];
+        }
+    }
+}
+
+/* The same where windows are two bytes apart. */
+static inline __attribute__((always_inline)) void sum_apart(const windows *w, const head *h, bool one,
+                                                            __m256i *sums)
+{
+    const couples c = couples_of(h, one);
+    const uint8_t *rows[ROWS] = {w->x + c.at[0], w->x + c.at[1], w->x + c.at[2]};
+    const size_t width = (w->n + HALF - 1) / HALF * STEP; /* in bytes of x */
+    for (size_t i = 0, row = 0, at = 0; i < w->all; i += HALF, sums += i % CHUNK || one ? 1 : 1 + VECTORS) {
+        __m256i a[2] = {c.begin[0], c.begin[1]};
+        for (int r = 0; r < ROWS; r++) {
+            add_now(&a[!one && r == 2], _mm256_maddubs_epi16(load(rows[r] + row + at), c.w[2 * r]));
+            add_now(&a[!one && r > 0], _mm256_maddubs_epi16(load(rows[r] + row + at + 1), c.w[2 * r + 1]));
+        }
+        sums[0] = a[0];
+        if (!one)
+            sums[VECTORS] = a[1];
+        at += STEP;
+        if (at == width) {
+            at = 0;
+            row += w->down;
+        }
+    }
+}
+
+static void sum_all(windows *w, const head *h, __m256i *sums)
+{
+    if (!h->couples)
+        sum_taps(w, h, sums);
+    else if (w->apart && h->groups == 1)
+        sum_apart(w, h, true, sums);
+    else if (w->apart)
+        sum_apart(w, h, false, sums);
+    else if (h->groups == 1)
+        sum_couples(w, h, true, sums);
+    else
+        sum_couples(w, h, false, sums);
+}
+
+/* Of a single group: sums as if 16 bits had no sign are the lower half of a float from 2^23 on. */
+static inline void floats_of_one(const __m256i *sums, const head *h, __m256 out[2 * VECTORS])
+{
+    const __m256i upper = _mm256_set1_epi16(0x4b00);
+    const __m256 taken = _mm256_set1_ps(0x1p23f - (float)h->init);
+    for (int k = 0; k < VECTORS; k++) {
+        out[2 * k] = _mm256_sub_ps(_mm256_castsi256_ps(_mm256_unpacklo_epi16(sums[k], upper)), taken);
+        out[2 * k + 1] = _mm256_sub_ps(_mm256_castsi256_ps(_mm256_unpackhi_epi16(sums[k], upper)), taken);
+    }
+}
+
+/* Of groups two by two. */
+static inline __attribute__((always_inline)) void floats_of(const __m256i *sums, const head *h, size_t groups,
+                                                            __m256 out[2 * VECTORS])
+{
+    const __m256i ones = _mm256_set1_epi16(1), init = _mm256_set1_epi32(h->init);
+    __m256i v[2 * VECTORS] = {init, init, init, init, init, init, init, init};
+    for (size_t g = 0; g < groups; g += 2, sums += 2 * VECTORS)
+        for (int k = 0; k < VECTORS; k++) {
+            __m256i a = sums[k], b = sums[VECTORS + k];
+            v[2 * k] = _mm256_add_epi32(v[2 * k], _mm256_madd_epi16(_mm256_unpacklo_epi16(a, b), ones));
+            v[2 * k + 1] =
+                _mm256_add_epi32(v[2 * k + 1], _mm256_madd_epi16(_mm256_unpackhi_epi16(a, b), ones));
+        }
+    for (int k = 0; k < 2 * VECTORS; k++)
+        out[k] = _mm256_cvtepi32_ps(v[k]);
+}
+
+/* n outputs of so many groups: 1 and 2 are constants; `shifted` is constant, too. */
+static inline __attribute__((always_inline)) void codes_of(const __m256i *sums, const head *h, size_t groups,
+                                                           bool apart, bool shifted, size_t n, uint8_t *out)
+{
+    const __m256i zero_point = _mm256_set1_epi16(h->zero_point), flip = _mm256_set1_epi8(h->flip);
+    const __m256i even = _mm256_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8,
+                                          10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+    const __m256 scale = _mm256_set1_ps(h->scale), shift = _mm256_set1_ps(h->shift);
+    for (size_t i = 0; i < n; i += CHUNK, sums += VECTORS * groups) {
+        __m256 v[2 * VECTORS];
+        if (groups == 1)
+            floats_of_one(sums, h, v);
+        else
+            floats_of(sums, h, groups, v);
+        for (int k = 0; k < 2 * VECTORS; k += 4, out += STEP) {
+            __m256i low = sure_halves(sure_rounded(v[k], scale, shift, shifted),
+                                      sure_rounded(v[k + 2], scale, shift, shifted), zero_point);
+            __m256i high = sure_halves(sure_rounded(v[k + 1], scale, shift, shifted),
+                                       sure_rounded(v[k + 3], scale, shift, shifted), zero_point);
+            __m256i codes = _mm256_packus_epi16(low, high);
+            if (apart)
+                codes = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(codes, even), 0xd8);
+            _mm256_storeu_si256((void *)out, _mm256_xor_si256(codes, flip));
+        }
+    }
+}
+
+static inline __attribute__((always_inline)) void put_codes(const __m256i *sums, const head *h, bool apart,
+                                                            bool shifted, size_t n, uint8_t *out)
+{
+    if (h->groups == 1)
+        codes_of(sums, h, 1, apart, shifted, n, out);
+    else if (h->groups == 2)
+        codes_of(sums, h, 2, apart, shifted, n, out);
+    else
+        codes_of(sums, h, h->groups, apart, shifted, n, out);
+}
+
+static __attribute__((noinline)) void put_shifted(const __m256i *sums, const head *h, bool apart, size_t n,
+                                                  uint8_t *out)
+{
+    put_codes(sums, h, apart, true, n, out);
+}
+
+/* Rows of n bytes, `step` apart, one behind the other. Where there is room, short ones are written with what
+ * comes behind them, which is written over by the next ones. */
+static void put_rows(const uint8_t *from, size_t step, size_t rows, size_t n, uint8_t *out)
+{
+    const uint8_t *end = out + rows * n;
+    for (size_t i = 0; i < rows; i++, from += step, out += n) {
+        if (n < STEP && end - out >= STEP) {
+            _mm256_storeu_si256((void *)out, load(from));
+            continue;
+        }
+        if (n < STEP) {
+            dq_copy_row(out, from, n);
+            continue;
+        }
+        for (size_t j = 0; j < n - STEP; j += STEP)
+            _mm256_storeu_si256((void *)(out + j), load(from + j));
+        _mm256_storeu_si256((void *)(out + n - STEP), load(from + n - STEP));
+    }
+}
+
+static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const void *packed, size_t n,
+                uint8_t *out)
+{
+    __m256i sums[SOME / HALF * GROUPS_MOST];
+    uint8_t made[SOME];
+    const head *h = packed;
+    const bool apart = stride != 1;
+    const size_t pitch = apart ? (n + HALF - 1) / HALF * HALF : down;
+    const size_t together = n && n < SOME ? 1 + (SOME - n) / pitch : 1;
+    for (size_t i = 0, some; i < rows; i += some) {
+        some = rows - i < together ? rows - i : together;
+        for (size_t j = 0, width; j < n; j += width) {
+            width = n - j < SOME ? n - j : SOME;
+            windows w = begin_windows(x + i * down + j * stride, down, apart, some, width);
+            const size_t all = w.all;
+            sum_all(&w, h, sums);
+            if (h->shift == 0)
+                put_codes(sums, h, apart, false, all, made);
+            else
+                put_shifted(sums, h, apart, all, made);
+            put_rows(made, pitch, some, width, out + i * n + j);
+        }
+    }
+}
+
+const dq_dwconv_requantize dq_dwconv_requantize_avx2 = {
+    .size = size, .pack = pack, .place = place, .put = put};

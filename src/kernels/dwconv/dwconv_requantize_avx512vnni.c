@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Depthwise convolutions to codes, 64 outputs at a time, or 32 where windows are two bytes apart.
+ *
+ * vpdpbusd multiplies four bytes as they lie in memory by weights of up to three neighbours in a kernel row,
+ * so that four bytes serve two outputs: the weights come first, or behind a zero. From the first byte of a
+ * window on come the sums of every fourth output and of the next ones, and from two bytes on those of the
+ * others, which are what codes of 16 and of 8 bits are put between. No byte is moved for it, and few loads
+ * span two lines, which is what they take longest for. Where int8 does not hold a weight, another three of
+ * the same bytes have the rest.
+ *
+ * A product of floats with nothing to check makes codes of sums (sure_avx2.h). */
+#include "kernels/kernels.h"
+#include "kernels/requantize/sure_avx2.h"
+
+#include <immintrin.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { QUAD = 4, TAPS = 3, UNIT = 64 /* bytes */, SOME = 4096 /* outputs at a time, about */ };
+
+typedef struct quad {
+    int8_t w[2][QUAD]; /* as they come first, and behind a zero */
+    uint32_t at;
+} quad;
+
+/* Before the quads. */
+typedef struct head {
+    int32_t init, zero_point, lo;
+    float scale, shift; /* shift: 0 where there is none */
+    size_t quads;
+} head;
+
+static size_t most_quads(size_t elements)
+{
+    enum { PARTS = 3 }; /* of a weight at most, as a few elements may have; more of them have fewer */
+    return (elements + PARTS) / 2 * 2;
+}
+
+static size_t size(size_t elements)
+{
+    return sizeof(head) + most_quads(elements) * sizeof(quad);
+}
+
+/* As much of each of `left` as int8 holds; returns whether anything is left. */
+static bool take(int16_t left[QUAD], int8_t w[QUAD])
+{
+    bool more = false;
+    for (size_t e = 0; e < QUAD; e++) {
+        w[e] = (int8_t)(left[e] < INT8_MIN ? INT8_MIN : left[e] > INT8_MAX ? INT8_MAX : left[e]);
+        left[e] = (int16_t)(left[e] - w[e]);
+        more = more || left[e] != 0;
+    }
+    return more;
+}
+
+/* Once for a channel: small, not fast. */
+static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_t n, int32_t init,
+                                       const dq_requantize_to *to, void *packed)
+{
+    head *h = packed;
+    quad *quads = (quad *)(h + 1);
+    double largest = fabs((double)init);
+    for (size_t i = 0; i < n; i++)
+        largest += 255 * abs(w[i]);
+    *h = (head){.init = init, .zero_point = to->zero_point, .lo = to->lo};
+    h->shift = sure_shift(to);
+    h->scale = largest < INT32_MAX ? dq_nc4hw4_sure_avx2(to, largest) : 0;
+    for (size_t i = 0, first; i < n && h->scale > 0;) {
+        int16_t left[QUAD] = {0};
+        if (w[i] == 0) {
+            i++;
+            continue;
+        }
+        for (first = at[i]; i < n && at[i] - first < TAPS; i++)
+            left[at[i] - first] = (int16_t)(left[at[i] - first] + w[i]);
+        for (bool more = true; more;) {
+            if (h->quads == most_quads(n))
+                return false;
+            quads[h->quads].at = (uint32_t)first;
+            more = take(left, quads[h->quads].w[0]);
+            memcpy(quads[h->quads].w[1] + 1, quads[h->quads].w[0], TAPS);
+            quads[h->quads++].w[1][0] = 0;
+        }
+    }
+    return h->scale > 0;
+}
+
+static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void *out)
+{
+    const head *h = packed;
+    const quad *from = (const quad *)(h + 1);
+    quad *to = out ? (quad *)((head *)out + 1) : NULL;
+    if (out)
+        memcpy(out, packed, sizeof *h + h->quads * sizeof *from);
+    for (size_t i = 0; i < h->quads; i++) {
+        size_t at = dq_conv_s8_placed(from[i].at, pitch);
+        if (at > UINT32_MAX)
+            return 0;
+        if (out)
+            to[i].at = (uint32_t)at;
+    }
+    return sizeof *h + (h->quads + 1) / 2 * 2 * sizeof *from;
+}
+
+/* ---- Codes -------------------------------------------------------------------------------------------- */
+
+typedef struct form {
+    __m512i init, zero_point, flip;
+    __m512 scale, shift;
+} form;
+
+/* The lower halves of both hold results: those of the second go into the upper halves of the first. */
+static inline __m512i halves(__m512i first, __m512i second, __m512i zero_point)
+{
+    return _mm512_adds_epi16(_mm512_mask_blend_epi16(0xaaaaaaaa, first, _mm512_slli_epi32(second, 16)),
+                             zero_point);
+}
+
+/* 64 codes of windows that begin in the vectors at x: two, or `apart` four; that and, where not 0, `quads`
+ * are constant in most calls, and so is `shifted`. */
+static inline __attribute__((always_inline)) __m512i
+codes(const uint8_t *const x[QUAD], const quad *q, size_t quads, bool apart, bool shifted, const form *f)
+{
+    const __m512i turn =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
+    __m512i v[QUAD] = {f->init, f->init, f->init, f->init};
+    for (size_t i = 0; i < quads; i++) {
+        int32_t both[2];
+        memcpy(both, q[i].w, sizeof both);
+        const __m512i w = _mm512_set1_epi32(both[0]), next = _mm512_set1_epi32(both[1]);
+        for (int k = 0; k < QUAD; k++) {
+            __m512i bytes = _mm512_loadu_si512(x[apart ? k : k / 2] + q[i].at);
+            v[k] = _mm512_dpbusd_epi32(v[k], bytes, apart || k % 2 == 0 ? w : next);
+        }
+    }
+    for (int k = 0; k < QUAD; k++) {
+        const __m512 sums = _mm512_cvtepi32_ps(v[k]), magic = _mm512_set1_ps(SURE_MAGIC);
+        v[k] = _mm512_castps_si512(shifted ? _mm512_add_ps(_mm512_fmadd_ps(sums, f->scale, f->shift), magic)
+                                           : _mm512_fmadd_ps(sums, f->scale, magic));
+    }
+    __m512i all = _mm512_packus_epi16(halves(v[0], v[1], f->zero_point), halves(v[2], v[3], f->zero_point));
+    all = apart ? _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), all)
+                : _mm512_shuffle_epi8(all, turn);
+    return _mm512_xor_si512(all, f->flip);
+}
+
+/* Units of windows: of rows that lie one behind the other, those between rows being left out when codes are
+ * put in their place, or whole ones of each row, whichever is less. */
+typedef struct units {
+    const uint8_t *x;
+    size_t down, across, column; /* across: of a row */
+    size_t left;                 /* units */
+    bool both;                   /* the last one has windows from two bytes on, too */
+} units;
+
+/* Where the two vectors of a unit begin. The last one's reach no farther than its windows; it stays. */
+static inline void next_unit(units *u, const uint8_t *x[2])
+{
+    x[0] = u->x + u->column * UNIT;
+    x[1] = x[0] + (u->left > 1 || u->both ? 2 : 0);
+    if (u->left <= 1)
+        return;
+    u->left--;
+    if (++u->column == u->across) {
+        u->column = 0;
+        u->x += u->down;
+    }
+}
+
+static inline __attribute__((always_inline)) void make_codes(units u, const head *h, size_t quads, bool apart,
+                                                             bool shifted, uint8_t *out)
+{
+    const quad *q = (const quad *)(h + 1);
+    const form f = {_mm512_set1_epi32(h->init), _mm512_set1_epi16((int16_t)(h->zero_point - h->lo)),
+                    _mm512_set1_epi8((char)h->lo), _mm512_set1_ps(h->scale), _mm512_set1_ps(h->shift)};
+    for (size_t i = apart ? (u.left + 1) / 2 : u.left; i; i--, out += UNIT) {
+        const uint8_t *x[QUAD];
+        next_unit(&u, x);
+        if (apart)
+            next_unit(&u, x + 2);
+        _mm512_storeu_si512(out, codes(x, q, quads, apart, shifted, &f));
+    }
+}
+
+/* Short rows are written with what comes behind them, where there is room: the next ones write over it. */
+static void put_rows(const uint8_t *from, size_t pitch, size_t rows, size_t n, uint8_t *out)
+{
+    enum { SHORT = 16 };
+    const uint8_t *end = out + rows * n;
+    for (; n < SHORT && end - out >= SHORT; from += pitch, out += n)
+        _mm_storeu_si128((void *)out, _mm_loadu_si128((const void *)from));
+    for (; out < end; from += pitch, out += n)
+        for (size_t j = 0; j < n; j += UNIT) {
+            __mmask64 some = n - j < UNIT ? (1ull << (n - j)) - 1 : UINT64_MAX;
+            _mm512_mask_storeu_epi8(out + j, some, _mm512_loadu_si512(from + j));
+        }
+}
+
+static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const void *packed, size_t n,
+                uint8_t *out)
+{
+    enum { ROW = 3 }; /* quads of a kernel of 3x3 */
+    uint8_t made[SOME + 2 * UNIT];
+    const head *h = packed;
+    const bool apart = stride != 1;
+    if (n == 0)
+        return;
+    const unsigned each = apart ? 5 : 6; /* windows of a unit: 2 to the … */
+    const size_t whole = (((n - 1) >> each) + 1) << each, step = apart ? down / 2 : down;
+    const bool one = (!apart || down % 2 == 0) && step < whole;
+    const size_t pitch = one ? step : whole;
+    const size_t together = n > SOME ? 1 : (rows - 1) * pitch + n <= SOME ? rows : 1 + (SOME - n) / pitch;
+    for (size_t i = 0, some; i < rows; i += some) {
+        some = rows - i < together ? rows - i : together;
+        for (size_t j = 0, width; j < n; j += width) {
+            width = n - j < SOME ? n - j : SOME;
+            size_t all = one ? (some - 1) * pitch + width : width, across = ((all - 1) >> each) + 1;
+            units u = {.x = x + i * down + j * stride,
+                       .down = down,
+                       .across = across,
+                       .left = one ? across : across * some,
+                       .both = (all - 1 - ((across - 1) << each)) * stride > 1};
+            if (apart)
+                make_codes(u, h, h->quads, true, h->shift != 0, made);
+            else if (h->quads == ROW && h->shift == 0)
+                make_codes(u, h, ROW, false, false, made);
+            else if (h->quads == ROW)
+                make_codes(u, h, ROW, false, true, made);
+            else
+                make_codes(u, h, h->quads, false, h->shift != 0, made);
+            put_rows(made, pitch, some, width, out + i * n + j);
+        }
+    }
+}
+
+const dq_dwconv_requantize dq_dwconv_requantize_avx512vnni = {
+    .size = size, .pack = pack, .place = place, .put = put};

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sixteen outputs at a time: firsts and seconds of pairs are taken apart when they are loaded, and smlal by a
+ * tap's weights is exact. */
+#include "kernels/kernels.h"
+
+#include <arm_neon.h>
+
+enum { LANES = 8, VECTORS = 2 };
+
+void dq_dwconv_pairs_s8_neon(const uint8_t *x, size_t stride, size_t distance, size_t n, int16_t *out)
+{
+    size_t j = 0;
+    for (; stride <= 2 && j + LANES <= n; j += LANES, x += LANES * stride) {
+        const uint8_t *y = x + distance;
+        uint8x8_t first = stride == 1 ? vld1_u8(x) : vld2_u8(x).val[0];
+        uint8x8_t second = stride == 1 ? vld1_u8(y) : vld2_u8(y).val[0];
+        int16x8x2_t pairs = {
+            {vreinterpretq_s16_u16(vmovl_u8(first)), vreinterpretq_s16_u16(vmovl_u8(second))}};
+        vst2q_s16(out + 2 * j, pairs);
+    }
+    dq_dwconv_pairs_s8_c(x, stride, distance, n - j, out + 2 * j);
+}
+
+static inline __attribute__((always_inline)) void outputs(const int16_t *x, const ptrdiff_t *offsets,
+                                                          const int16_t *w, size_t taps, int32_t init,
+                                                          int vectors, int32_t *out)
+{
+    int32x4_t low[VECTORS], high[VECTORS];
+    for (int v = 0; v < vectors; v++)
+        low[v] = high[v] = vdupq_n_s32(init);
+    for (size_t t = 0; t < taps; t++)
+        for (int v = 0; v < vectors; v++) {
+            int16x8x2_t from = vld2q_s16(x + offsets[t] + 2 * LANES * v);
+            for (int i = 0; i < 2; i++) {
+                low[v] = vmlal_n_s16(low[v], vget_low_s16(from.val[i]), w[2 * t + (size_t)i]);
+                high[v] = vmlal_high_n_s16(high[v], from.val[i], w[2 * t + (size_t)i]);
+            }
+        }
+    for (int v = 0; v < vectors; v++) {
+        vst1q_s32(out + LANES * v, low[v]);
+        vst1q_s32(out + LANES * v + 4, high[v]);
+    }
+}
+
+#include "kernels/dwconv/dwconv_row_s8_body.h"
+
+void dq_dwconv_rows_s8_neon(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
+                            const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out)
+{
+    for (size_t i = 0; i < rows; i++)
+        row(x + i * step, offsets, w, taps, init, n, out + i * n);
+}

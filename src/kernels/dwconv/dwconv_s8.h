@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contracts of what integer convolutions need beside the products of gemm_s8.h. */
+#ifndef DQ_KERNELS_QCONV_H
+#define DQ_KERNELS_QCONV_H
+
+#include "kernels/requantize/requantize.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Elements of an image row beside each other as dq_dwconv_rows_s8_fn takes them: for j < n
+ *      out[2j] = x[j * stride],   out[2j + 1] = x[j * stride + distance].
+ * x may be read up to DQ_QGEMM_SLACK bytes past the last of them. */
+typedef void dq_dwconv_pairs_s8_fn(const uint8_t *x, size_t stride, size_t distance, size_t n, int16_t *out);
+
+/** Convolution of one channel, rows of outputs. For i < rows and j < n
+ *      out[i * n + j] = init + sum over t < taps of w[2t] * z[2j] + w[2t + 1] * z[2j + 1]
+ * with z = x + offsets[t] + i * step, modulo 2^32. |w| is at most 256. x may be read up to DQ_QGEMM_SLACK
+ * bytes past the last element used. */
+typedef void dq_dwconv_rows_s8_fn(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
+                                  const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out);
+
+/** The same of a kernel of 3×3 at stride 1, from bytes. For i < rows and j < n
+ *      out[i * n + j] = init + sum over r < 3, c < 3 of w[4 * r + c] * x[(i + r) * step + j + c].
+ * |w| is at most 256, w[4 * r + 3] is 0. x may be read up to DQ_QGEMM_SLACK bytes past the last element used.
+ */
+typedef void dq_dwconv_3x3_s8_fn(const uint8_t *x, size_t step, size_t rows, const int16_t *w, int32_t init,
+                                 size_t n, int32_t *out);
+
+typedef struct dq_dwconv_3x3_s8 {
+    int64_t least; /* outputs of a row that are computed at once */
+    dq_dwconv_3x3_s8_fn *rows;
+} dq_dwconv_3x3_s8;
+
+/** Convolution of one channel to codes: for i < rows and j < n, out[i * n + j] is what dq_requantize_fn makes
+ * of init + sum over t < elements of w[t] * x[i * down + j * stride + at[t]], stride being 1 or 2, down not
+ * 0. x may be read up to DQ_QGEMM_SLACK bytes past the last element used.
+ *
+ * What `put` wants to know of a channel is made before, from its weights (|w| is at most 256), init and
+ * multiplier 0 of `to`, zero_point, lo and hi, in size(elements) bytes, a multiple of 8, aligned to 8; where
+ * that gives false, sums become codes in two steps. It is made in two parts, as only the second depends on
+ * how long the rows of x are: `pack` takes dq_conv_s8_at of each element, and `place` makes at[t] = row *
+ * pitch
+ * + column of it; it returns the bytes that it writes to `out` (NULL: would write), which are a multiple of
+ * 8, or 0 where an element is too far. */
+enum { DQ_QCONV_ROW = 256, DQ_QCONV_MOST = 240 /* rows and columns of a kernel are below it */ };
+static inline size_t dq_conv_s8_at(size_t row, size_t column)
+{
+    return row * DQ_QCONV_ROW + column;
+}
+static inline size_t dq_conv_s8_placed(size_t at, size_t pitch)
+{
+    return at / DQ_QCONV_ROW * pitch + at % DQ_QCONV_ROW;
+}
+
+typedef size_t dq_dwconv_requantize_size_fn(size_t elements);
+typedef bool dq_dwconv_requantize_pack_fn(const int16_t *w, const size_t *at, size_t elements, int32_t init,
+                                          const dq_requantize_to *to, void *packed);
+typedef size_t dq_dwconv_requantize_place_fn(const void *packed, size_t pitch, void *out);
+typedef void dq_dwconv_requantize_put_fn(const uint8_t *x, size_t down, size_t stride, size_t rows,
+                                         const void *packed, size_t n, uint8_t *out);
+
+typedef struct dq_dwconv_requantize {
+    dq_dwconv_requantize_size_fn *size;
+    dq_dwconv_requantize_pack_fn *pack; /* NULL, and the others: there is none */
+    dq_dwconv_requantize_place_fn *place;
+    dq_dwconv_requantize_put_fn *put;
+} dq_dwconv_requantize;
+
+/** In portable C, for short rows. */
+dq_dwconv_3x3_s8_fn dq_dwconv_3x3_s8_rows_c;
+
+#endif

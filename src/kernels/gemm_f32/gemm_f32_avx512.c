@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Twelve rows by two vectors: fourteen loads for 24 products; or six, whose twelve sums keep both multipliers
+ * busy, too. */
+#include "kernels/kernels.h"
+#include "kernels/simd/vec_avx512.h"
+
+enum { PANELS = 2, TALL_ROWS = 12 };
+#define NARROW dq_gemm_block_f32_avx2
+
+#define WIDE_PANELS 1
+#include "kernels/gemm_f32/gemm_f32_few.h"
+
+void dq_gemm_block_f32_avx512(const dq_gemm_block_f32 *g)
+{
+    if (g->rows == 1 && (g->b_panel == DQ_FPANEL || g->k == 0))
+        dq_gemm_block_f32_avx2(g); /* memory sets the pace */
+    else if (g->rows == 1)
+        panels(g); /* which the second cache may hold */
+    else if (few_rows(g))
+        wide_tiles(g);
+    else
+        tile_block(g);
+}
+
+/* ---- Windows as steps of a panel ---------------------------------------------------------------------- */
+
+/* Lanes that stand in memory as they do in the vector, from `from` on. */
+typedef struct run {
+    const float *from;
+    __mmask16 lanes;
+} run;
+
+/* Takes the first of the lanes `left` and those in a row with it. */
+static run take_run(const float *x, __m512i distance, __mmask16 *left)
+{
+    if (*left == 0)
+        return (run){x, 0};
+    int32_t offsets[DQ_FPANEL];
+    vi_store(offsets, distance);
+    int32_t offset = offsets[__builtin_ctz(*left)];
+    __mmask16 lanes = _mm512_mask_cmpeq_epi32_mask(*left, distance, vi_set(offset));
+    *left = (__mmask16)(*left & ~lanes);
+    return (run){x + offset, lanes};
+}
+
+/* Most windows stand in a row or two, or at every second place. */
+void dq_im2col_gather_f32_avx512(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
+                                 size_t step, float *to)
+{
+    const vi count = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const vi places = vi_load(at), distance = vi_sub(places, count), twice = vi_sub(distance, count);
+    const __mmask16 valid = _mm512_cmpgt_epi32_mask(places, vi_set(-1));
+    if (at[0] >= 0 && _mm512_cmpeq_epi32_mask(twice, vi_set(at[0])) == 0xffff) {
+        for (size_t c = 0; c < channels; c++, x += plane, to += step)
+            vf_store(to, vf_load_even(x + at[0]));
+        return;
+    }
+    __mmask16 left = valid;
+    run one = take_run(x, distance, &left), two = take_run(x, distance, &left);
+    for (size_t c = 0; c < channels && !left; c++, one.from += plane, two.from += plane, to += step)
+        vf_store(to, _mm512_mask_loadu_ps(_mm512_maskz_loadu_ps(two.lanes, two.from), one.lanes, one.from));
+    for (size_t c = 0; c < channels && left; c++, x += plane, to += step)
+        vf_store(to, _mm512_mask_i32gather_ps(vf_set(0), valid, places, x, sizeof *x));
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Six rows by four vectors: 24 of 32 registers hold sums, five the operands. */
+#include "kernels/kernels.h"
+#include "kernels/simd/vec_neon.h"
+
+enum { PANELS = 1, TALL_ROWS = 0 };
+
+#include "kernels/gemm_f32/gemm_f32_flat.h"
+
+void dq_gemm_block_f32_neon(const dq_gemm_block_f32 *g)
+{
+    if (g->rows == 1)
+        one_row(g);
+    else
+        tile_block(g);
+}
+
+#define ISA(name) name##_neon
+
+#include "kernels/gemm_f32/fgemv_body.h"
+
+/* ---- Windows as steps of a panel ---------------------------------------------------------------------- */
+
+/* A vector of each channel. Most windows stand in a row, or at every second place; nothing is read but what
+ * one of them holds. */
+static void gather_vector(const float *x, const int32_t at[VF_LANES], size_t channels, size_t plane,
+                          size_t step, float *to)
+{
+    const int32_t apart = at[1] - at[0];
+    const bool even = at[0] >= 0 && at[2] - at[1] == apart && at[3] - at[2] == apart;
+    if (even && apart == 1)
+        for (; channels; channels--, x += plane, to += step)
+            vf_store(to, vf_load(x + at[0]));
+    else if (even && apart == 2)
+        for (; channels; channels--, x += plane, to += step)
+            vf_store(to, vf_load_even(x + at[0]));
+    else
+        for (; channels; channels--, x += plane, to += step)
+            for (int j = 0; j < VF_LANES; j++)
+                to[j] = at[j] < 0 ? 0 : x[at[j]];
+}
+
+void dq_im2col_gather_f32_neon(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
+                               size_t step, float *to)
+{
+    for (int j = 0; j < DQ_FPANEL; j += VF_LANES)
+        gather_vector(x, at + j, channels, plane, step, to + j);
+}

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dq_gemm_block_f32_fn by tiles of registers, over the vector that a vec_<isa>.h defines, whose minimum and
+ * maximum give their second operand where the two are equal or one is NaN. Before this, the file of the
+ * instruction set includes that header and defines PANELS, those that a tile spans, 1 or 2: the sums,
+ * MOST_ROWS by so many vectors, stay in registers; and TALL_ROWS, 12 where registers hold the sums of so many
+ * rows by two vectors, or else 0. Where a tile spans two panels, NARROW is the dq_gemm_block_f32_fn for
+ * columns that are fewer. After it, it calls tile_block. */
+#ifndef DQ_KERNELS_FPRODUCT_TILE_H
+#define DQ_KERNELS_FPRODUCT_TILE_H
+
+#include "base/copy.h"
+#include "kernels/elementwise/hswish_f32_body.h"
+#include "kernels/gemm_f32/gemm_f32.h"
+
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+enum { TILE_COLS = PANELS * DQ_FPANEL, VECTORS = TILE_COLS / VF_LANES, MOST_ROWS = 6 };
+enum { LINE = 16 /* floats of a cache line */, UNROLL = 4, SAME = 512 };
+enum { SPARING = TALL_ROWS ? 2 : 1 /* of so many lines one is fetched ahead: pairs come together */ };
+
+#ifndef vf_fma_onto
+#define vf_fma_onto(sum, a, b) (void)((sum) = vf_fma(a, b, sum))
+#endif
+
+#ifndef vf_fma_tall
+#define vf_fma_tall(sum, a, b) vf_fma_onto(sum, a, b)
+#endif
+
+/* Rows of A that an address reaches from one pointer; pointers of a tile. */
+enum { NEAR = 3, POINTERS = (MOST_ROWS + NEAR - 1) / NEAR };
+
+/* Where column `j` of a tile is in its panels. */
+static inline size_t place_of(int j, size_t b_panel)
+{
+    return (size_t)(j / DQ_FPANEL) * b_panel + (size_t)(j % DQ_FPANEL);
+}
+
+/* Step number `u` behind those that are done. */
+INLINE void step(const float *const a[POINTERS], size_t a_row, const float *b, size_t b_panel, size_t u,
+                 int rows, int vectors, vf sum[MOST_ROWS][VECTORS])
+{
+    vf w[VECTORS];
+    __asm__ volatile("" : "+r"(a_row)); /* not added to u beforehand: addresses do that */
+    for (int v = 0; v < vectors; v++)
+        w[v] = vf_load(b + place_of(v * VF_LANES, b_panel));
+    for (int i = 0; i < rows; i++) {
+        const vf x = vf_set(a[i / NEAR][(size_t)(i % NEAR) * a_row + u]);
+        for (int v = 0; v < vectors; v++)
+            vf_fma_onto(sum[i][v], x, w[v]);
+    }
+}
+
+/* What is left to do upon whole sums. */
+INLINE void finish(const dq_gemm_block_f32 *g, size_t row, const float *z, size_t z_row, int rows,
+                   int vectors, vf (*sum)[VECTORS])
+{
+    const vf alpha = vf_set(g->alpha), low = vf_set(g->low), high = vf_set(g->high);
+    if (g->alpha != 1)
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++)
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] = vf_mul(alpha, sum[i][v]);
+    if (g->bias)
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++)
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] = vf_add(sum[i][v], vf_set(g->bias[row + (size_t)i]));
+    if (z)
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++)
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] = vf_add(sum[i][v], vf_load(z + (size_t)i * z_row + v * VF_LANES));
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = vf_min(high, vf_max(low, sum[i][v]));
+}
+
+/* Upon a strip that stands in the first cache, or a tile, where rows fall on the same lines of it: in tiles
+ * each of their sizes would have this code, and wait for it. */
+static __attribute__((noinline)) void gate_rows(const dq_hswish_f32 *gate, float *c, size_t c_row,
+                                                size_t rows, size_t cols)
+{
+    const hswish_f32 g = hswish_f32_of(gate);
+    for (; rows; rows--, c += c_row)
+        for (size_t j = 0; j < cols; j += VF_LANES)
+            vf_store(c + j, hswish_f32_any(&g, vf_load(c + j)));
+}
+
+/* What is fetched into the cache meanwhile: each tile takes its share of the panels that come next; those of
+ * the first panels fetch the rows of A of the tile that comes next, which are met there for the first time.
+ */
+typedef struct stream {
+    const float *at;
+    size_t step;  /* onwards, with each step of the sums */
+    size_t apart; /* the last of the panels from the first */
+    const float *rows;
+} stream;
+
+static inline stream next_panels(const dq_gemm_block_f32 *g, size_t col, const float *b, size_t tiles)
+{
+    const float *panel = NULL;
+    size_t apart = 0;
+    if (g->k && g->b_step == DQ_FPANEL) {
+        panel = col + TILE_COLS < g->cols ? b + PANELS * g->b_panel : g->next;
+        apart = panel == g->next || col + TILE_COLS + DQ_FPANEL < g->cols ? (PANELS - 1) * g->b_panel : 0;
+    }
+    if (!panel)
+        return (stream){b, 0, 0, NULL};
+    return (stream){panel, (DQ_FPANEL + tiles - 1) / tiles, apart, NULL};
+}
+
+/* Lines: of each of the next panels, of each row of the next tile, and of what a tile ends upon. */
+INLINE void fetch(const float *from, size_t step, int count)
+{
+    for (int i = 0; i < count; i++)
+        __builtin_prefetch(from + (size_t)i * step);
+}
+
+/* A tile of rows from number `row` on and of vectors from column `col` on, to and from c and z as they are
+ * given: `rows` and `vectors` are constants in each call, so that sums stay in registers. */
+INLINE void tile(const dq_gemm_block_f32 *g, size_t row, const float *b, stream *next, float *c, size_t c_row,
+                 const float *z, size_t z_row, int rows, int vectors)
+{
+    const size_t a_row = g->a_row, b_step = g->b_step, b_panel = g->b_panel;
+    const float *a[POINTERS];
+    for (int i = 0; i < POINTERS; i++) {
+        a[i] = g->k && i * NEAR < rows ? g->a + (row + (size_t)(i * NEAR)) * a_row : g->a;
+        __asm__("" : "+r"(a[i])); /* not one from the other */
+    }
+    vf sum[MOST_ROWS][VECTORS];
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = g->more ? vf_load(c + (size_t)i * c_row + v * VF_LANES) : vf_set(0);
+    if (!g->more)
+        fetch(c, c_row, rows);
+    if (z)
+        fetch(z, z_row, rows);
+    const float *at = next->at, *next_rows = next->rows;
+    const size_t onwards = next->step, apart = next->apart;
+    size_t p = 0;
+    for (; p + UNROLL <= g->k; p += UNROLL) {
+        fetch(at, apart, PANELS);
+        if (onwards > LINE / UNROLL)
+            for (size_t u = SPARING; u < UNROLL; u += SPARING)
+                fetch(at + u * onwards, apart, PANELS);
+        at += onwards * UNROLL;
+        if (next_rows && p % LINE == 0)
+            fetch(next_rows + p, a_row, rows);
+        for (size_t u = 0; u < UNROLL; u++, b += b_step)
+            step(a, a_row, b, b_panel, u, rows, vectors, sum);
+        for (int i = 0; i < POINTERS; i++)
+            a[i] += UNROLL;
+    }
+#pragma GCC unroll 1
+    for (; p < g->k; p++, b += b_step) {
+        step(a, a_row, b, b_panel, 0, rows, vectors, sum);
+        for (int i = 0; i < POINTERS; i++)
+            a[i]++;
+    }
+    next->at = at;
+    if (g->last)
+        finish(g, row, z, z_row, rows, vectors, sum);
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < vectors; v++)
+            vf_store(c + (size_t)i * c_row + v * VF_LANES, sum[i][v]);
+}
+
+INLINE void tile_rows(const dq_gemm_block_f32 *g, size_t row, size_t rows, const float *b, stream *next,
+                      float *c, size_t c_row, const float *z, size_t z_row, int vectors)
+{
+    switch (rows) {
+#define ROWS(n)                                                                                              \
+    case n:                                                                                                  \
+        tile(g, row, b, next, c, c_row, z, z_row, n, vectors);                                               \
+        break;
+        ROWS(1)
+        ROWS(2)
+        ROWS(3)
+        ROWS(4)
+        ROWS(5)
+        ROWS(6)
+#undef ROWS
+    default:
+        break;
+    }
+}
+
+/* Multiples of a stride as addresses take them: `one` by their scale, and two more. */
+typedef struct strides {
+    size_t one, three, five;
+} strides;
+
+INLINE strides strides_of(size_t floats)
+{
+    const size_t one = floats * sizeof(float);
+    return (strides){one, 3 * one, 5 * one};
+}
+
+INLINE const float *place_at(const float *from, const strides *s, int times)
+{
+    const size_t bytes = times == 3 ? s->three : times == 5 ? s->five : s->one * (size_t)times;
+    return (const float *)(const void *)((const char *)from + bytes);
+}
+
+enum {
+    HEIGHT = TALL_ROWS ? TALL_ROWS : 1,
+    LESS = TALL_ROWS ? 8 : 1,
+    HALF_HEIGHT = 6 /* rows that an address reaches */
+};
+
+/* `steps` of a tall tile on top of its sums. The multipliers share their ports with additions, so that
+ * addresses are left to the loads: pointers and strides are opaque, lest more of them are made beforehand. */
+INLINE void tall_steps(const float *const a[2], strides *a_row, const float *const b[VECTORS],
+                       strides *b_step, int steps, int height, vf (*sum)[VECTORS])
+{
+    __asm__ volatile("" : "+r"(a_row->one), "+r"(a_row->three), "+r"(a_row->five));
+    __asm__ volatile("" : "+r"(b_step->one), "+r"(b_step->three));
+#pragma GCC unroll 4
+    for (int u = 0; u < steps; u++) {
+        vf w[VECTORS];
+#pragma GCC unroll 4
+        for (int v = 0; v < VECTORS; v++)
+            w[v] = vf_load(place_at(b[v], b_step, u));
+#pragma GCC unroll 16
+        for (int i = 0; i < height; i++) {
+            const vf x = vf_set(place_at(a[i / HALF_HEIGHT], a_row, i % HALF_HEIGHT)[u]);
+#pragma GCC unroll 4
+            for (int v = 0; v < VECTORS; v++)
+                vf_fma_tall(sum[i][v], x, w[v]);
+        }
+    }
+}
+
+/* Rows of a panel's results, to and from c and z as they are given. */
+typedef struct strip {
+    const dq_gemm_block_f32 *g;
+    size_t col, row, rows;
+    const float *b;
+    float *c;
+    const float *z;
+    size_t c_row, z_row;
+} strip;
+
+/* Rows of c, and of z if any, that the next tall tile meets: they are fetched while one goes through its
+ * steps, so many in each LINE of them. */
+typedef struct coming {
+    const float *c, *z;
+    size_t c_row, z_row, rows, each;
+} coming;
+
+static inline coming coming_rows(const strip *s, size_t row, size_t tall, size_t each)
+{
+    const bool below = row < tall;
+    const size_t c = below ? row * s->c_row : TILE_COLS, z = below ? row * s->z_row : TILE_COLS;
+    return (coming){.c = s->c + c,
+                    .z = s->z ? s->z + z : NULL,
+                    .c_row = s->c_row,
+                    .z_row = s->z_row,
+                    .rows = HEIGHT,
+                    .each = each};
+}
+
+INLINE void fetch_coming(coming *to, size_t most)
+{
+    size_t rows = to->rows < most ? to->rows : most;
+    to->rows -= rows;
+    for (; rows; rows--) {
+        fetch(to->c, LINE, PANELS);
+        to->c += to->c_row;
+        if (to->z) {
+            fetch(to->z, LINE, PANELS);
+            to->z += to->z_row;
+        }
+    }
+}
+
+/* What the next strip's rows end upon, where it comes from afar: a tile's steps are over sooner than memory
+ * answers, and no processor foresees rows that are far apart. No further than into the second cache, as fewer
+ * lines can be on their way into the first. */
+static __attribute__((noinline)) void fetch_beside(const strip *s, size_t row, size_t rows)
+{
+    __asm__ volatile(""); /* calls without an effect are left out, and fetching counts as none */
+    for (size_t i = row; i < row + rows; i++)
+        for (int j = 0; j < PANELS; j++) {
+            if (!s->g->more)
+                __builtin_prefetch(s->c + i * s->c_row + TILE_COLS + j * LINE, 0, 2);
+            if (s->z)
+                __builtin_prefetch(s->z + i * s->z_row + TILE_COLS + j * LINE, 0, 2);
+        }
+}
+
+/* Rows of a strip, from its row number `row` on, and two panels. */
+INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int height)
+{
+    enum { TIMES = LINE / UNROLL };
+    const dq_gemm_block_f32 *g = s->g;
+    strides a_row = strides_of(g->a_row), b_step = strides_of(g->b_step);
+    const float *from = g->a + (s->row + row) * g->a_row;
+    const float *a[2] = {from, from + HALF_HEIGHT * g->a_row}, *b[VECTORS];
+    for (int v = 0; v < VECTORS; v++)
+        b[v] = s->b + place_of(v * VF_LANES, g->b_panel);
+    float *c = s->c + row * s->c_row;
+    vf sum[HEIGHT][VECTORS];
+#pragma GCC unroll 16
+    for (int i = 0; i < height; i++)
+        for (int v = 0; v < VECTORS; v++)
+            sum[i][v] = g->more ? vf_load(c + (size_t)i * s->c_row + v * VF_LANES) : vf_set(0);
+    /* few lines of the next panels once in a while, many as evenly as can be */
+    const size_t few = next->step <= TIMES, group = few ? TIMES : 1, apart = next->apart;
+    const size_t lines = few ? next->step : (next->step + TIMES - 1) / TIMES;
+    const size_t rows = few ? to.each : (to.each + TIMES - 1) / TIMES;
+    const float *at = next->at;
+    for (size_t left = g->k / UNROLL, times; left; left -= times) {
+        times = left < group ? left : group;
+        for (size_t l = 0; l < lines; l++, at += LINE)
+            fetch(at, apart, PANELS);
+        fetch_coming(&to, rows);
+        size_t n = times;
+        do {
+            tall_steps(a, &a_row, b, &b_step, UNROLL, height, sum);
+            for (int i = 0; i < 2; i++)
+                a[i] += UNROLL;
+            for (int v = 0; v < VECTORS; v++)
+                b[v] = place_at(b[v], &b_step, UNROLL);
+        } while (--n);
+    }
+    next->at = at;
+    for (size_t left = g->k % UNROLL; left; left--) {
+        tall_steps(a, &a_row, b, &b_step, 1, height, sum);
+        for (int i = 0; i < 2; i++)
+            a[i]++;
+        for (int v = 0; v < VECTORS; v++)
+            b[v] = place_at(b[v], &b_step, 1);
+    }
+    __asm__("" : "+r"(c)); /* rows' addresses are no state of the steps */
+    if (g->last)
+        finish(g, s->row + row, s->z ? s->z + row * s->z_row : NULL, s->z_row, height, VECTORS, sum);
+#pragma GCC unroll 16
+    for (int i = 0; i < height; i++)
+        for (int v = 0; v < VECTORS; v++)
+            vf_store(c + (size_t)i * s->c_row + v * VF_LANES, sum[i][v]);
+}
+
+/* Tiles of a strip's rows from one on up to another. */
+INLINE void tall_rows(const strip *s, size_t row, size_t end, stream *next, int height)
+{
+    const size_t each = (HEIGHT * LINE + s->g->k - 1) / s->g->k;
+    for (; row < end; row += (size_t)height) {
+        if (s->g->far)
+            fetch_beside(s, row, (size_t)height);
+        tall_tile(s, row, next, coming_rows(s, row + (size_t)height, end, each), height);
+    }
+}
+
+/* Alone in functions, as what else stands in registers is in the way. */
+static __attribute__((noinline)) void rows_most(const strip *s, size_t end, stream *next)
+{
+    tall_rows(s, 0, end, next, HEIGHT);
+}
+
+static __attribute__((noinline)) void rows_less(const strip *s, size_t row, size_t end, stream *next)
+{
+    tall_rows(s, row, end, next, LESS);
+}
+
+static inline size_t tiles_of(size_t rows)
+{
+    return (rows + MOST_ROWS - 1) / MOST_ROWS;
+}
+
+/* How many tiles of HEIGHT and of LESS rows a strip begins with: rows that are left are none or five and
+ * more, if that can be, as tiles of fewer wait for their sums. */
+typedef struct tall {
+    size_t most, less;
+} tall;
+
+static tall tall_tiles(const strip *s)
+{
+    enum { SOME = 16, DEEP = 32 };
+    static const uint8_t less[12] = {0, 1, 1, 0, 2, 0, 0, 1, 1, 2, 2, 0}; /* of rows left by HEIGHT */
+    if (!TALL_ROWS || s->g->k < (s->g->last ? DEEP : SOME) || s->g->b_step != DQ_FPANEL)
+        return (tall){0, 0};
+    const size_t few = less[s->rows % HEIGHT], count = few * LESS <= s->rows ? few : 0;
+    return (tall){(s->rows - count * LESS) / HEIGHT, count};
+}
+
+/* Rows are shared out evenly: a tile of few rows waits for its sums. */
+INLINE void strip_tiles(const strip *s, int vectors)
+{
+    const dq_gemm_block_f32 *g = s->g;
+    const bool gated = g->last && g->gate, soon = gated && s->c_row % SAME == 0;
+    const tall t = vectors == VECTORS ? tall_tiles(s) : (tall){0, 0};
+    const size_t most = t.most * HEIGHT, begun = most + t.less * LESS, left = s->rows - begun;
+    const size_t tiles = tiles_of(left), each = tiles ? left / tiles : 0, more = left - tiles * each;
+    stream next = next_panels(g, s->col, s->b, t.most + t.less + tiles);
+    if (most)
+        rows_most(s, most, &next);
+    if (begun > most)
+        rows_less(s, most, begun, &next);
+    if (soon)
+        gate_rows(g->gate, s->c, s->c_row, begun, (size_t)vectors * VF_LANES);
+    for (size_t row = begun, rows, n = tiles; row < s->rows; row += rows) {
+        rows = each + (n-- <= more);
+        const bool fetches = s->col == 0 && row + rows < s->rows && g->k;
+        if (g->far)
+            fetch_beside(s, row, rows);
+        next.rows = fetches ? g->a + (s->row + row + rows) * g->a_row : NULL;
+        tile_rows(g, s->row + row, rows, s->b, &next, s->c + row * s->c_row, s->c_row,
+                  s->z ? s->z + row * s->z_row : NULL, s->z_row, vectors);
+        if (soon)
+            gate_rows(g->gate, s->c + row * s->c_row, s->c_row, rows, (size_t)vectors * VF_LANES);
+    }
+    if (gated && !soon)
+        gate_rows(g->gate, s->c, s->c_row, s->rows, (size_t)vectors * VF_LANES);
+}
+
+/* Each is much code, which stands once. */
+static __attribute__((noinline)) void strip_whole(const strip *s)
+{
+    strip_tiles(s, VECTORS);
+}
+
+static __attribute__((noinline)) void strip_half(const strip *s)
+{
+    strip_tiles(s, VECTORS > 1 ? VECTORS / 2 : 1);
+}
+
+/* A tile of the last panel, of fewer columns than it has: in rooms that are whole. */
+static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols)
+{
+    float c[MOST_ROWS * DQ_FPANEL], z[MOST_ROWS * DQ_FPANEL];
+    const size_t bytes = cols * sizeof *c;
+    strip room = *s;
+    room.c = c;
+    room.z = s->z ? z : NULL;
+    room.c_row = room.z_row = DQ_FPANEL;
+    if (s->g->more)
+        memset(c, 0, sizeof c);
+    if (s->z)
+        memset(z, 0, sizeof z);
+    for (size_t i = 0; i < s->rows && s->g->more; i++)
+        dq_copy_row(c + i * DQ_FPANEL, s->c + i * s->c_row, bytes);
+    for (size_t i = 0; i < s->rows && s->z; i++)
+        dq_copy_row(z + i * DQ_FPANEL, s->z + i * s->z_row, bytes);
+    if (VECTORS > 1 && cols <= TILE_COLS / 2)
+        strip_half(&room);
+    else
+        strip_whole(&room);
+    for (size_t i = 0; i < s->rows; i++)
+        dq_copy_row(s->c + i * s->c_row, c + i * DQ_FPANEL, bytes);
+}
+
+static void tile_block(const dq_gemm_block_f32 *g)
+{
+    size_t tiles = tiles_of(g->rows);
+    for (size_t col = 0, done; tiles && col < g->cols; col += done) {
+        strip s = {.g = g,
+                   .col = col,
+                   .rows = g->rows,
+                   .b = g->k ? g->b + col / DQ_FPANEL * g->b_panel : g->b,
+                   .c = g->c + col,
+                   .z = g->last && g->z ? g->z + col : NULL,
+                   .c_row = g->c_row,
+                   .z_row = g->z_row};
+        done = g->cols - col >= TILE_COLS ? TILE_COLS : DQ_FPANEL;
+#ifdef NARROW
+        if (done < TILE_COLS) {
+            dq_gemm_block_f32 left = *g;
+            left.cols -= col;
+            left.b = s.b;
+            left.c = s.c;
+            left.z = s.z;
+            NARROW(&left);
+            return;
+        }
+#endif
+        if (g->cols - col >= DQ_FPANEL) {
+            strip_whole(&s);
+            continue;
+        }
+        for (size_t t = 0; t < tiles; t++, s.row += s.rows) {
+            s.rows = (g->rows + t) / tiles;
+            s.c = g->c + s.row * g->c_row + col;
+            s.z = g->last && g->z ? g->z + s.row * g->z_row + col : NULL;
+            tile_edge(&s, g->cols - col);
+        }
+    }
+}
+
+#endif

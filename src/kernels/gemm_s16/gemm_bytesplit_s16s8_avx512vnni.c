@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vpdpbusd multiplies unsigned codes with signed weights: upper bytes are kept 128 larger, and what that
+ * makes is taken from their sums. */
+#include "kernels/gemm_s16/gemm_bytesplit_s16s8_avx512.h"
+#include "kernels/kernels.h"
+
+#include <string.h>
+
+enum {
+    ROWS = DQ_WQUADS_ROWS,
+    COLS = DQ_WQUADS_COLS,
+    LINE = QUADS_LINE,
+    SOME = 8 /* rows whose sums are kept */
+};
+
+static void gather(const uint8_t *const x[2], const uint32_t *offsets, size_t quads, size_t upper,
+                   uint8_t *to)
+{
+    gather_quads(x, offsets, quads, upper, _mm512_set1_epi8((char)0x80), to);
+}
+
+static inline void some_rows(const int8_t *w, const int32_t *sums, size_t blocks, const uint8_t *x,
+                             int32_t *lower, int32_t *upper)
+{
+    __m512i low[SOME], high[SOME];
+#pragma GCC unroll 8
+    for (int i = 0; i < SOME; i++) {
+        low[i] = _mm512_setzero_si512();
+        high[i] = _mm512_set1_epi32((int32_t)((uint32_t)sums[i] * -128u));
+    }
+    for (; blocks > 0; blocks--, w += DQ_WQUADS_WEIGHTS - LINE)
+        for (size_t q = 0; q < DQ_WQUADS_DEPTH; q++, w += 4, x += 2 * LINE) {
+            const __m512i a = _mm512_loadu_si512(x), b = _mm512_loadu_si512(x + LINE);
+#pragma GCC unroll 8
+            for (int i = 0; i < SOME; i++) {
+                int32_t four;
+                memcpy(&four, w + i * LINE, sizeof four);
+                const __m512i weights = _mm512_set1_epi32(four);
+                low[i] = _mm512_dpbusd_epi32(low[i], a, weights);
+                high[i] = _mm512_dpbusd_epi32(high[i], b, weights);
+            }
+        }
+#pragma GCC unroll 8
+    for (int i = 0; i < SOME; i++) {
+        _mm512_storeu_si512(lower + i * COLS, low[i]);
+        _mm512_storeu_si512(upper + i * COLS, high[i]);
+    }
+}
+
+static void tile(const int8_t *w, const int32_t *sums, size_t panels, size_t blocks, const uint8_t *gathered,
+                 int32_t *lower, int32_t *upper)
+{
+    for (size_t i = 0; i < panels * ROWS; i += SOME)
+        some_rows(w + i / ROWS * blocks * DQ_WQUADS_WEIGHTS + i % ROWS * LINE, sums + i, blocks, gathered,
+                  lower + i * COLS, upper + i * COLS);
+}
+
+const dq_gemm_bytesplit_s16s8 dq_gemm_bytesplit_s16s8_avx512vnni = {.gather = gather, .tile = tile};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Integer products of 16-bit operands, and what becomes of their sums. */
+#ifndef DQ_KERNELS_WGEMM_H
+#define DQ_KERNELS_WGEMM_H
+
+#include "kernels/requantize/requantize.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DQ_WGEMM_ROWS = 4, DQ_WGEMM_OCTET = 8, DQ_WGEMM_OCTETS = 3, DQ_WGEMM_COLS = 24 };
+
+/** Sums of a tile, whose columns are one to three octets that stand anywhere: for i < DQ_WGEMM_ROWS, o <
+ * octets and j < DQ_WGEMM_OCTET
+ *      c[i * DQ_WGEMM_COLS + o * DQ_WGEMM_OCTET + j] = sum over p < pairs of
+ *          a[(p * DQ_WGEMM_ROWS + i) * 2] * z[2j] + a[(p * DQ_WGEMM_ROWS + i) * 2 + 1] * z[2j + 1]
+ * with z = b[o] + offsets[p], modulo 2^32; other columns of c may hold anything after. */
+typedef void dq_gemm_s16_fn(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
+                            const uint32_t *offsets, size_t octets, int32_t *c);
+
+/** Sums of one row, with panels of 8 bits: for o < DQ_WGEMM_OCTETS and j < DQ_WGEMM_OCTET
+ *      c[o * DQ_WGEMM_OCTET + j] = sum over p < pairs of x[2p] * z[2j] + x[2p + 1] * z[2j + 1]
+ * with z = b[o] + p * 2 * DQ_WGEMM_OCTET, modulo 2^32. */
+typedef void dq_gemv_s16s8_fn(const int16_t *x, size_t pairs, const int8_t *const b[DQ_WGEMM_OCTETS],
+                              int32_t *c);
+
+/** Convolution of one channel, rows of outputs. For i < rows and j < n
+ *      out[i * n + j] = init + sum over t < taps of w[2t] * z[j] + w[2t + 1] * z[j + 1]
+ * with z = x + offsets[t] + i * step, modulo 2^32. |w| is at most 256. x may be read up to DQ_QGEMM_SLACK
+ * bytes past the last element used. */
+typedef void dq_dwconv_rows_s16_fn(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
+                                   const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out);
+
+/** rows × cols sums that become quantized values of up to 16 bits: for s = i * stride + j, and number t = i *
+ * row_step + j * col_step of what multiplies them,
+ *
+ *      total = sums[s] + 256 * high[s] + extra[i * extra_stride + j] + offset[t]
+ *      out[i * out_stride + j] = clamp(round((total * a * b + c) / y) + zero_point, lo, hi)
+ *
+ * in real numbers, rounded to nearest once, ties to even; a, b and y are `factors`, b and y number t; c is
+ * c[t * c_step]. high and extra (NULL: zeros) and offset hold whole numbers such that the total is exact in
+ * double, in any order; the lower 16 bits of the result count. Where an operand is not finite, or y is 0, the
+ * quotient is what IEEE 754 gives. NaN gives lo. Bounds and zero point are those of an integer type of up to
+ * 16 bits.
+ *
+ * As with 8 bits (requantize.h) double arithmetic decides nearly all roundings: of (total - offset) *
+ * scale[t] + shift[t], the product rounded before the sum or not. Where the result is not beyond 2^17 in size
+ * that is off by less than `error`, and what comes no nearer to a tie is sure. */
+typedef struct dq_wide_sums {
+    size_t rows, cols, stride, extra_stride, out_stride;
+    const int32_t *sums, *high;
+    const double *extra, *offset, *scale, *shift; /* shift: offset * scale + c / y */
+    double error;                                 /* infinite where a scale or shift is not finite */
+    dq_factors factors;
+    const float *c; /* NULL: zeros */
+    size_t c_step;
+    size_t row_step, col_step; /* col_step is 0 or 1 */
+    int32_t zero_point, lo, hi;
+    bool narrow; /* sums + 256 * high fit in int32 */
+} dq_wide_sums;
+typedef void dq_requantize_wide_fn(const dq_wide_sums *s, uint16_t *out);
+
+/** What is left of row i from column j on. */
+static inline dq_wide_sums dq_wide_rest(const dq_wide_sums *s, size_t i, size_t j)
+{
+    const size_t t = i * s->row_step + j * s->col_step;
+    dq_wide_sums rest = *s;
+    rest.rows = 1;
+    rest.cols -= j;
+    rest.sums += i * s->stride + j;
+    rest.high = rest.high ? rest.high + i * s->stride + j : NULL;
+    rest.extra = rest.extra ? rest.extra + i * s->extra_stride + j : NULL;
+    rest.offset += t;
+    rest.scale += t;
+    rest.shift += t;
+    rest.factors.b += t * rest.factors.b_step;
+    rest.factors.y += t * rest.factors.y_step;
+    rest.c = rest.c ? rest.c + t * rest.c_step : NULL;
+    return rest;
+}
+
+/** Columns j … j + cols - 1 of row i, which vectors are not sure of. */
+void dq_requantize_wide_part(const dq_wide_sums *s, size_t i, size_t j, size_t cols, uint16_t *out);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/requantize/requantize_wide.h"
+#include "kernels/simd/vec_avx2.h"
+
+#define ISA(name) name##_avx2
+
+#include "kernels/dwconv/dwconv_rows_s16_body.h"
+#include "kernels/gemm_s16/gemv_s16s8_body.h"
+
+enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, LANES = DQ_WGEMM_OCTET };
+
+static inline __m256i load(const int16_t *x)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)x);
+}
+
+/* Keeps the compiler from seeing that a place was read before: it would keep what is there in a register,
+ * which sums need. */
+static inline const int16_t *afresh(const int16_t *x)
+{
+    __asm__ volatile("" : "+r"(x));
+    return x;
+}
+
+/* Sums of a row: what compilers keep in registers, as they do not an array of them. */
+typedef struct row {
+    __m256i first, second, third;
+} row;
+
+static inline __attribute__((always_inline)) void add(row *r, const int16_t *a, __m256i first, __m256i second,
+                                                      const int16_t *third, int octets)
+{
+    __m256i x = _mm256_castps_si256(_mm256_broadcast_ss((const float *)(const void *)a));
+    r->first = _mm256_add_epi32(r->first, _mm256_madd_epi16(x, first));
+    if (octets > 1)
+        r->second = _mm256_add_epi32(r->second, _mm256_madd_epi16(x, second));
+    if (octets > 2)
+        r->third = _mm256_add_epi32(r->third, _mm256_madd_epi16(x, load(afresh(third))));
+}
+
+static inline void put(const row *r, int octets, int32_t *c)
+{
+    _mm256_storeu_si256((__m256i *)(void *)c, r->first);
+    if (octets > 1)
+        _mm256_storeu_si256((__m256i *)(void *)(c + LANES), r->second);
+    if (octets > 2)
+        _mm256_storeu_si256((__m256i *)(void *)(c + 2 * LANES), r->third);
+}
+
+/* `octets` is constant in each call, so that sums stay in registers: twelve of sixteen. The others hold two
+ * vectors of b, one of a and a product; the third vector of b is read from the cache each time. */
+static inline __attribute__((always_inline)) void tile(const int16_t *a, size_t pairs,
+                                                       const int16_t *const b[], const uint32_t *offsets,
+                                                       int octets, int32_t *c)
+{
+    const row zero = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+    row r0 = zero, r1 = zero, r2 = zero, r3 = zero;
+    const int16_t *x = b[0], *y = b[octets > 1 ? 1 : 0], *z = b[octets > 2 ? 2 : 0];
+    for (; pairs > 0; pairs--, a += 2 * ROWS, offsets++) {
+        size_t at = *offsets;
+        __m256i first = load(x + at), second = octets > 1 ? load(y + at) : first;
+        add(&r0, a, first, second, z + at, octets);
+        add(&r1, a + 2, first, second, z + at, octets);
+        add(&r2, a + 4, first, second, z + at, octets);
+        add(&r3, a + 6, first, second, z + at, octets);
+    }
+    put(&r0, octets, c);
+    put(&r1, octets, c + COLS);
+    put(&r2, octets, c + 2 * COLS);
+    put(&r3, octets, c + 3 * COLS);
+}
+
+void dq_gemm_s16_avx2(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
+                      const uint32_t *offsets, size_t octets, int32_t *c)
+{
+    if (octets == 3)
+        tile(a, pairs, b, offsets, 3, c);
+    else if (octets == 2)
+        tile(a, pairs, b, offsets, 2, c);
+    else
+        tile(a, pairs, b, offsets, 1, c);
+}
+
+/* ---- Sums to 16 bits ----------------------------------------------------------------------------------- */
+
+/* What is the same for all rows. */
+typedef struct form {
+    __m256d begin;
+    __m256i low, add, most, flip, near; /* near: twice */
+} form;
+
+static inline form form_of(const fixed_point *f)
+{
+    return (form){.begin = _mm256_set1_pd(f->begin),
+                  .low = _mm256_set1_epi32(f->low),
+                  .add = _mm256_set1_epi32(f->add),
+                  .most = _mm256_set1_epi16(f->high),
+                  .flip = _mm256_set1_epi16((int16_t)f->flip),
+                  .near = _mm256_set1_epi32(2 * f->near)};
+}
+
+typedef struct wide_row {
+    const int32_t *sums, *high;
+    const double *extra, *scale, *shift;
+    __m256d same_scale, same_shift; /* without a step; form.begin is in it */
+} wide_row;
+
+static inline __m256d doubles(const int32_t *x)
+{
+    return _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)(const void *)x));
+}
+
+/* Four sums from column j on; `high`, `extra` and `step` are constant in each call. */
+static inline __attribute__((always_inline)) __m256 four(const form *f, const wide_row *r, size_t j,
+                                                         bool high, bool extra, bool step)
+{
+    __m256d v = doubles(r->sums + j), scale = r->same_scale, shift = r->same_shift;
+    if (high)
+        v = _mm256_fmadd_pd(doubles(r->high + j), _mm256_set1_pd(256), v);
+    if (extra)
+        v = _mm256_add_pd(v, _mm256_loadu_pd(r->extra + j));
+    if (step) {
+        scale = _mm256_loadu_pd(r->scale + j);
+        shift = _mm256_add_pd(_mm256_loadu_pd(r->shift + j), f->begin);
+    }
+    return _mm256_castpd_ps(_mm256_fmadd_pd(v, scale, shift));
+}
+
+/* Eight results before saturation to int16, numbers 0 1 4 5 and 2 3 6 7 in the halves. `least`: the
+ * smallest fractions so far. */
+static inline __attribute__((always_inline)) __m256i eight(const form *f, const wide_row *r, size_t j,
+                                                           bool high, bool extra, bool step, __m256i *least)
+{
+    __m256 first = four(f, r, j, high, extra, step), second = four(f, r, j + 4, high, extra, step);
+    *least = _mm256_min_epu32(*least, _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0x88)));
+    __m256i upper = _mm256_castps_si256(_mm256_shuffle_ps(first, second, 0xdd));
+    return _mm256_add_epi32(_mm256_max_epi32(upper, f->low), f->add);
+}
+
+/* Sixteen results in order. */
+static inline __m256i sixteen_values(const form *f, __m256i first, __m256i second)
+{
+    __m256i v = _mm256_packs_epi32(first, second); /* 0 1 4 5, 8 9 12 13, 2 3 6 7, 10 11 14 15 */
+    v = _mm256_xor_si256(_mm256_min_epi16(v, f->most), f->flip);
+    return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+/* Rows from row i on, until there are all or one is not sure: its number. At least eight columns, the last
+ * of which reach back over those before them. No function is called, so that constants stay in registers. */
+static inline __attribute__((always_inline)) size_t put_sure(const dq_wide_sums *s, const fixed_point *fixed,
+                                                             size_t i, bool high, bool extra, bool step,
+                                                             uint16_t *out)
+{
+    const size_t rows = s->rows, cols = s->cols, stride = s->stride, row_step = s->row_step;
+    const form f = form_of(fixed);
+    wide_row r = {.sums = s->sums + i * stride,
+                  .high = high ? s->high + i * stride : NULL,
+                  .extra = extra ? s->extra + i * s->extra_stride : NULL,
+                  .scale = s->scale + i * row_step,
+                  .shift = s->shift + i * row_step};
+    for (out += i * s->out_stride; i < rows; i++, out += s->out_stride) {
+        __m256i least = _mm256_set1_epi32(-1);
+        size_t j = 0;
+        r.same_scale = _mm256_broadcast_sd(r.scale);
+        r.same_shift = _mm256_add_pd(_mm256_broadcast_sd(r.shift), f.begin);
+        for (; j + 2 * LANES <= cols; j += 2 * LANES) {
+            __m256i first = eight(&f, &r, j, high, extra, step, &least),
+                    second = eight(&f, &r, j + LANES, high, extra, step, &least);
+            vi_store(out + j, sixteen_values(&f, first, second));
+        }
+        for (; j < cols; j += LANES) {
+            const size_t at = j + LANES <= cols ? j : cols - LANES;
+            __m256i v = eight(&f, &r, at, high, extra, step, &least);
+            v = sixteen_values(&f, v, v);
+            _mm_storeu_si128((__m128i *)(void *)(out + at), _mm256_castsi256_si128(v));
+        }
+        __m256i sure = _mm256_cmpeq_epi32(_mm256_max_epu32(least, f.near), least);
+        if (__builtin_expect(_mm256_movemask_epi8(sure) != -1, 0))
+            break;
+        r.sums += stride;
+        if (high)
+            r.high += stride;
+        if (extra)
+            r.extra += s->extra_stride;
+        r.scale += row_step;
+        r.shift += row_step;
+    }
+    return i;
+}
+
+/* put_sure for rows of any kind. */
+static size_t put_any(const dq_wide_sums *s, const fixed_point *f, size_t i, uint16_t *out)
+{
+    const bool high = s->high != NULL, extra = s->extra != NULL, step = s->col_step != 0;
+    if (high)
+        return put_sure(s, f, i, true, extra, step, out);
+    if (extra)
+        return step ? put_sure(s, f, i, false, true, true, out) : put_sure(s, f, i, false, true, false, out);
+    return step ? put_sure(s, f, i, false, false, true, out) : put_sure(s, f, i, false, false, false, out);
+}
+
+/* The same for fewer than eight columns, made as many. */
+static size_t put_few(const dq_wide_sums *s, const fixed_point *f, size_t i, uint16_t *out)
+{
+    for (; i < s->rows; i++) {
+        int32_t sums[LANES] = {0};
+        uint16_t values[LANES];
+        dq_wide_sums padded = dq_wide_rest(s, i, 0);
+        for (size_t j = 0; j < s->cols; j++)
+            sums[j] = padded.sums[j];
+        padded.sums = sums;
+        padded.cols = LANES;
+        if (put_sure(&padded, f, 0, false, false, false, values) == 0)
+            break;
+        for (size_t j = 0; j < s->cols; j++)
+            out[i * s->out_stride + j] = values[j];
+    }
+    return i;
+}
+
+void dq_requantize_wide_avx2(const dq_wide_sums *s, uint16_t *out)
+{
+    const fixed_point f = fixed_point_of(s);
+    const bool few = s->cols < LANES;
+    if (f.near == 0 || s->cols == 0 || (few && (s->high || s->extra || s->col_step))) {
+        dq_requantize_wide_c(s, out);
+        return;
+    }
+    for (size_t i = 0; i < s->rows; i++) {
+        i = few ? put_few(s, &f, i, out) : put_any(s, &f, i, out);
+        if (i < s->rows)
+            dq_requantize_wide_part(s, i, 0, s->cols, out + i * s->out_stride);
+    }
+}

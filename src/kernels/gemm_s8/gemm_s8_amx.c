@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Integer products by the tile registers of AMX: tdpbusd adds 16 rows by 64 positions, uint8, times 64
+ * positions by 16 columns, int8, to int32 sums without saturating: exact for all operands. tdpbssd does the
+ * same of rows of int8.
+ *
+ * A panel has the tiles of its first 16 columns one behind the other, then those of the others. Rows are read
+ * where they are if they stand at one distance for long enough, as in a matrix or in the windows of an image
+ * row; else they are copied into tiles once for all panels. */
+#include "kernels/gemm_s8/amx_tiles.h"
+#include "kernels/gemm_s8/gemm_s8_pack.h"
+#include "kernels/kernels.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+enum {
+    MR = 64,
+    NR = PAIR,
+    GROUP = 4,
+    HEAD = 64, /* bytes before a panel's tiles: the first says how many columns of tiles it has */
+    MOST = 8   /* tiles of a block's rows */
+};
+
+/* What dq_gemm_s8_a.turned begins with. Tiles have all the same number of rows; one may reach back among the
+ * rows of that before it. */
+typedef struct ready {
+    uint8_t made;   /* 0: not yet */
+    bool is_signed; /* the rows */
+    uint8_t count, rows;
+    uint8_t row[MOST]; /* each tile's first */
+    size_t runs, run;  /* run: tiles of one */
+    size_t line, step; /* bytes from row to row, and from a tile to that of the next positions */
+    const uint8_t *x[MOST];
+    const ptrdiff_t *offsets;
+} ready;
+
+enum { READY = (sizeof(ready) + LINE - 1) / LINE * LINE /* bytes before copied rows */ };
+
+static size_t lines_of(size_t positions)
+{
+    return (positions + LINE - 1) / LINE;
+}
+
+/* Positions of a run in packed weights: whole lines if that is not many more tiles, so that rows need not be
+ * copied. */
+static size_t run_size(size_t runs, size_t run)
+{
+    size_t groups = (run + GROUP - 1) / GROUP * GROUP, least = lines_of(groups * runs);
+    return runs > 1 && lines_of(run) * runs <= least + least / 2 ? lines_of(run) * LINE : groups;
+}
+
+static size_t tiles_of(size_t runs, size_t run)
+{
+    return lines_of(run_size(runs, run) * runs);
+}
+
+static size_t panel_size(size_t runs, size_t run)
+{
+    size_t bytes;
+    return dq_align_size(run, LINE, &bytes) && dq_mul_size(bytes, runs, &bytes) &&
+                   dq_mul_size(bytes, NR, &bytes) && dq_add_size(bytes, HEAD, &bytes)
+               ? HEAD + tiles_of(runs, run) * NR * LINE
+               : 0;
+}
+
+/* Columns of tiles that a panel has. */
+static size_t wide(const void *panel)
+{
+    return *(const uint8_t *)panel;
+}
+
+static size_t pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *sums)
+{
+    const size_t run = run_size(b->runs, b->run), size = tiles_of(b->runs, b->run) * TILE;
+    const bool padded = run - b->run >= GROUP; /* run by run */
+    uint8_t *to = (uint8_t *)panel + HEAD;
+    memset(panel, 0, HEAD);
+    memset(sums, 0, NR * sizeof *sums);
+    size_t j = 0;
+    for (; j < NR && first + j < b->cols; j += SIDE, to += size) {
+        dq_gemm_s8_b some = *b;
+        some.runs = padded ? 1 : b->runs;
+        const size_t part = padded ? run * SIDE : size;
+        for (size_t t = 0; size && t < b->runs; t += some.runs) {
+            int32_t more[SIDE];
+            uint8_t *at = to + t * run * SIDE;
+            some.data = b->data + t * b->run_stride;
+            size_t used = dq_gemm_s8_pack_avx2(&some, first + j, SIDE, at, more);
+            memset(at + used, 0, part - used);
+            for (size_t i = 0; i < SIDE; i++)
+                sums[j + i] += more[i];
+        }
+    }
+    *(uint8_t *)panel = (uint8_t)(j / SIDE);
+    return HEAD + j / SIDE * size;
+}
+
+static size_t turned_size(const dq_gemm_s8_b *b, size_t rows)
+{
+    size_t bytes;
+    return dq_align_size(b->run, LINE, &bytes) && dq_mul_size(bytes, b->runs, &bytes) &&
+                   dq_align_size(rows, SIDE, &rows) && dq_mul_size(bytes, rows, &bytes) &&
+                   dq_add_size(bytes, READY, &bytes)
+               ? bytes
+               : 0;
+}
+
+/* ---- Rows --------------------------------------------------------------------------------------------- */
+
+/* Rows first … first + n - 1 to tiles of all their positions. What of a run's last group is past its end
+ * meets zeros. */
+static __attribute__((noinline)) void copy_rows(const dq_gemm_s8_a *a, size_t first, size_t n, uint8_t *tiles)
+{
+    const size_t run = run_size(a->runs, a->run);
+    for (size_t i = 0; i < n; i++) {
+        uint8_t *to = tiles + i * LINE;
+        size_t at = 0;
+        for (size_t t = 0; t < a->runs; t++) {
+            const uint8_t *from = a->rows[first + i] + a->offsets[t];
+            for (size_t p = 0, piece; p < run; p += piece, at += piece) {
+                size_t room = LINE - at % LINE;
+                uint8_t *line = to + at / LINE * TILE + at % LINE;
+                piece = run - p < room ? run - p : room;
+                if (piece == LINE)
+                    memcpy(line, from + p, LINE);
+                else
+                    memcpy(line, from + p, piece);
+            }
+        }
+    }
+}
+
+/* Shares strips of rows out among tiles of as many rows each. False: that are too many tiles. */
+static __attribute__((cold)) bool cut_rows(size_t rows, size_t strip, ready *r)
+{
+    size_t pieces = (strip + SIDE - 1) / SIDE, n = (strip + pieces - 1) / pieces;
+    if (rows % strip != 0 || rows / strip * pieces > MOST)
+        return false;
+    r->rows = (uint8_t)n;
+    r->count = 0;
+    for (size_t first = 0; first < rows; first += strip)
+        for (size_t i = 0; i < pieces; i++)
+            r->row[r->count++] = (uint8_t)(first + (i + 1 < pieces ? i * n : strip - n));
+    return true;
+}
+
+/* Whether rows stand in strips at one distance. */
+static bool find_rows(const dq_gemm_s8_a *a, size_t rows, ready *r)
+{
+    enum { ENOUGH = 8 /* rows of a tile: fewer would leave too much of it empty */ };
+    const size_t run = run_size(a->runs, a->run);
+    if (a->runs > 1 && run % LINE != 0)
+        return false;
+    ptrdiff_t distance = rows > 1 ? a->rows[1] - a->rows[0] : 0;
+    size_t strip = 1, i = 1;
+    while (strip < rows && a->rows[strip] - a->rows[strip - 1] == distance)
+        strip++;
+    for (i = strip; i < rows; i++)
+        if (i % strip != 0 && a->rows[i] - a->rows[i - 1] != distance)
+            return false;
+    if (!cut_rows(rows, strip, r) || (r->rows < ENOUGH && strip < rows))
+        return false;
+    for (i = 0; i < r->count; i++)
+        r->x[i] = a->rows[r->row[i]];
+    r->offsets = a->offsets;
+    r->runs = a->runs;
+    r->run = lines_of(run);
+    r->line = (size_t)distance;
+    r->step = LINE;
+    return true;
+}
+
+static void make_ready(const dq_gemm_s8_a *a, size_t rows, ready *r)
+{
+    static const ptrdiff_t no_offset = 0;
+    uint8_t *copy = (uint8_t *)r + READY;
+    if (!find_rows(a, rows, r)) {
+        (void)cut_rows(rows, rows, r);
+        r->offsets = &no_offset;
+        r->runs = 1;
+        r->run = tiles_of(a->runs, a->run);
+        r->line = LINE;
+        r->step = TILE;
+        for (size_t i = 0; i < r->count; i++, copy += r->run * TILE) {
+            copy_rows(a, r->row[i], r->rows, copy);
+            r->x[i] = copy;
+        }
+        WRITTEN(copy);
+    }
+    shape_tiles(r->rows, r->count > 1 ? r->rows : 0);
+    r->made = 1;
+}
+
+/* ---- Products ----------------------------------------------------------------------------------------- */
+
+/* Rows of int8 or of uint8. */
+#define DOTS(c, a, b)                                                                                        \
+    do {                                                                                                     \
+        if (is_signed)                                                                                       \
+            _tile_dpbssd(c, a, b);                                                                           \
+        else                                                                                                 \
+            _tile_dpbusd(c, a, b);                                                                           \
+    } while (0)
+
+/* Two tiles of rows by one or two columns of tiles; x2 and c2 may be NULL. On the way `lines` lines a step
+ * from `ahead` on are fetched. What is the same for all steps is known where this is called: asking for it in
+ * each of few steps would show. */
+static inline __attribute__((always_inline)) void multiply(bool is_signed, const ready *r, const uint8_t *x,
+                                                           const uint8_t *x2, const uint8_t *w,
+                                                           const uint8_t *w2, const uint8_t *ahead,
+                                                           size_t lines, const int32_t *init, int32_t *c,
+                                                           int32_t *c2, size_t c_stride)
+{
+    const size_t line = r->line, step = r->step, to_next = c_stride * sizeof *c;
+    _tile_loadd(0, init, 0); /* each row the same */
+    if (w2)
+        _tile_loadd(1, init + SIDE, 0);
+    if (x2)
+        _tile_loadd(2, init, 0);
+    if (x2 && w2)
+        _tile_loadd(3, init + SIDE, 0);
+    for (size_t t = 0; t < r->runs; t++) {
+        const uint8_t *from = x + r->offsets[t], *from2 = x2 ? x2 + r->offsets[t] : from;
+        for (size_t k = 0; k < r->run; k++, from += step, from2 += step, w += TILE) {
+            _tile_loadd(6, w, LINE);
+            _tile_loadd(4, from, line);
+            DOTS(0, 4, 6);
+            if (w2) {
+                _tile_loadd(7, w2, LINE);
+                DOTS(1, 4, 7);
+                w2 += TILE;
+            }
+            if (x2) {
+                _tile_loadd(5, from2, line);
+                DOTS(2, 5, 6);
+                if (w2)
+                    DOTS(3, 5, 7);
+            }
+            for (size_t i = 0; i < lines; i++, ahead += LINE)
+                _mm_prefetch((const char *)ahead, _MM_HINT_T1);
+        }
+    }
+    _tile_stored(0, c, to_next);
+    if (w2)
+        _tile_stored(1, c + SIDE, to_next);
+    if (x2)
+        _tile_stored(2, c2, to_next);
+    if (x2 && w2)
+        _tile_stored(3, c2 + SIDE, to_next);
+}
+
+static void sum_rows(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
+                     size_t c_stride)
+{
+    enum { SHORT = 8 /* steps: long panels are streams, which processors fetch ahead themselves */ };
+    ready *r = a->turned;
+    if (!r->made)
+        make_ready(a, rows, r);
+    const size_t steps = r->runs * r->run, size = steps * TILE;
+    const uint8_t *w = (const uint8_t *)panel + HEAD, *w2 = wide(panel) > 1 ? w + size : NULL;
+    /* of the panel behind this one, if it comes from memory; shared out among two pairs */
+    const size_t lines = !a->far || steps > SHORT ? 0 : r->count > 2 ? SIDE : 2 * SIDE;
+    const uint8_t *ahead = (w2 ? w2 : w) + size;
+    for (size_t i = 0; i < r->count; i += 2, ahead += size) {
+        const uint8_t *x = r->x[i], *x2 = i + 1 < r->count ? r->x[i + 1] : NULL;
+        int32_t *to = c + r->row[i] * c_stride, *to2 = x2 ? c + r->row[i + 1] * c_stride : NULL;
+        if (x2 && w2 && lines == 0 && r->is_signed)
+            multiply(true, r, x, x2, w, w2, NULL, 0, init, to, to2, c_stride);
+        else if (x2 && w2 && lines == 0)
+            multiply(false, r, x, x2, w, w2, NULL, 0, init, to, to2, c_stride);
+        else
+            multiply(r->is_signed, r, x, x2, w, w2, ahead, i < PAIR / SIDE * 2 ? lines : 0, init, to, to2,
+                     c_stride);
+    }
+    if (!w2)
+        for (size_t i = 0; i < rows; i++)
+            memcpy(c + i * c_stride + SIDE, init + SIDE, SIDE * sizeof *c);
+}
+
+static void tile(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
+                 size_t c_stride)
+{
+    ((ready *)a->turned)->is_signed = false;
+    sum_rows(a, rows, panel, init, c, c_stride);
+}
+
+static void tile_signed(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init,
+                        int32_t *c, size_t c_stride)
+{
+    ((ready *)a->turned)->is_signed = true;
+    sum_rows(a, rows, panel, init, c, c_stride);
+}
+
+static void sums_signed(const dq_gemm_s8_a *a, size_t rows, int32_t *sums)
+{
+    for (size_t i = 0; i < rows; i++) {
+        __m512i sum = _mm512_setzero_si512();
+        for (size_t t = 0; t < a->runs; t++) {
+            const uint8_t *run = a->rows[i] + a->offsets[t];
+            for (size_t k = 0; k < a->run; k += LINE) {
+                const __mmask64 some = a->run - k < LINE ? ((__mmask64)1 << (a->run - k)) - 1 : ~(__mmask64)0;
+                __m512i pairs =
+                    _mm512_maddubs_epi16(_mm512_set1_epi8(1), _mm512_maskz_loadu_epi8(some, run + k));
+                sum = _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+            }
+        }
+        sums[i] = _mm512_reduce_add_epi32(sum);
+    }
+}
+
+static void done(void)
+{
+    _tile_release();
+}
+
+#define QGEMM_AMX(of_signed, ...)                                                                            \
+    {                                                                                                        \
+        .mr = MR, .nr = NR, .a_signed = of_signed, .dots = true, .panel_size = panel_size,                   \
+        .turned_size = turned_size, .pack = pack, .done = done, __VA_ARGS__                                  \
+    }
+
+static const dq_gemm_s8 of_signed_rows = QGEMM_AMX(true, .tile = tile_signed, .sums = sums_signed);
+
+/* Few rows would leave most of a tile empty, and want no more than to read the weights. */
+const dq_gemm_s8 dq_gemm_s8_amx = QGEMM_AMX(false, .tile = tile, .sums = dq_gemm_s8_sums_u8_avx2,
+                                            .few = &dq_gemm_s8_avx512vnni, .other_sign = &of_signed_rows);

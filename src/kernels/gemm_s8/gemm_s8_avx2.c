@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exact products of uint8 and int8 without a dot instruction: see gemm_s8_avx2.h for how weights are split.
+ * Safe parts are multiplied 2 rows by 16 columns at a time, words 4 by 16.
+ *
+ * The rest is added for up to 64 rows at once: an entry of a column concerns the same position of all rows,
+ * so for this part the rows are turned, 64 (or, of few rows, 32) bytes to a position. Four entries make a
+ * step: their bytes are interleaved to four of each row, and multiplied as the safe parts are. */
+#include "kernels/gemm_s8/gemm_s8_avx2.h"
+#include "kernels/gemm_s8/gemm_s8_avx2_sums.h"
+
+#include "base/checked.h"
+#include "kernels/gemm_s8/gemm_s8_pack.h"
+#include "kernels/kernels.h"
+
+enum { MR = 64, NR = DQ_AVX2_NR, VECTORS = NR / LANES, GROUP = DQ_AVX2_GROUP };
+enum { HEIGHT = 4, DEEP_HEIGHT = 3 /* rows at a time */ };
+enum { HALF = 32, TURN = 16 /* positions turned at once */ };
+
+/* ---- Safe parts --------------------------------------------------------------------------------------- */
+
+/* A panel for some rows. */
+typedef struct part {
+    const int8_t *weights;
+    const ptrdiff_t *at; /* of each group of weights, in a row */
+    size_t groups, depth, c_stride;
+} part;
+
+static inline __attribute__((always_inline)) void widen(const row16 *r, row32 *sums)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    sums->low = _mm256_add_epi32(sums->low, _mm256_madd_epi16(r->low, ones));
+    sums->high = _mm256_add_epi32(sums->high, _mm256_madd_epi16(r->high, ones));
+}
+
+/* Whole batches of three rows, as many as keep all sums in registers; returns how many groups are left.
+ * `depth` is constant in each call, so that the inner loop unrolls, and only that one. */
+static inline __attribute__((always_inline)) size_t sum_batches(const uint8_t *const *rows,
+                                                                const ptrdiff_t *at, const int8_t *w,
+                                                                size_t groups, size_t depth,
+                                                                row32 sums[DEEP_HEIGHT])
+{
+    const uint8_t *x = rows[0], *y = rows[1], *z = rows[2];
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 1
+#endif
+    for (; groups >= depth; groups -= depth, at += depth, w += depth * DQ_AVX2_GROUP_BYTES) {
+        row16 r0, r1, r2;
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 8
+#endif
+        for (size_t g = 0; g < depth; g++) {
+            __m256i low, high;
+            load_columns(w + g * DQ_AVX2_GROUP_BYTES, &low, &high);
+            add(&r0, x + at[g], low, high, g == 0);
+            add(&r1, y + at[g], low, high, g == 0);
+            add(&r2, z + at[g], low, high, g == 0);
+        }
+        widen(&r0, &sums[0]);
+        widen(&r1, &sums[1]);
+        widen(&r2, &sums[2]);
+    }
+    return groups;
+}
+
+/* One group of up to four rows. */
+static inline __attribute__((always_inline)) void sum_one(const uint8_t *const *rows, ptrdiff_t at,
+                                                          const int8_t *w, int height, row32 sums[HEIGHT])
+{
+    __m256i low, high;
+    load_columns(w, &low, &high);
+    for (int i = 0; i < height; i++) {
+        row16 r;
+        add(&r, rows[i] + at, low, high, true);
+        widen(&r, &sums[i]);
+    }
+}
+
+/* Two groups, whose weights stay in registers, but for those that find no place. */
+static inline __attribute__((always_inline)) void sum_two(const uint8_t *const *rows, const ptrdiff_t *at,
+                                                          const int8_t *w, int height, row32 sums[HEIGHT])
+{
+    __m256i low, high, low1 = load(w + DQ_AVX2_GROUP_BYTES), high1 = load(w + DQ_AVX2_GROUP_BYTES + 32);
+    load_columns(w, &low, &high);
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 4
+#endif
+    for (int i = 0; i < height; i++) {
+        row16 r;
+        add(&r, rows[i] + at[0], low, high, true);
+        add(&r, rows[i] + at[1], low1, high1, false);
+        widen(&r, &sums[i]);
+    }
+}
+
+/* Adds the sums of `height` rows, which is constant in each call, to c by twos: parts of a batch are safe as
+ * it is, and where its depth is odd, its last group stands alone. */
+static inline __attribute__((always_inline)) void sum_twos(const part *p, const uint8_t *const *rows,
+                                                           int height, int32_t *c)
+{
+    const ptrdiff_t *at = p->at;
+    const int8_t *w = p->weights;
+    row32 sums[HEIGHT];
+    for (int i = 0; i < height; i++)
+        sums[i] = read_row(c + (size_t)i * p->c_stride);
+    for (size_t left = p->groups, some; left; left -= some) {
+        some = p->depth % 2 && p->depth < left ? p->depth : left;
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 1
+#endif
+        for (size_t twos = some / 2; twos; twos--, at += 2, w += 2 * DQ_AVX2_GROUP_BYTES)
+            sum_two(rows, at, w, height, sums);
+        if (some % 2)
+            sum_one(rows, *at++, w, height, sums);
+        w += some % 2 * DQ_AVX2_GROUP_BYTES;
+    }
+    for (int i = 0; i < height; i++)
+        write_row(&sums[i], c + (size_t)i * p->c_stride);
+}
+
+static void sum_rows(const part *p, const uint8_t *const *rows, size_t count, int32_t *c)
+{
+    for (; count >= HEIGHT; count -= HEIGHT, rows += HEIGHT, c += HEIGHT * p->c_stride)
+        sum_twos(p, rows, HEIGHT, c);
+    if (count >= 2) {
+        sum_twos(p, rows, 2, c);
+        count -= 2;
+        rows += 2;
+        c += 2 * p->c_stride;
+    }
+    if (count)
+        sum_twos(p, rows, 1, c);
+}
+
+/* Adds the sums of most rows, which it returns the number of, in groups that make whole batches. */
+static inline __attribute__((always_inline)) size_t sum_deep(const part *p, const uint8_t *const *rows,
+                                                             size_t count, int32_t *c, size_t depth)
+{
+    size_t i = 0;
+    for (; count - i >= DEEP_HEIGHT && count - i != HEIGHT;
+         i += DEEP_HEIGHT, c += DEEP_HEIGHT * p->c_stride) {
+        row32 sums[DEEP_HEIGHT];
+        for (size_t j = 0; j < DEEP_HEIGHT; j++)
+            sums[j] = read_row(c + j * p->c_stride);
+        sum_batches(rows + i, p->at, p->weights, p->groups, depth, sums);
+        for (size_t j = 0; j < DEEP_HEIGHT; j++)
+            write_row(&sums[j], c + j * p->c_stride);
+    }
+    return i;
+}
+
+static void sum_all(const part *p, const uint8_t *const *rows, size_t count, int32_t *c)
+{
+    size_t done = p->depth == 8   ? sum_deep(p, rows, count, c, 8)
+                  : p->depth == 6 ? sum_deep(p, rows, count, c, 6)
+                  : p->depth == 4 ? sum_deep(p, rows, count, c, 4)
+                  : p->depth == 3 ? sum_deep(p, rows, count, c, 3)
+                                  : 0;
+    size_t left = p->groups % p->depth, whole = p->groups - left;
+    const part end = {p->weights + whole * DQ_AVX2_GROUP_BYTES, p->at + whole, left, p->depth, p->c_stride};
+    if (left)
+        sum_rows(&end, rows, done, c);
+    sum_rows(p, rows + done, count - done, c + done * p->c_stride);
+}
+
+/* ---- Rows kept for all panels ------------------------------------------------------------------------- */
+
+/* dq_gemm_s8_a.turned: this, rows as words, turned rows, where each group of positions is in a
+ * row, and where those of a panel are in its order. */
+enum { KEPT_WORDS = 1, KEPT_TURNED = 2, KEPT_GROUPS = 4, KEPT_SUMS = 8 };
+typedef struct kept_head {
+    uint8_t kept; /* the contract's first byte: what is there */
+    uint8_t padding[63];
+    int32_t terms[MR]; /* of each row: the sum of x0 x2 + x1 x3 */
+    int32_t sums[MR];  /* of each row */
+} kept_head;
+
+/* Positions of a row, with room for what is written past its end. */
+static bool row_size(size_t runs, size_t run, size_t *positions)
+{
+    enum { VECTOR = 32 };
+    return dq_align_size(run, GROUP, positions) && dq_mul_size(*positions, runs, positions) &&
+           dq_align_size(*positions, VECTOR, positions) && dq_add_size(*positions, VECTOR, positions);
+}
+
+static size_t turned_size(const dq_gemm_s8_b *b, size_t rows)
+{
+    size_t positions, all;
+    (void)rows;
+    if (!row_size(b->runs, b->run, &positions) ||
+        !dq_mul_size(positions, 3 * MR + 2 * sizeof(ptrdiff_t) / GROUP, &all) ||
+        !dq_add_size(all, sizeof(kept_head), &all))
+        return 0;
+    return all;
+}
+
+/* Bytes of a run as words; returns the sum of x0 x2 + x1 x3 over its groups in lanes. What is past its end is
+ * zero. */
+static __m256i widen_run(const uint8_t *x, size_t run, uint16_t *to)
+{
+    enum { STEP = 16 };
+    const __m128i count = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m256i terms = _mm256_setzero_si256();
+    for (size_t k = 0; k < run; k += STEP) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(x + k));
+        if (run - k < STEP)
+            bytes = _mm_and_si128(bytes, _mm_cmpgt_epi8(_mm_set1_epi8((char)(run - k)), count));
+        __m256i words = _mm256_cvtepu8_epi16(bytes);
+        _mm256_storeu_si256((__m256i *)(void *)(to + k), words);
+        terms = _mm256_add_epi32(terms, _mm256_madd_epi16(words, _mm256_srli_epi64(words, 32)));
+    }
+    return terms;
+}
+
+/* The rows as words, `positions` of each, made when they are first asked for. */
+static const uint16_t *row_words(const dq_gemm_s8_a *a, size_t rows, size_t positions)
+{
+    kept_head *head = a->turned;
+    uint16_t *words = (uint16_t *)(void *)(head + 1);
+    if (head->kept & KEPT_WORDS)
+        return words;
+    head->kept |= KEPT_WORDS;
+    for (size_t i = 0; i < rows; i++) {
+        __m256i terms = _mm256_setzero_si256();
+        uint16_t *to = words + i * positions;
+        for (size_t t = 0; t < a->runs; t++, to += dq_avx2_groups(a->run) * GROUP)
+            terms = _mm256_add_epi32(terms, widen_run(a->rows[i] + a->offsets[t], a->run, to));
+        uint32_t lanes[LANES], sum = 0;
+        _mm256_storeu_si256((__m256i *)(void *)lanes, terms);
+        for (int l = 0; l < LANES; l++)
+            sum += lanes[l];
+        head->terms[i] = (int32_t)sum;
+    }
+    return words;
+}
+
+/* ---- Words -------------------------------------------------------------------------------------------- */
+
+enum { WORDS_HEIGHT = 4, WORDS_GROUP = NR * GROUP /* words of a group */ };
+
+/* `height` is constant in each call. */
+static inline __attribute__((always_inline)) void sum_words(const uint16_t *x, size_t positions, int height,
+                                                            const int16_t *w, size_t groups,
+                                                            __m256i acc[WORDS_HEIGHT][VECTORS])
+{
+#pragma GCC unroll 2
+    for (; groups; groups--, x += GROUP, w += WORDS_GROUP) {
+        __m256i low[VECTORS], high[VECTORS];
+        for (int v = 0; v < VECTORS; v++) {
+            high[v] = load(w + v * 32);
+            low[v] = load(w + v * 32 + 16);
+        }
+        for (int i = 0; i < height; i++) {
+            const uint16_t *from = x + (size_t)i * positions;
+            __m256i first = _mm256_set1_epi32(four(from)), second = _mm256_set1_epi32(four(from + 2));
+            for (int v = 0; v < VECTORS; v++) {
+                __m256i a = _mm256_add_epi16(first, high[v]), b = _mm256_add_epi16(second, low[v]);
+                acc[i][v] = _mm256_add_epi32(acc[i][v], _mm256_madd_epi16(a, b));
+            }
+        }
+    }
+}
+
+/* `terms`: of the rows. */
+static inline __attribute__((always_inline)) void words_rows(const uint16_t *x, size_t positions, int height,
+                                                             const int32_t *terms, const void *panel,
+                                                             size_t groups, const int32_t *init, int32_t *c,
+                                                             size_t c_stride)
+{
+    const int32_t *columns = panel;
+    __m256i acc[WORDS_HEIGHT][VECTORS];
+    for (int i = 0; i < height; i++)
+        for (int v = 0; v < VECTORS; v++) {
+            __m256i both = _mm256_add_epi32(load(columns + v * LANES), _mm256_set1_epi32(terms[i]));
+            acc[i][v] = _mm256_sub_epi32(load(init + v * LANES), both);
+        }
+    sum_words(x, positions, height, (const int16_t *)(const void *)(columns + NR), groups, acc);
+    for (int i = 0; i < height; i++)
+        for (int v = 0; v < VECTORS; v++)
+            _mm256_storeu_si256((__m256i *)(void *)(c + (size_t)i * c_stride + v * LANES), acc[i][v]);
+}
+
+static void multiply_words(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init,
+                           int32_t *c, size_t c_stride)
+{
+    size_t positions = 0, groups = a->runs * dq_avx2_groups(a->run);
+    row_size(a->runs, a->run, &positions);
+    const uint16_t *x = row_words(a, rows, positions);
+    const int32_t *terms = ((const kept_head *)a->turned)->terms;
+    for (; rows >= WORDS_HEIGHT; rows -= WORDS_HEIGHT) {
+        words_rows(x, positions, WORDS_HEIGHT, terms, panel, groups, init, c, c_stride);
+        x += WORDS_HEIGHT * positions;
+        terms += WORDS_HEIGHT;
+        c += WORDS_HEIGHT * c_stride;
+    }
+    if (rows == 3)
+        words_rows(x, positions, 3, terms, panel, groups, init, c, c_stride);
+    else if (rows == 2)
+        words_rows(x, positions, 2, terms, panel, groups, init, c, c_stride);
+    else if (rows == 1)
+        words_rows(x, positions, 1, terms, panel, groups, init, c, c_stride);
+}
+
+/* ---- Turned rows -------------------------------------------------------------------------------------- */
+
+/* One step of a transpose of 16 by 16 bytes in each half: rows i and i + 8 interleaved. */
+static inline __attribute__((always_inline)) void interleave(const __m256i in[TURN], __m256i out[TURN])
+{
+    for (int i = 0; i < TURN / 2; i++) {
+        out[2 * i] = _mm256_unpacklo_epi8(in[i], in[i + TURN / 2]);
+        out[2 * i + 1] = _mm256_unpackhi_epi8(in[i], in[i + TURN / 2]);
+    }
+}
+
+/* 16 positions of 32 rows. */
+static void turn_square(const uint8_t *const x[HALF], ptrdiff_t from, uint8_t *to, size_t step)
+{
+    __m256i a[TURN], b[TURN];
+    for (int i = 0; i < TURN; i++) {
+        __m128i low = _mm_loadu_si128((const __m128i *)(const void *)(x[i] + from));
+        __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(x[i + TURN] + from));
+        a[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+    }
+    interleave(a, b);
+    interleave(b, a);
+    interleave(a, b);
+    interleave(b, a);
+    for (int i = 0; i < TURN; i++)
+        _mm256_storeu_si256((__m256i *)(void *)(to + (size_t)i * step), a[i]);
+}
+
+/* Rows of which each eight stand in a half of a vector of their own. */
+static bool are_few(size_t rows)
+{
+    return rows <= 2 * LANES;
+}
+
+/* What is turned past a run's end is overwritten by the next, or multiplied by nothing. */
+static void turn(const dq_gemm_s8_a *a, size_t rows, size_t step, uint8_t *out)
+{
+    for (size_t half = 0; half < step; half += HALF) {
+        const uint8_t *x[HALF];
+        uint8_t *to = out + half;
+        for (size_t i = 0; i < HALF; i++) {
+            size_t row = are_few(rows) ? i / 16 * LANES + i % LANES : half + i;
+            x[i] = a->rows[row < rows ? row : rows - 1];
+        }
+        for (size_t t = 0; t < a->runs; t++) {
+            for (size_t k = 0; k < a->run; k += TURN)
+                turn_square(x, a->offsets[t] + (ptrdiff_t)k, to + k * step, step);
+            to += dq_avx2_groups(a->run) * GROUP * step;
+        }
+    }
+}
+
+/* ---- The rest ----------------------------------------------------------------------------------------- */
+
+/* The entries of one column for 32 rows: out[v] has rows 4v … 4v + 3, and the same 16 further. */
+static inline __attribute__((always_inline)) void rest_step(const uint8_t *turned, const dq_avx2_record *r,
+                                                            size_t step, __m256i out[4])
+{
+    const __m256i ones = _mm256_set1_epi16(1), w = _mm256_set1_epi32(four(r->rest));
+    __m256i x0 = load(turned + r->position[0] * step), x1 = load(turned + r->position[1] * step);
+    __m256i x2 = load(turned + r->position[2] * step), x3 = load(turned + r->position[3] * step);
+    __m256i low0 = _mm256_unpacklo_epi8(x0, x1), low2 = _mm256_unpacklo_epi8(x2, x3);
+    __m256i high0 = _mm256_unpackhi_epi8(x0, x1), high2 = _mm256_unpackhi_epi8(x2, x3);
+    __m256i bytes[4] = {_mm256_unpacklo_epi16(low0, low2), _mm256_unpackhi_epi16(low0, low2),
+                        _mm256_unpacklo_epi16(high0, high2), _mm256_unpackhi_epi16(high0, high2)};
+    for (int v = 0; v < 4; v++) {
+        __m256i sum = _mm256_madd_epi16(_mm256_maddubs_epi16(bytes[v], w), ones);
+        out[v] = _mm256_add_epi32(out[v], sum);
+    }
+}
+
+/* sums[v]: vector v of `halves` times 4, as rest_step has them. */
+static inline __attribute__((always_inline)) void rest_column(const uint8_t *turned, const dq_avx2_record *r,
+                                                              size_t records, int halves, int32_t *sums)
+{
+    __m256i acc[2][4];
+    for (int v = 0; v < 4; v++)
+        acc[0][v] = acc[1][v] = _mm256_setzero_si256();
+    for (const dq_avx2_record *end = r + records; r < end; r++)
+        for (int h = 0; h < halves; h++)
+            rest_step(turned + h * HALF, r, (size_t)halves * HALF, acc[h]);
+    for (int h = 0; h < halves; h++)
+        for (int v = 0; v < 4; v++)
+            _mm256_storeu_si256((__m256i *)(void *)(sums + (h * 4 + v) * LANES), acc[h][v]);
+}
+
+/* The same of few rows: two vectors. */
+static inline void rest_column_few(const uint8_t *turned, const dq_avx2_record *r, size_t records,
+                                   int32_t *sums)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i acc[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (const dq_avx2_record *end = r + records; r < end; r++) {
+        __m256i x[4], w = _mm256_set1_epi32(four(r->rest));
+        for (int e = 0; e < 4; e++)
+            x[e] = load(turned + r->position[e] * (size_t)HALF);
+        __m256i first = _mm256_unpacklo_epi8(x[0], x[1]), second = _mm256_unpacklo_epi8(x[2], x[3]);
+        __m256i bytes[2] = {_mm256_unpacklo_epi16(first, second), _mm256_unpackhi_epi16(first, second)};
+        for (int v = 0; v < 2; v++) {
+            __m256i sum = _mm256_madd_epi16(_mm256_maddubs_epi16(bytes[v], w), ones);
+            acc[v] = _mm256_add_epi32(acc[v], sum);
+        }
+    }
+    for (int v = 0; v < 2; v++)
+        _mm256_storeu_si256((__m256i *)(void *)(sums + v * LANES), acc[v]);
+}
+
+/* Adds eight columns of a vector's eight rows, of which the last four are `apart` from the first, to c:
+ * column j's are at sums + j * MR. */
+static void add_square(const int32_t *sums, size_t row, size_t apart, size_t rows, int32_t *c,
+                       size_t c_stride)
+{
+    __m256i x[LANES], y[LANES];
+    for (int j = 0; j < LANES; j++)
+        x[j] = load(sums + j * MR);
+    for (int j = 0; j < LANES; j += 4) {
+        __m256i a = _mm256_unpacklo_epi32(x[j], x[j + 1]), b = _mm256_unpackhi_epi32(x[j], x[j + 1]);
+        __m256i d = _mm256_unpacklo_epi32(x[j + 2], x[j + 3]), e = _mm256_unpackhi_epi32(x[j + 2], x[j + 3]);
+        y[j] = _mm256_unpacklo_epi64(a, d);
+        y[j + 1] = _mm256_unpackhi_epi64(a, d);
+        y[j + 2] = _mm256_unpacklo_epi64(b, e);
+        y[j + 3] = _mm256_unpackhi_epi64(b, e);
+    }
+    for (size_t i = 0; i < LANES; i++) {
+        size_t at = row + i % 4 + i / 4 * apart;
+        __m256i sum = i < 4 ? _mm256_permute2x128_si256(y[i], y[i + 4], 0x20)
+                            : _mm256_permute2x128_si256(y[i - 4], y[i], 0x31);
+        if (at < rows)
+            _mm256_storeu_si256((__m256i *)(void *)(c + at * c_stride),
+                                _mm256_add_epi32(load(c + at * c_stride), sum));
+    }
+}
+
+static void add_rest(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *head, const dq_avx2_record *r,
+                     int32_t *c, size_t c_stride)
+{
+    int32_t sums[NR * MR];
+    size_t halves = rows > HALF ? 2 : 1, positions = 0;
+    bool few = are_few(rows);
+    kept_head *kept = a->turned;
+    row_size(a->runs, a->run, &positions);
+    uint8_t *turned = (uint8_t *)(kept + 1) + 2 * MR * positions;
+    if (!(kept->kept & KEPT_TURNED))
+        turn(a, rows, halves * HALF, turned);
+    kept->kept |= KEPT_TURNED;
+    for (size_t j = 0; j < NR; r += head->records[j], j++) {
+        if (few)
+            rest_column_few(turned, r, head->records[j], sums + j * MR);
+        else if (halves == 2)
+            rest_column(turned, r, head->records[j], 2, sums + j * MR);
+        else
+            rest_column(turned, r, head->records[j], 1, sums + j * MR);
+    }
+    for (size_t j = 0; j < NR; j += LANES)
+        for (size_t v = 0; v < (few ? 2 : halves * 4); v++)
+            add_square(sums + j * MR + v * LANES, v / 4 * HALF + v % 4 * 4, few ? LANES : 16, rows, c + j,
+                       c_stride);
+}
+
+/* Where so many groups are in a row of one run; rounded up to whole vectors. */
+static void places_in_run(const uint16_t *order, size_t groups, ptrdiff_t offset, ptrdiff_t *to)
+{
+    enum { PLACES = 4, LOG_GROUP = 2 };
+    for (size_t i = 0; i < groups; i += PLACES) {
+        __m256i some = _mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *)(const void *)(order + i)));
+        some = _mm256_add_epi64(_mm256_slli_epi64(some, LOG_GROUP), _mm256_set1_epi64x(offset));
+        _mm256_storeu_si256((__m256i *)(void *)(to + i), some);
+    }
+}
+
+/* Where each group of the panel is in a row. */
+static const ptrdiff_t *group_places(const dq_gemm_s8_a *a, const uint16_t *order)
+{
+    kept_head *kept = a->turned;
+    size_t positions = 0, groups = dq_avx2_groups(a->run), all = a->runs * groups;
+    row_size(a->runs, a->run, &positions);
+    ptrdiff_t *places = (ptrdiff_t *)(void *)((char *)(kept + 1) + 3 * MR * positions),
+              *ordered = places + all;
+    if (a->runs == 1) {
+        places_in_run(order, groups, a->offsets[0], ordered);
+        return ordered;
+    }
+    for (size_t t = 0; t < a->runs && !(kept->kept & KEPT_GROUPS); t++)
+        for (size_t g = 0; g < groups; g++)
+            places[t * groups + g] = a->offsets[t] + (ptrdiff_t)(g * GROUP);
+    kept->kept |= KEPT_GROUPS;
+    for (size_t i = 0; i < all; i++)
+        ordered[i] = places[order[i]];
+    return ordered;
+}
+
+/* The initial values, and what the columns' shifts come to. */
+static void begin_sums(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *head, const int32_t *init,
+                       int32_t *c, size_t c_stride)
+{
+    kept_head *kept = a->turned;
+    const int32_t *sums = a->sums ? a->sums : kept->sums;
+    if (head->shifted && !a->sums && !(kept->kept & KEPT_SUMS)) {
+        dq_gemm_s8_sums_u8_avx2(a, rows, kept->sums);
+        kept->kept |= KEPT_SUMS;
+    }
+    for (size_t v = 0; v < NR; v += LANES) {
+        __m256i from = load(init + v);
+        __m256i shift =
+            _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(head->shift + v)));
+        for (size_t i = 0; i < rows; i++) {
+            __m256i sum = from;
+            if (head->shifted)
+                sum = _mm256_add_epi32(sum, _mm256_mullo_epi32(shift, _mm256_set1_epi32(sums[i])));
+            _mm256_storeu_si256((__m256i *)(void *)(c + i * c_stride + v), sum);
+        }
+    }
+}
+
+static void multiply_safe(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *head, const int32_t *init,
+                          int32_t *c, size_t c_stride)
+{
+    const uint16_t *order = (const uint16_t *)(const void *)(head + 1);
+    size_t groups = a->runs * dq_avx2_groups(a->run);
+    const int8_t *weights = (const int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
+    const part p = {weights, group_places(a, order), groups, head->depth, c_stride};
+    begin_sums(a, rows, head, init, c, c_stride);
+    sum_all(&p, a->rows, rows, c);
+    if (head->any)
+        add_rest(a, rows, head,
+                 (const dq_avx2_record *)(const void *)(weights + groups * DQ_AVX2_GROUP_BYTES), c, c_stride);
+}
+
+static void tile(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
+                 size_t c_stride)
+{
+    const dq_avx2_head *head = panel;
+    if (head->mode == DQ_AVX2_WORDS)
+        multiply_words(a, rows, head + 1, init, c, c_stride);
+    else
+        multiply_safe(a, rows, head, init, c, c_stride);
+}
+
+/* ---- Sums of rows ------------------------------------------------------------------------------------- */
+
+/* vpsadbw against zero adds eight bytes to a 64-bit lane; a run of less than a vector is added byte by byte.
+ */
+void dq_gemm_s8_sums_u8_avx2(const dq_gemm_s8_a *a, size_t rows, int32_t *out)
+{
+    for (size_t i = 0; i < rows; i++) {
+        __m256i sums = _mm256_setzero_si256();
+        __m128i few = _mm_setzero_si128();
+        uint32_t rest = 0;
+        for (size_t t = 0; t < a->runs; t++) {
+            const uint8_t *x = a->rows[i] + a->offsets[t];
+            size_t p = 0;
+            for (; p + 32 <= a->run; p += 32) {
+                __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)(x + p));
+                sums = _mm256_add_epi64(sums, _mm256_sad_epu8(bytes, _mm256_setzero_si256()));
+            }
+            for (; p + 8 <= a->run; p += 8) {
+                __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)(x + p));
+                few = _mm_add_epi64(few, _mm_sad_epu8(bytes, _mm_setzero_si128()));
+            }
+            for (; p < a->run; p++)
+                rest += x[p];
+        }
+        sums = _mm256_add_epi64(sums, _mm256_zextsi128_si256(few));
+        uint64_t lanes[4];
+        _mm256_storeu_si256((__m256i *)(void *)lanes, sums);
+        out[i] = (int32_t)(rest + (uint32_t)(lanes[0] + lanes[1] + lanes[2] + lanes[3]));
+    }
+}
+
+const dq_gemm_s8 dq_gemm_s8_avx2 = {.mr = MR,
+                                    .nr = NR,
+                                    .a_signed = false,
+                                    .panel_size = dq_gemm_s8_avx2_panel_size,
+                                    .turned_size = turned_size,
+                                    .pack = dq_gemm_s8_avx2_pack,
+                                    .tile = tile,
+                                    .sums = dq_gemm_s8_sums_u8_avx2,
+                                    .few = &dq_gemm_s8_few_avx2};

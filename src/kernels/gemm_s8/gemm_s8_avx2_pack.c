@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/gemm_s8/gemm_s8_avx2.h"
+
+#include "base/checked.h"
+#include "kernels/gemm_s8/gemm_s8_pack.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+enum {
+    NR = DQ_AVX2_NR,
+    GROUP = DQ_AVX2_GROUP,
+    MOST = 128,       /* size of same-signed weights that are summed in 16 bits: 255 * 128 < 2^15 */
+    MOST_ENTRY = 127, /* of a rest */
+    MOST_GROUPS = (1 << 16) / GROUP, /* positions fit in 16 bits */
+    OPEN = 4
+};
+
+/* What the ways cost for a group of weights and a row, as measured on an AMD EPYC without VNNI: in batches of
+ * a depth, in words, and an entry of the rest for each weight of the group. */
+typedef struct way {
+    uint8_t depth, cost;
+} way;
+static const way ways[] = {{2, 85}, {3, 79}, {4, 76}, {6, 73}, {8, 72}};
+enum { WAYS = sizeof ways / sizeof *ways, MOST_DEPTH = 8, COST_WORDS = 112, COST_ENTRY = 260 };
+
+static bool positions_of(size_t runs, size_t run, size_t *positions)
+{
+    return dq_align_size(run, GROUP, positions) && dq_mul_size(*positions, runs, positions);
+}
+
+/* Words take more than any split that is worth it. */
+size_t dq_gemm_s8_avx2_panel_size(size_t runs, size_t run)
+{
+    size_t positions, bytes, all;
+    if (!positions_of(runs, run, &positions) || !dq_mul_size(positions, NR * sizeof(int16_t), &bytes) ||
+        !dq_add_size(bytes, dq_avx2_order_bytes(positions / GROUP), &all) ||
+        !dq_add_size(all, sizeof(dq_avx2_head) + NR * sizeof(int32_t), &all))
+        return 0;
+    return all;
+}
+
+/* ---- Shifts ------------------------------------------------------------------------------------------- */
+
+/* What does not fit in a byte of a shifted weight. */
+typedef struct excess {
+    uint16_t position;
+    uint8_t column;
+    int8_t rest;
+} excess;
+
+enum { MOST_EXCESS = 64, LEAST_SHIFT = 8 };
+
+typedef struct shifts {
+    int8_t of[NR], spread[DQ_AVX2_GROUP_BYTES]; /* the latter as a group's weights stand */
+    size_t count;
+    excess excess[MOST_EXCESS];
+} shifts;
+
+/* Means of the columns, whose sums are given; false when all are near zero. */
+static bool find_shifts(const int32_t *sums, size_t count, shifts *s)
+{
+    bool any = false;
+    for (size_t j = 0; j < NR; j++) {
+        double mean = (double)sums[j] / (double)count;
+        int shift = (int)(mean < 0 ? mean - 0.5 : mean + 0.5);
+        any = any || shift >= LEAST_SHIFT || shift <= -LEAST_SHIFT;
+        s->of[j] = (int8_t)(shift < -127 ? -127 : shift);
+    }
+    for (size_t i = 0; i < DQ_AVX2_GROUP_BYTES; i++)
+        s->spread[i] = s->of[i / GROUP];
+    return any;
+}
+
+/* Shifts a whole group; false, and nothing is changed, where some do not fit. */
+static bool shift_all(const shifts *s, int8_t *w)
+{
+    __m256i fits = _mm256_set1_epi8(-1), shifted[2];
+    for (int v = 0; v < 2; v++) {
+        __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(w + 32 * v));
+        __m256i by = _mm256_loadu_si256((const __m256i *)(const void *)(s->spread + 32 * v));
+        shifted[v] = _mm256_subs_epi8(x, by);
+        fits = _mm256_and_si256(fits, _mm256_cmpeq_epi8(shifted[v], _mm256_sub_epi8(x, by)));
+    }
+    if (_mm256_movemask_epi8(fits) != -1)
+        return false;
+    for (int v = 0; v < 2; v++)
+        _mm256_storeu_si256((__m256i *)(void *)(w + 32 * v), shifted[v]);
+    return true;
+}
+
+/* Shifts a group whose first `live` positions are there; false where too many do not fit. */
+static bool shift_group(shifts *s, int8_t *w, size_t position, size_t live)
+{
+    for (size_t j = 0; j < NR; j++)
+        for (size_t i = 0; i < live; i++) {
+            int value = w[j * GROUP + i] - s->of[j], fits = value > 127 ? 127 : value < -128 ? -128 : value;
+            w[j * GROUP + i] = (int8_t)fits;
+            if (value == fits)
+                continue;
+            if (s->count == MOST_EXCESS)
+                return false;
+            s->excess[s->count++] = (excess){(uint16_t)(position + i), (uint8_t)j, (int8_t)(value - fits)};
+        }
+    return true;
+}
+
+static bool shift_panel(shifts *s, int8_t *w, const dq_gemm_s8_b *b)
+{
+    size_t groups = dq_avx2_groups(b->run);
+    s->count = 0;
+    for (size_t t = 0; t < b->runs; t++)
+        for (size_t g = 0; g < groups; g++, w += DQ_AVX2_GROUP_BYTES) {
+            size_t live = b->run - g * GROUP < GROUP ? b->run - g * GROUP : GROUP;
+            if (!(live == GROUP && shift_all(s, w)) && !shift_group(s, w, (t * groups + g) * GROUP, live))
+                return false;
+        }
+    return true;
+}
+
+/* ---- Batches ------------------------------------------------------------------------------------------ */
+
+/* Sums of the positive and of the negative weights of each pair of a group, or of a batch: at most 255. */
+typedef struct lanes {
+    __m256i more, less;
+} lanes;
+
+enum { WINDOW = 32, AT_ONCE = 8, PENALTY = 30 /* of a sum that is not safe, beside its excess */ };
+
+/* Groups that may be taken now stand side by side, others wait behind them; places that are not taken up are
+ * as heavy as can be, and weigh nothing. */
+typedef struct arranger {
+    const lanes *groups;
+    size_t count;
+    uint16_t *order;
+    lanes window[WINDOW];
+    uint16_t number[WINDOW], lightness[WINDOW]; /* UINT16_MAX less a group's total */
+    size_t waiting, next;                       /* places taken up, and the first group of the others */
+} arranger;
+
+static lanes pair_sums(const int8_t *w)
+{
+    const __m256i zero = _mm256_setzero_si256(), ones = _mm256_set1_epi8(1);
+    __m256i more[2], less[2];
+    for (int v = 0; v < 2; v++) {
+        __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(w + 32 * v));
+        more[v] = _mm256_maddubs_epi16(_mm256_max_epi8(x, zero), ones);
+        less[v] = _mm256_maddubs_epi16(_mm256_sub_epi8(zero, _mm256_min_epi8(x, zero)), ones);
+    }
+    return (lanes){_mm256_packus_epi16(more[0], more[1]), _mm256_packus_epi16(less[0], less[1])};
+}
+
+static inline lanes join(lanes a, lanes b)
+{
+    return (lanes){_mm256_adds_epu8(a.more, b.more), _mm256_adds_epu8(a.less, b.less)};
+}
+
+/* Of all sums, in four lanes. */
+static inline __m256i total(lanes v)
+{
+    const __m256i zero = _mm256_setzero_si256();
+    return _mm256_add_epi32(_mm256_sad_epu8(v.more, zero), _mm256_sad_epu8(v.less, zero));
+}
+
+static inline uint32_t of_lanes(__m256i v)
+{
+    __m128i half = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    return (uint32_t)(_mm_cvtsi128_si32(half) + _mm_extract_epi32(half, 2));
+}
+
+/* What is not safe about sums, in four lanes. */
+static inline __m256i badness(lanes sum)
+{
+    const __m256i zero = _mm256_setzero_si256(), most = _mm256_set1_epi8((char)MOST);
+    __m256i more = _mm256_subs_epu8(sum.more, most), less = _mm256_subs_epu8(sum.less, most);
+    __m256i penalty = _mm256_set1_epi8(PENALTY);
+    more = _mm256_adds_epu8(more, _mm256_andnot_si256(_mm256_cmpeq_epi8(more, zero), penalty));
+    less = _mm256_adds_epu8(less, _mm256_andnot_si256(_mm256_cmpeq_epi8(less, zero), penalty));
+    return total((lanes){more, less});
+}
+
+/* A bit for each sum that is not safe. */
+static inline uint32_t unsafe(__m256i sums)
+{
+    const __m256i most = _mm256_set1_epi8((char)MOST);
+    return ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(sums, most), most));
+}
+
+/* At which byte of a group the weights of sum number i begin: packing to bytes takes eight of each half. */
+static size_t place_of_sum(unsigned i)
+{
+    return i / 8 % 2 * 32 + i / 16 * 16 + i % 8 * 2;
+}
+
+static void place(arranger *a, size_t i, size_t group)
+{
+    a->window[i] = a->groups[group];
+    a->number[i] = (uint16_t)group;
+    a->lightness[i] = (uint16_t)(UINT16_MAX - of_lanes(total(a->groups[group])));
+}
+
+/* Takes the group at place i, whose place the next one gets, or the last of those at hand; returns its sums.
+ */
+static lanes take(arranger *a, size_t i, size_t *done)
+{
+    const __m256i all = _mm256_set1_epi8(-1);
+    lanes taken = a->window[i];
+    a->order[(*done)++] = a->number[i];
+    if (a->next < a->count) {
+        place(a, i, a->next++);
+        return taken;
+    }
+    size_t last = --a->waiting;
+    a->window[i] = a->window[last];
+    a->number[i] = a->number[last];
+    a->lightness[i] = a->lightness[last];
+    a->window[last] = (lanes){all, all};
+    a->lightness[last] = UINT16_MAX;
+    return taken;
+}
+
+/* Which of eight numbers is least, the first of equal ones, if it is less than *least. */
+static inline size_t least_of_8(__m128i numbers, size_t first, size_t best, uint32_t *least)
+{
+    uint32_t found = (uint32_t)_mm_cvtsi128_si32(_mm_minpos_epu16(numbers)), here = found & UINT16_MAX;
+    if (here >= *least)
+        return best;
+    *least = here;
+    return first + (found >> 16);
+}
+
+static size_t heaviest(const arranger *a)
+{
+    size_t best = 0;
+    uint32_t least = UINT32_MAX;
+    for (size_t i = 0; i < a->waiting; i += AT_ONCE)
+        best =
+            least_of_8(_mm_loadu_si128((const __m128i *)(const void *)(a->lightness + i)), i, best, &least);
+    return best;
+}
+
+/* The badness of four groups, each joined with `sum`, in the four words of 64 bits. */
+static inline __m128i badness_of_4(const lanes *groups, lanes sum)
+{
+    __m256i words = badness(join(sum, groups[0]));
+    words = _mm256_or_si256(words, _mm256_slli_epi64(badness(join(sum, groups[1])), 16));
+    words = _mm256_or_si256(words, _mm256_slli_epi64(badness(join(sum, groups[2])), 32));
+    words = _mm256_or_si256(words, _mm256_slli_epi64(badness(join(sum, groups[3])), 48));
+    __m128i half = _mm_add_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    return _mm_add_epi16(half, _mm_unpackhi_epi64(half, half));
+}
+
+/* Which goes best with those whose sum is given; of equally good ones the first. */
+static size_t mate(const arranger *a, lanes sum)
+{
+    size_t best = 0;
+    uint32_t least = UINT32_MAX;
+    for (size_t i = 0; i < a->waiting && least > 0; i += AT_ONCE) {
+        __m128i low = badness_of_4(a->window + i, sum), high = badness_of_4(a->window + i + 4, sum);
+        best = least_of_8(_mm_unpacklo_epi64(low, high), i, best, &least);
+    }
+    return best;
+}
+
+/* Orders the groups for batches of `depth`. Each begins with the heaviest of the groups at hand. */
+static void arrange(arranger *a, size_t depth)
+{
+    const __m256i all = _mm256_set1_epi8(-1);
+    for (size_t i = 0; i < WINDOW; i++) {
+        a->window[i] = (lanes){all, all};
+        a->lightness[i] = UINT16_MAX;
+    }
+    a->waiting = a->count < WINDOW ? a->count : WINDOW;
+    a->next = a->waiting;
+    for (size_t i = 0; i < a->waiting; i++)
+        place(a, i, i);
+    for (size_t done = 0; done < a->count;) {
+        size_t end = done + depth;
+        lanes sum = take(a, heaviest(a), &done);
+        while (done < end && done < a->count)
+            sum = join(sum, take(a, mate(a, sum), &done));
+    }
+}
+
+/* What a panel costs. How many entries it takes is judged by groups as they stand: arranging leaves about
+ * half of a few, and most of many. */
+static double cost_of(const arranger *a, const way *by)
+{
+    __m256i bad = _mm256_setzero_si256();
+    double weights = (double)a->count * GROUP * NR;
+    for (size_t g = 0; g < a->count; g += by->depth) {
+        lanes sum = a->groups[g];
+        for (size_t i = g + 1; i < g + by->depth && i < a->count; i++)
+            sum = join(sum, a->groups[i]);
+        bad = _mm256_add_epi64(bad, badness(sum));
+    }
+    double entries = of_lanes(bad) / (2 * PENALTY * weights), left = entries * entries / (entries + 0.02);
+    return (by->cost + COST_ENTRY * left) * (double)a->count;
+}
+
+/* The one that costs least, or NULL when words cost less. */
+static const way *find_way(const arranger *a)
+{
+    double least = (double)COST_WORDS * (double)a->count;
+    const way *best = NULL;
+    for (size_t i = 0; i < WAYS; i++) {
+        double here = cost_of(a, &ways[i]);
+        best = here < least ? &ways[i] : best;
+        least = here < least ? here : least;
+    }
+    return best;
+}
+
+/* ---- Splitting ---------------------------------------------------------------------------------------- */
+
+/* Pairs of a column that still want a second entry. */
+typedef struct open_pairs {
+    uint32_t number[OPEN];
+    int rest[OPEN]; /* of the first entry; 0: none is open here */
+    uint32_t next;
+} open_pairs;
+
+/* Records are made in the order in which they are wanted, each for one column. */
+typedef struct splitter {
+    int8_t *safe;
+    const uint16_t *order;
+    size_t groups, depth;
+    dq_avx2_record *records;
+    uint8_t *columns; /* of record r at columns[-1 - r]: they grow towards the records */
+    size_t count, room;
+    uint32_t spare[NR]; /* 1 + the column's record that has a pair to spare, or 0 */
+    open_pairs open[NR];
+    size_t total; /* entries, those missing in open pairs among them */
+} splitter;
+
+static void write_entry(const splitter *s, uint32_t pair, size_t second, size_t position, int rest)
+{
+    dq_avx2_record *record = s->records + pair / 2;
+    record->position[pair % 2 * 2 + second] = (uint16_t)position;
+    record->rest[pair % 2 * 2 + second] = (int8_t)rest;
+}
+
+static bool fit(int a, int b)
+{
+    return (a < 0) != (b < 0) || (a + b <= MOST && a + b >= -MOST);
+}
+
+/* An entry joins one that waits for company with which it is safe, or waits itself; false when there is no
+ * room for it. */
+static bool put(splitter *s, size_t column, size_t position, int rest)
+{
+    open_pairs *open = &s->open[column];
+    for (size_t i = 0; i < OPEN; i++)
+        if (open->rest[i] && fit(open->rest[i], rest)) {
+            write_entry(s, open->number[i], 1, position, rest);
+            open->rest[i] = 0;
+            return true;
+        }
+    uint32_t pair = 2 * s->spare[column] - 1, i = open->next++ % OPEN;
+    if (s->spare[column]) {
+        s->spare[column] = 0;
+    } else {
+        if (s->count == s->room)
+            return false;
+        pair = 2 * (uint32_t)s->count;
+        s->records[s->count++] = (dq_avx2_record){{0}, {0}};
+        s->columns[-(ptrdiff_t)s->count] = (uint8_t)column;
+        s->spare[column] = (uint32_t)s->count;
+    }
+    open->number[i] = pair;
+    open->rest[i] = rest;
+    s->total += 2;
+    write_entry(s, pair, 0, position, rest);
+    return true;
+}
+
+/* The pairs at `w` of n groups, in words; zeros stand for more. */
+static inline __m128i pairs_of(const int8_t *w, size_t n)
+{
+    uint16_t pair[MOST_DEPTH] = {0};
+#pragma GCC unroll 8
+    for (size_t g = 0; g < MOST_DEPTH; g++)
+        if (g < n)
+            memcpy(pair + g, w + g * DQ_AVX2_GROUP_BYTES, sizeof *pair);
+    return _mm_setr_epi16((short)pair[0], (short)pair[1], (short)pair[2], (short)pair[3], (short)pair[4],
+                          (short)pair[5], (short)pair[6], (short)pair[7]);
+}
+
+/* Splits the weights, of one sign, of the n groups from number `first` on whose products a lane of 16 bits
+ * sums, with those of the first group at byte `at`: the largest give first. */
+static bool split(splitter *s, size_t first, size_t n, size_t at, int sign)
+{
+    const __m128i zero = _mm_setzero_si128();
+    const __m128i number = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    int8_t *w = s->safe + first * DQ_AVX2_GROUP_BYTES + at;
+    __m128i pairs = pairs_of(w, n);
+    __m128i sizes = sign > 0 ? _mm_max_epi8(pairs, zero) : _mm_sub_epi8(zero, _mm_min_epi8(pairs, zero));
+    __m128i sums = _mm_sad_epu8(sizes, zero);
+    int sum = _mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4);
+    while (sum > MOST) {
+        __m128i even = _mm_and_si128(sizes, _mm_set1_epi16(0xff)), odd = _mm_srli_epi16(sizes, 8);
+        __m128i least = _mm_minpos_epu16(_mm_xor_si128(_mm_max_epu16(even, odd), _mm_set1_epi16(-1)));
+        size_t group = (size_t)_mm_extract_epi16(least, 1);
+        int size = UINT16_MAX - _mm_extract_epi16(least, 0);
+        int8_t *pair = w + group * DQ_AVX2_GROUP_BYTES;
+        size_t second = pair[0] * sign != size;
+        int rest = size < sum - MOST ? size : sum - MOST;
+        rest = rest < MOST_ENTRY ? rest : MOST_ENTRY;
+        if (!put(s, at / GROUP, s->order[first + group] * (size_t)GROUP + at % GROUP + second, rest * sign))
+            return false;
+        pair[second] = (int8_t)(pair[second] - rest * sign);
+        __m128i here = _mm_cmpeq_epi8(number, _mm_set1_epi8((char)(2 * group + second)));
+        sizes = _mm_sub_epi8(sizes, _mm_and_si128(here, _mm_set1_epi8((char)rest)));
+        sum -= rest;
+    }
+    return true;
+}
+
+/* Goes over all weights; false when there is no room for the records. */
+static bool split_panel(splitter *s, const shifts *shifted)
+{
+    for (size_t i = 0; i < shifted->count; i++)
+        if (!put(s, shifted->excess[i].column, shifted->excess[i].position, shifted->excess[i].rest))
+            return false;
+    for (size_t g = 0, n; g < s->groups; g += n) {
+        n = s->groups - g < s->depth ? s->groups - g : s->depth;
+        lanes sum = pair_sums(s->safe + g * DQ_AVX2_GROUP_BYTES);
+        for (size_t i = 1; i < n; i++)
+            sum = join(sum, pair_sums(s->safe + (g + i) * DQ_AVX2_GROUP_BYTES));
+        uint32_t more = unsafe(sum.more), less = unsafe(sum.less);
+        for (uint32_t mask = more | less; mask; mask &= mask - 1) {
+            size_t at = place_of_sum((unsigned)__builtin_ctz(mask));
+            uint32_t bit = mask & -mask;
+            if ((less & bit && !split(s, g, n, at, -1)) || (more & bit && !split(s, g, n, at, 1)))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Counts each column's records and puts them behind each other, in place. */
+static void sort_records(splitter *s, uint16_t counts[NR])
+{
+    size_t next[NR], end[NR], at = 0;
+    for (size_t r = 0; r < s->count; r++)
+        counts[s->columns[-1 - (ptrdiff_t)r]]++;
+    for (size_t j = 0; j < NR; at = end[j++]) {
+        next[j] = at;
+        end[j] = at + counts[j];
+    }
+    for (size_t j = 0; j < NR; j++)
+        while (next[j] < end[j]) {
+            uint8_t *column = s->columns - 1 - next[j];
+            size_t to = next[*column]++;
+            if (*column == j)
+                continue;
+            dq_avx2_record moved = s->records[to];
+            s->records[to] = s->records[next[j]];
+            s->records[next[j]] = moved;
+            uint8_t was = s->columns[-1 - (ptrdiff_t)to];
+            s->columns[-1 - (ptrdiff_t)to] = *column;
+            *column = was;
+        }
+}
+
+/* Chooses how to multiply the weights at `natural`, and splits them. Returns the bytes behind the head, or 0
+ * where words are better. Records come where the natural weights were, and behind them, at the end of what
+ * words would take, their columns: what has no room there is more than is worth it. */
+static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural, const shifts *shifted)
+{
+    uint16_t *order = (uint16_t *)(void *)(head + 1);
+    int8_t *safe = (int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
+    lanes *sums = (lanes *)(void *)safe; /* until weights come there */
+    arranger a;
+    a.groups = sums;
+    a.count = groups;
+    a.order = order;
+    for (size_t g = 0; g < groups; g++)
+        sums[g] = pair_sums(natural + g * DQ_AVX2_GROUP_BYTES);
+    const way *by = find_way(&a);
+    if (!by)
+        return 0;
+    arrange(&a, by->depth);
+    for (size_t g = 0; g < groups; g++)
+        memcpy(safe + g * DQ_AVX2_GROUP_BYTES, natural + order[g] * (size_t)DQ_AVX2_GROUP_BYTES,
+               DQ_AVX2_GROUP_BYTES);
+    size_t bytes = groups * DQ_AVX2_GROUP_BYTES, rest = bytes + NR * sizeof(int32_t);
+    splitter s = {.safe = safe, .order = order, .groups = groups, .depth = by->depth};
+    s.records = (dq_avx2_record *)(void *)(safe + bytes);
+    s.columns = (uint8_t *)s.records + rest;
+    s.room = rest / (sizeof(dq_avx2_record) + 1);
+    if (!split_panel(&s, shifted) ||
+        (double)(COST_WORDS - by->cost) * (double)groups < COST_ENTRY * (double)s.total / (GROUP * NR))
+        return 0;
+    sort_records(&s, head->records);
+    head->mode = DQ_AVX2_BATCHES;
+    head->depth = by->depth;
+    head->any = s.count > 0;
+    return dq_avx2_order_bytes(groups) + bytes + s.count * sizeof(dq_avx2_record);
+}
+
+/* ---- Words -------------------------------------------------------------------------------------------- */
+
+/* Groups of bytes become words at `to`, which may begin before them as long as it ends where they do. */
+static void make_words(const int8_t *from, size_t groups, int32_t *terms, int16_t *to)
+{
+    __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (; groups; groups--, from += DQ_AVX2_GROUP_BYTES) {
+        __m256i quarter[4];
+        for (int q = 0; q < 4; q++)
+            quarter[q] =
+                _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(from + 16 * q)));
+        for (int v = 0; v < 2; v++, to += 32) {
+            __m256 a = _mm256_castsi256_ps(quarter[2 * v]), b = _mm256_castsi256_ps(quarter[2 * v + 1]);
+            __m256i high = _mm256_castps_si256(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
+            __m256i low = _mm256_castps_si256(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)));
+            high = _mm256_permute4x64_epi64(high, _MM_SHUFFLE(3, 1, 2, 0));
+            low = _mm256_permute4x64_epi64(low, _MM_SHUFFLE(3, 1, 2, 0));
+            sum[v] = _mm256_add_epi32(sum[v], _mm256_madd_epi16(high, low));
+            _mm256_storeu_si256((__m256i *)(void *)to, high);
+            _mm256_storeu_si256((__m256i *)(void *)(to + 16), low);
+        }
+    }
+    for (int v = 0; v < 2; v++)
+        _mm256_storeu_si256((__m256i *)(void *)(terms + 8 * v), sum[v]);
+}
+
+size_t dq_gemm_s8_avx2_pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *sums)
+{
+    dq_avx2_head *head = panel;
+    size_t groups = b->runs * dq_avx2_groups(b->run), bytes = groups * DQ_AVX2_GROUP_BYTES;
+    int8_t *at = (int8_t *)(head + 1);
+    memset(head, 0, sizeof *head);
+    /* bytes stand in the second half of what words take, until they become what is wanted */
+    int8_t *natural = at + dq_avx2_order_bytes(groups) + bytes;
+    dq_gemm_s8_pack_avx2(b, first, NR, natural, sums);
+    size_t used = 0;
+    if (b->use == DQ_QGEMM_OFTEN && groups > 0 && groups <= MOST_GROUPS) {
+        shifts by = {.count = 0};
+        head->shifted = find_shifts(sums, b->runs * b->run, &by);
+        if (!head->shifted || shift_panel(&by, natural, b))
+            used = choose(head, groups, natural, &by);
+        memcpy(head->shift, by.of, sizeof by.of);
+        if (used == 0) /* something else may be there by now */
+            dq_gemm_s8_pack_avx2(b, first, NR, natural, sums);
+    }
+    if (used == 0) {
+        int32_t *terms = (int32_t *)(void *)at;
+        head->mode = DQ_AVX2_WORDS;
+        make_words(natural, groups, terms, (int16_t *)(void *)(terms + NR));
+        used = NR * sizeof *terms + 2 * bytes;
+    }
+    return (sizeof *head + used + 63) / 64 * 64;
+}

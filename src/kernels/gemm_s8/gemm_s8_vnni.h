@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Integer products by vpdpbusd, which adds four u8 x s8 products to an int32 without saturating: exact for
+ * all operands. Before this, an instruction set's file defines
+ *   vec                   a vector of LANES int32
+ *   MR, VECTORS           rows of a tile, at most 8, and vectors of its columns: the sums stay in registers
+ *   v_load, v_store, v_set, v_add, v_dot(sums, u8, s8)
+ * and after it the record. */
+#ifndef DQ_KERNELS_X86_QGEMM_VNNI_H
+#define DQ_KERNELS_X86_QGEMM_VNNI_H
+
+#include "kernels/gemm_s8/gemm_s8_pack.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+enum {
+    NR = VECTORS * LANES,
+    GROUP = 4,
+    HEAD = 64,  /* bytes before a panel's weights: how many vectors of columns it has */
+    NARROW = 16 /* the fewest columns that are packed */
+};
+
+static size_t panel_size(size_t runs, size_t run)
+{
+    size_t body = dq_gemm_s8_panel_size(runs, run, NR, GROUP), bytes;
+    return body && dq_add_size(body, HEAD, &bytes) ? bytes : 0;
+}
+
+static size_t pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *sums)
+{
+    size_t cols = b->cols - first > NARROW ? NR : NARROW;
+    memset(panel, 0, HEAD);
+    *(uint8_t *)panel = (uint8_t)(cols / LANES);
+    memset(sums + cols, 0, (NR - cols) * sizeof *sums);
+    return HEAD + dq_gemm_s8_pack_avx2(b, first, cols, (uint8_t *)panel + HEAD, sums);
+}
+
+/* Four positions of all rows. */
+INLINE void step(const uint8_t *const x[MR], size_t at, const int8_t *b, int rows, int vectors,
+                 vec acc[MR][VECTORS])
+{
+    vec w[VECTORS];
+    for (int v = 0; v < vectors; v++)
+        w[v] = v_load(b + v * LANES * GROUP);
+    for (int i = 0; i < rows; i++) {
+        int32_t bytes;
+        memcpy(&bytes, x[i] + at, sizeof bytes);
+        vec value = v_set(bytes);
+        for (int v = 0; v < vectors; v++)
+            acc[i][v] = v_dot(acc[i][v], value, w[v]);
+    }
+}
+
+/* `rows` and `vectors` are constants in each call; the last row of `count` stands in for those that are
+ * missing. Columns that the panel does not have get init. Few sums would wait for each other: of these there
+ * are twice as many. */
+INLINE void tile_rows(const dq_gemm_s8_a *a, int rows, int vectors, int count, const int8_t *b,
+                      const int32_t *init, int32_t *c, size_t c_stride)
+{
+    const bool twice = rows * vectors <= MR * VECTORS / 2;
+    const size_t groups = (a->run + GROUP - 1) / GROUP, row = (size_t)vectors * LANES * GROUP;
+    vec acc[MR][VECTORS], more[MR][VECTORS];
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < vectors; v++) {
+            acc[i][v] = v_load(init + v * LANES);
+            more[i][v] = v_set(0);
+        }
+    for (size_t t = 0; t < a->runs; t++) {
+        const uint8_t *x[MR];
+        for (int i = 0; i < rows; i++)
+            x[i] = a->rows[i < count ? i : count - 1] + a->offsets[t];
+        size_t g = 0;
+        if (twice)
+            for (; g + 2 <= groups; g += 2, b += 2 * row) {
+                step(x, g * GROUP, b, rows, vectors, acc);
+                step(x, (g + 1) * GROUP, b + row, rows, vectors, more);
+            }
+        for (; g < groups; g++, b += row)
+            step(x, g * GROUP, b, rows, vectors, acc);
+    }
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < VECTORS; v++) {
+            vec sum = v < vectors ? acc[i][v] : v_load(init + v * LANES);
+            if (v < vectors && twice)
+                sum = v_add(sum, more[i][v]);
+            if (i < count)
+                v_store(c + (size_t)i * c_stride + v * LANES, sum);
+        }
+}
+
+static void tile(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
+                 size_t c_stride)
+{
+    const int8_t *b = (const int8_t *)panel + HEAD;
+    const int count = (int)rows;
+    if (NR > NARROW && *(const uint8_t *)panel < VECTORS)
+        tile_rows(a, MR, VECTORS / 2, count, b, init, c, c_stride);
+    else if (rows == 1)
+        tile_rows(a, 1, VECTORS, count, b, init, c, c_stride);
+    else if (rows == 2)
+        tile_rows(a, 2, VECTORS, count, b, init, c, c_stride);
+    else if (rows <= 4)
+        tile_rows(a, 4, VECTORS, count, b, init, c, c_stride);
+    else if (rows <= MR - 2)
+        tile_rows(a, MR - 2, VECTORS, count, b, init, c, c_stride);
+    else
+        tile_rows(a, MR, VECTORS, count, b, init, c, c_stride);
+}
+
+#define DQ_QGEMM_VNNI                                                                                        \
+    {                                                                                                        \
+        .mr = MR, .nr = NR, .a_signed = false, .dots = true, .panel_size = panel_size, .pack = pack,         \
+        .tile = tile, .sums = dq_gemm_s8_sums_u8_avx2                                                        \
+    }
+
+#endif

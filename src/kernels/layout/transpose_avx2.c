@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transposes of words by squares of 8, in registers. Bytes go by 32 rows of 16 columns. Pixels of few
+ * channels become planes, or are made of them, by shuffles of bytes. What is left of these, and halves, are
+ * SSE4.1's. */
+#include "kernels/kernels.h"
+#include "kernels/layout/transpose_tile.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+enum { SIDE32 = 8, ROWS8 = 32, COLS8 = 16 };
+
+/* ---- Pixels and planes --------------------------------------------------------------------------------- */
+
+enum { CHANNELS = 4, HALF = 16, WHOLE = 32 };
+
+/* n pixels of elements of 1 << log bytes, `apart` into planes `plane` bytes apart, or together again; returns
+ * how many are done. Each vector of the result takes from those of all planes, or of as many halves of
+ * pixels, in both halves alike. */
+static inline size_t shuffle(const uint8_t *from, uint8_t *to, size_t n, size_t plane, unsigned log,
+                             int channels, bool apart, uint8_t flip)
+{
+    uint8_t takes[CHANNELS][CHANNELS][HALF];
+    __m256i mask[CHANNELS][CHANNELS];
+    const __m256i flips = _mm256_set1_epi8((char)flip);
+    memset(takes, 0x80, sizeof takes); /* nothing */
+    for (int c = 0; c < channels; c++)
+        for (int b = 0; b < HALF; b++) { /* byte b of plane c, byte `at` of pixels */
+            int at = (((b >> log) * channels + c) << log) + (b & ((1 << log) - 1));
+            if (apart)
+                takes[c][at / HALF][b] = (uint8_t)(at % HALF);
+            else
+                takes[at / HALF][c][at % HALF] = (uint8_t)b;
+        }
+    for (int i = 0; i < channels; i++)
+        for (int k = 0; k < channels; k++)
+            mask[i][k] =
+                _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)takes[i][k]));
+    const size_t count = (n << log) / WHOLE;
+    for (size_t g = 0; g < count; g++) {
+        __m256i x[CHANNELS];
+        for (int k = 0; k < channels; k++)
+            x[k] = apart ? _mm256_loadu2_m128i((const __m128i *)(const void *)(from + (channels + k) * HALF),
+                                               (const __m128i *)(const void *)(from + k * HALF))
+                         : _mm256_loadu_si256((const __m256i *)(const void *)(from + k * plane));
+        for (int i = 0; i < channels; i++) {
+            __m256i y = flips;
+            for (int k = 0; k < channels; k++)
+                y = _mm256_xor_si256(y, _mm256_shuffle_epi8(x[k], mask[i][k]));
+            if (apart)
+                _mm256_storeu_si256((__m256i *)(void *)(to + i * plane), y);
+            else
+                _mm256_storeu2_m128i((__m128i *)(void *)(to + (channels + i) * HALF),
+                                     (__m128i *)(void *)(to + i * HALF), y);
+        }
+        from += apart ? channels * WHOLE : WHOLE;
+        to += apart ? WHOLE : channels * WHOLE;
+    }
+    return (count * WHOLE) >> log;
+}
+
+typedef struct done {
+    size_t rows, cols; /* one of them 0 */
+} done;
+
+/* Rows that are pixels side by side, or columns that become such, as far as there are whole vectors of them.
+ */
+static done pixels(const void *src, size_t src_stride, size_t rows, size_t cols, unsigned log, uint8_t flip,
+                   void *dst, size_t dst_stride)
+{
+    if (cols == 3 && src_stride == 3)
+        return (done){.rows = shuffle(src, dst, rows, dst_stride << log, log, 3, true, flip)};
+    if (rows == 3 && dst_stride == 3)
+        return (done){.cols = shuffle(src, dst, cols, src_stride << log, log, 3, false, flip)};
+    if (cols == 4 && src_stride == 4 && log < 2)
+        return (done){.rows = shuffle(src, dst, rows, dst_stride << log, log, 4, true, flip)};
+    if (rows == 4 && dst_stride == 4 && log < 2)
+        return (done){.cols = shuffle(src, dst, cols, src_stride << log, log, 4, false, flip)};
+    return (done){0, 0};
+}
+
+/* ---- Words --------------------------------------------------------------------------------------------- */
+
+static inline void square_32(const uint32_t *src, size_t src_stride, uint32_t *dst, size_t dst_stride)
+{
+    __m256 v[SIDE32], w[SIDE32];
+    for (size_t i = 0; i < SIDE32; i++)
+        v[i] = _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)(const void *)(src + i * src_stride)));
+    for (int i = 0; i < SIDE32; i += 4) {
+        __m256 a = _mm256_unpacklo_ps(v[i], v[i + 1]), b = _mm256_unpackhi_ps(v[i], v[i + 1]);
+        __m256 c = _mm256_unpacklo_ps(v[i + 2], v[i + 3]), d = _mm256_unpackhi_ps(v[i + 2], v[i + 3]);
+        w[i] = _mm256_shuffle_ps(a, c, 0x44);
+        w[i + 1] = _mm256_shuffle_ps(a, c, 0xee);
+        w[i + 2] = _mm256_shuffle_ps(b, d, 0x44);
+        w[i + 3] = _mm256_shuffle_ps(b, d, 0xee);
+    }
+    for (size_t i = 0; i < SIDE32; i++) {
+        __m256 column = i < 4 ? _mm256_permute2f128_ps(w[i], w[i + 4], 0x20)
+                              : _mm256_permute2f128_ps(w[i - 4], w[i], 0x31);
+        _mm256_storeu_si256((__m256i *)(void *)(dst + i * dst_stride), _mm256_castps_si256(column));
+    }
+}
+
+static void few_words(const uint32_t *src, size_t src_stride, size_t rows, size_t cols, uint32_t *dst,
+                      size_t dst_stride)
+{
+    const done d = pixels(src, src_stride, rows, cols, 2, 0, dst, dst_stride);
+    dq_transpose_x32_sse41(src + d.rows * src_stride + d.cols, src_stride, rows - d.rows, cols - d.cols,
+                           dst + d.cols * dst_stride + d.rows, dst_stride);
+}
+
+DQ_TRANSPOSE_BY_SQUARES(dq_transpose_x32_avx2, uint32_t, SIDE32, square_32, few_words)
+
+/* ---- Halves and bytes ---------------------------------------------------------------------------------- */
+
+void dq_transpose_x16_avx2(const uint16_t *src, size_t src_stride, size_t rows, size_t cols, uint16_t *dst,
+                           size_t dst_stride)
+{
+    const done d = pixels(src, src_stride, rows, cols, 1, 0, dst, dst_stride);
+    dq_transpose_x16_sse41(src + d.rows * src_stride + d.cols, src_stride, rows - d.rows, cols - d.cols,
+                           dst + d.cols * dst_stride + d.rows, dst_stride);
+}
+
+/* Rows i and i + 16 stand in a vector's halves. Each step puts neighbours of the first eight vectors beside
+ * those of the others: after four of them rows are columns. */
+static inline void block_8(const uint8_t *src, size_t src_stride, uint8_t flip, uint8_t *dst,
+                           size_t dst_stride)
+{
+    const __m256i flips = _mm256_set1_epi8((char)flip);
+    __m256i v[COLS8], next[COLS8];
+    for (size_t i = 0; i < COLS8; i++) {
+        const uint8_t *from = src + i * src_stride;
+        __m128i low = _mm_loadu_si128((const __m128i *)(const void *)from);
+        __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(from + COLS8 * src_stride));
+        v[i] = _mm256_xor_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1), flips);
+    }
+    for (int step = 0; step < 4; step++) {
+        for (int i = 0; i < COLS8 / 2; i++) {
+            next[2 * i] = _mm256_unpacklo_epi8(v[i], v[i + 8]);
+            next[2 * i + 1] = _mm256_unpackhi_epi8(v[i], v[i + 8]);
+        }
+        for (int i = 0; i < COLS8; i++)
+            v[i] = next[i];
+    }
+    for (size_t i = 0; i < COLS8; i++)
+        _mm256_storeu_si256((__m256i *)(void *)(dst + i * dst_stride), v[i]);
+}
+
+void dq_transpose_x8_avx2(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t flip,
+                          uint8_t *dst, size_t dst_stride)
+{
+    const done d = pixels(src, src_stride, rows, cols, 0, flip, dst, dst_stride);
+    src += d.rows * src_stride + d.cols;
+    dst += d.cols * dst_stride + d.rows;
+    rows -= d.rows;
+    cols -= d.cols;
+    size_t whole = cols >= COLS8 ? rows / ROWS8 * ROWS8 : 0;
+    for (size_t c = 0; whole && c < cols; c = dq_next_square(c, COLS8, cols))
+        for (size_t r = 0; r < whole; r += ROWS8)
+            block_8(src + r * src_stride + c, src_stride, flip, dst + c * dst_stride + r, dst_stride);
+    if (whole == rows)
+        return;
+    whole = whole && rows - whole < COLS8 ? rows - COLS8 : whole; /* its squares take some rows again */
+    dq_transpose_x8_sse41(src + whole * src_stride, src_stride, rows - whole, cols, flip, dst + whole,
+                          dst_stride);
+}

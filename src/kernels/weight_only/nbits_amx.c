@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rounded rows times codes of 4 or 8 bits by tile registers: of a piece, 16 rows of 32 digits times 16
+ * columns.
+ *
+ * Codes are spread to bytes, less their zero points, once for all rows, some pieces at a time. AVX-512 scales
+ * the sums of a piece while the tiles multiply the next. It does one float operation a cycle then, as half of
+ * its multipliers wait for the tiles: so what can be done with integers is. */
+#include "kernels/gemm_s8/amx_tiles.h"
+#include "kernels/kernels.h"
+
+#include <string.h>
+
+enum {
+    COLS = DQ_NBITS_COLS,
+    VECTORS = COLS / SIDE,
+    WORDS = DQ_NBITS_PIECE / 8, /* of 4 bits */
+    STEPS = DQ_NBITS_PIECE / 4, /* rows of a tile of codes */
+    SOME = 4                    /* pieces at a time: their codes stay in the first cache */
+};
+
+/* Registers: the sums of each vector of columns, digits, codes. */
+enum { DIGITS = VECTORS, CODES };
+
+/* Some pieces: codes less their zero points, and scales. */
+typedef struct pieces {
+    _Alignas(LINE) uint8_t codes[SOME][VECTORS][STEPS][LINE];
+    const float *scales[SOME];
+    size_t count;
+} pieces;
+
+static void shape_pieces(size_t rows)
+{
+    tile_shapes s = {.palette = 1};
+    for (int i = 0; i <= CODES; i++) {
+        s.line[i] = i == DIGITS ? DQ_NBITS_PIECE : LINE;
+        s.rows[i] = (uint8_t)(i == CODES ? STEPS : rows);
+    }
+    load_shapes(&s);
+}
+
+/* A piece of `count` words. What stands behind them meets digits that are 0. */
+static void spread(const uint32_t *words, size_t count, const float *zeros,
+                   uint8_t codes[VECTORS][STEPS][LINE])
+{
+    const __m512i mask = _mm512_set1_epi8(15), first = _mm512_set1_epi32(0x01010101);
+    for (size_t v = 0; v < VECTORS; v++, words += SIDE) {
+        __m512i zero = _mm512_mullo_epi32(_mm512_cvtps_epi32(_mm512_loadu_ps(zeros + v * SIDE)), first);
+        for (size_t n = 0; n < WORDS; n++) {
+            __m512i word = _mm512_loadu_si512(words + (n < count ? n : 0) * COLS);
+            __m512i low = _mm512_and_si512(word, mask),
+                    high = _mm512_and_si512(_mm512_srli_epi32(word, 4), mask);
+            _mm512_store_si512(codes[v][2 * n], _mm512_sub_epi8(low, zero));
+            _mm512_store_si512(codes[v][2 * n + 1], _mm512_sub_epi8(high, zero));
+        }
+    }
+}
+
+/* Of 8 bits, less 128: the codes of a word in the order in which its digits stand. */
+static void spread_bytes(const uint32_t *words, size_t count, uint8_t codes[VECTORS][STEPS][LINE])
+{
+    const __m512i order = _mm512_set4_epi32(0x0f0d0e0c, 0x0b090a08, 0x07050604, 0x03010200);
+    for (size_t v = 0; v < VECTORS; v++, words += SIDE)
+        for (size_t n = 0; n < STEPS; n++) {
+            __m512i word = _mm512_loadu_si512(words + (n < count ? n : 0) * COLS);
+            word = _mm512_xor_si512(_mm512_shuffle_epi8(word, order), _mm512_set1_epi8(-128));
+            _mm512_store_si512(codes[v][n], word);
+        }
+}
+
+/* The sums of a piece of some rows onto y. */
+static void add(int32_t sums[VECTORS][SIDE][SIDE], const float *factors, size_t rows, const float *scales,
+                float *y)
+{
+    __m512 scale[VECTORS];
+    for (int v = 0; v < VECTORS; v++)
+        scale[v] = _mm512_loadu_ps(scales + v * SIDE);
+    for (size_t i = 0; i < rows; i++)
+        for (int v = 0; v < VECTORS; v++, y += SIDE) {
+            __m512 value =
+                _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(sums[v][i])), _mm512_set1_ps(factors[i]));
+            _mm512_storeu_ps(y, _mm512_fmadd_ps(scale[v], value, _mm512_loadu_ps(y)));
+        }
+}
+
+/* The next piece's products after those before went to memory: other tiles are busy meanwhile. */
+#define NEXT(v)                                                                                              \
+    _tile_stored(v, sums[v], LINE);                                                                          \
+    _tile_zero(v);                                                                                           \
+    _tile_loadd(5, p->codes[k][v], LINE);                                                                    \
+    _tile_dpbssd(v, 4, 5)
+
+/* Up to 16 rows from number `row` on. */
+static void multiply(const pieces *p, const dq_nbits_rounded *x, size_t row, size_t rows, float *y)
+{
+    _Alignas(LINE) int32_t sums[VECTORS][SIDE][SIDE];
+    const float *factors = x->factors + row;
+    for (size_t k = 0; k < p->count; k++) {
+        _tile_loadd(4, x->digits + (k * x->rows + row) * DQ_NBITS_PIECE, DQ_NBITS_PIECE);
+        NEXT(0);
+        NEXT(1);
+        NEXT(2);
+        NEXT(3);
+        WRITTEN(sums);
+        if (k)
+            add(sums, factors + (k - 1) * x->rows, rows, p->scales[k - 1], y);
+    }
+    _tile_stored(0, sums[0], LINE);
+    _tile_stored(1, sums[1], LINE);
+    _tile_stored(2, sums[2], LINE);
+    _tile_stored(3, sums[3], LINE);
+    WRITTEN(sums);
+    add(sums, factors + (p->count - 1) * x->rows, rows, p->scales[p->count - 1], y);
+}
+
+/* All rows, of pieces with which x begins; then it begins behind them. */
+static void multiply_rows(pieces *p, unsigned bits, dq_nbits_rounded *x, size_t *shaped, float *y)
+{
+    _Alignas(LINE) int8_t bytes[SOME * DQ_NBITS_ROWS * DQ_NBITS_PIECE];
+    dq_nbits_rounded now = *x;
+    for (size_t i = 0; bits == 8 && i < p->count * x->rows; i++) {
+        __m512i wide = _mm512_loadu_si512(x->digits + 2 * i * DQ_NBITS_PIECE);
+        _mm256_store_si256((__m256i *)(void *)(bytes + i * DQ_NBITS_PIECE), _mm512_cvtepi16_epi8(wide));
+        now.digits = bytes;
+    }
+    WRITTEN(p);
+    WRITTEN(bytes);
+    for (size_t row = 0, rows; row < x->rows; row += rows) {
+        rows = x->rows - row < SIDE ? x->rows - row : SIDE;
+        if (rows != *shaped)
+            shape_pieces(*shaped = rows);
+        multiply(p, &now, row, rows, y + row * COLS);
+    }
+    x->digits += p->count * x->rows * DQ_NBITS_ROUNDED_BYTES(bits);
+    x->factors += p->count * x->rows;
+    p->count = 0;
+}
+
+void dq_nbits_rounded_amx(const dq_nbits *b, const dq_nbits_rounded *all, float *y)
+{
+    const bool bytes = b->bits == 8;
+    const size_t most = DQ_NBITS_PIECE_WORDS(b->bits);
+    if (all->rows == 1 || (bytes ? b->zeros || b->middle != 128 : b->bits != 4 || b->fractions)) {
+        dq_nbits_rounded_avx512vnni(b, all, y);
+        return;
+    }
+    _Alignas(LINE) pieces p;
+    float middle[COLS];
+    dq_nbits_rounded x = *all;
+    const uint32_t *words = b->words;
+    size_t shaped = 0;
+    for (size_t j = 0; j < COLS; j++)
+        middle[j] = b->middle;
+    memset(y, 0, x.rows * COLS * sizeof *y);
+    p.count = 0;
+    for (size_t g = 0; g < b->blocks; g++)
+        for (size_t left = b->lengths[g], n; left; left -= n, words += n * COLS) {
+            n = left < most ? left : most;
+            if (bytes)
+                spread_bytes(words, n, p.codes[p.count]);
+            else
+                spread(words, n, b->zeros ? b->zeros + g * COLS : middle, p.codes[p.count]);
+            p.scales[p.count] = b->scales + g * COLS;
+            if (++p.count == SOME)
+                multiply_rows(&p, b->bits, &x, &shaped, y);
+        }
+    if (p.count)
+        multiply_rows(&p, b->bits, &x, &shaped, y);
+    _tile_release();
+}

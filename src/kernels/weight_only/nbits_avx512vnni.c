@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vpdpbusd adds four products to an int32, so that codes need not be narrow. All columns at once: twelve sums
+ * hide the instruction's latency. */
+#include "kernels/simd/vec_avx512.h"
+
+#define ISA(name) name##_avx512vnni
+enum { WHOLE = 0 };
+
+enum { VECTORS = 4 };
+#define add_products(sum, codes, digits) (*(sum) = _mm512_dpbusd_epi32(*(sum), codes, digits))
+#define add_wide(sum, codes, digits) (*(sum) = _mm512_dpwssd_epi32(*(sum), codes, digits))
+#define in_32(sum, by) ((by) == 1 ? (sum) : vi_left(sum, 8))
+
+#include "kernels/weight_only/nbits_body.h"
+#include "kernels/weight_only/nbits_rounded_body.h"

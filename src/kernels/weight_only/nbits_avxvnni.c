@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vpdpbusd adds four products to an int32, so that codes need not be narrow. */
+#include "kernels/simd/vec_avx2.h"
+
+#define ISA(name) name##_avxvnni
+enum { WHOLE = 0 };
+
+enum { VECTORS = 2 };
+#define add_products(sum, codes, digits) (*(sum) = _mm256_dpbusd_avx_epi32(*(sum), codes, digits))
+#define add_wide(sum, codes, digits) (*(sum) = _mm256_dpwssd_avx_epi32(*(sum), codes, digits))
+#define in_32(sum, by) ((by) == 1 ? (sum) : vi_left(sum, 8))
+
+#include "kernels/weight_only/nbits_body.h"
+#include "kernels/weight_only/nbits_rounded_body.h"

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sdot adds four products to an int32: of codes of 4 bits, which are no less when they have a sign. */
+#include "kernels/simd/vec_neon.h"
+
+#define ISA(name) name##_dotprod
+enum { WHOLE = 1 };
+
+enum { VECTORS = 4 };
+#define add_products(sum, codes, digits)                                                                     \
+    (*(sum) = vdotq_s32(*(sum), vreinterpretq_s8_s32(codes), vreinterpretq_s8_s32(digits)))
+#define add_wide(sum, codes, digits) (*(sum) = vi_add(*(sum), vi_dot_16(codes, digits)))
+#define in_32(sum, by) ((by) == 1 ? (sum) : vi_left(sum, 8))
+
+#include "kernels/weight_only/nbits_body.h"
+#include "kernels/weight_only/nbits_rounded_body.h"
