@@ -12,6 +12,7 @@ The last line is "N passed, N failed, N skipped".
 
 import argparse
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from patterns import MOVES, PRODUCT, S8, U8, Case
 from wide import S16, U16
 
 MOST = 2**31 - 1
+IN_16_BITS = r"into QLinear(Conv|MatMul)16"  # what --why tells
 
 
 # ---- The formulas, in exact numbers -------------------------------------------------------------------------------
@@ -93,7 +95,7 @@ def length_cases():
                 right[:, 1:] = c.codes(tb, (k, 4))
                 if op == "Gemm":
                     right = right.T.copy()
-                told = "into Wide" if fed or more else "into MatMulIntegerToFloat" if dtype is None else PRODUCT + (
+                told = IN_16_BITS if fed or more else "into MatMulIntegerToFloat" if dtype is None else PRODUCT + (
                     "QGemm" if op == "Gemm" else "QLinearMatMul")
                 matmul(c, left, az, right, bz, dtype, told, fed, op, **({"transB": 1} if op == "Gemm" else {}))
             for op in ("MatMul", "Gemm"):
@@ -151,7 +153,7 @@ def biased(c, op, total, weights):
     y = c.node("Add", [y, constant], "add") if op == "MatMul" else y
     told = PRODUCT + ("QGemm" if columns else "QLinearConv")
     if not -2**31 <= total <= MOST:
-        told = "not fused" if op == "ConvTranspose" else "into Wide"
+        told = "not fused" if op == "ConvTranspose" else IN_16_BITS
     finish(c, "product", y, np.full((2, 1) if columns else (2, 1, 1, 1), total, object), Fraction(scale),
            U8 if total > 0 else S8, told)
 
@@ -273,7 +275,7 @@ def bias_16_cases():
                         y = c.node("Conv", [x, w, constant], "product", group=k if op == "depthwise" else 1)
                     sums = np.broadcast_to(bias if op == "MatMul" else bias.reshape(1, -1, 1, 1),
                                            (3, 5) if op == "MatMul" else (1, channels, *extent))
-                    finish(c, "product", y, sums.astype(np.int64), 1, S16, "into Wide")
+                    finish(c, "product", y, sums.astype(np.int64), 1, S16, IN_16_BITS)
                 yield f"{op} of {dtype} with a bias, scale {scale}", build, ()
 
 
@@ -386,7 +388,7 @@ def problems_of(case, arrays, why):
             yield f"{name}: {got[at]}, expected {exact[at]}"
     for node, text, _ in case.expected:
         lines = [line for line in why.splitlines() if f"'{case.prefix}{node}'" in line]
-        if not any(text in line for line in lines):
+        if not any(re.search(text, line) for line in lines):
             yield f"--why does not tell \"{text}\" of {node}, but {lines}"
 
 
