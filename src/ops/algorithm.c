@@ -128,17 +128,35 @@ typedef struct candidate {
 
 enum { MAX_ROWS = 16, LINE = 192 };
 
-/* `result`: the number of the one that the shapes ask for. */
-static candidate consider(const dq_op_call *call, const dq_algorithm *row, const void *problem, int result,
-                          bool explain)
+static candidate consider(const dq_algorithm *row, const void *problem, int result, unsigned isa,
+                          bool with_reason)
 {
     candidate c = {.of_result = row->result == result};
-    c.applicable = row->is_applicable(problem, explain ? &c.reason : NULL);
+    c.applicable = row->is_applicable(problem, with_reason ? &c.reason : NULL);
     if (!c.applicable)
         return c;
     c.work = row->work(problem);
-    c.cost = dq_algorithm_cost(row, &c.work, call->kernels->isa);
+    c.cost = dq_algorithm_cost(row, &c.work, isa);
     return c;
+}
+
+/* Considers each row. Returns the row of the lowest cost among those that apply and have the result that the
+ * shapes ask for; NULL: there is none. */
+static const dq_algorithm *find_cheapest(const dq_algorithm_table *table, const void *problem, unsigned isa,
+                                         bool with_reasons, candidate candidates[MAX_ROWS])
+{
+    const int result = table->result ? table->result(problem) : table->rows[0].result;
+    const dq_algorithm *cheapest = NULL;
+    double least = HUGE_VAL;
+    for (size_t i = 0; i < table->count; i++) {
+        const candidate *c = &candidates[i];
+        candidates[i] = consider(&table->rows[i], problem, result, isa, with_reasons);
+        if (c->applicable && c->of_result && c->cost < least) {
+            least = c->cost;
+            cheapest = &table->rows[i];
+        }
+    }
+    return cheapest;
 }
 
 /* "12.3 us (5.9 M multiply-adds, 0.4 KB moved, 8 calls)" */
@@ -176,38 +194,18 @@ static const char *explain(const dq_op_call *call, const dq_algorithm_table *tab
 
 const dq_algorithm *dq_algorithm_cheapest(dq_algorithm_family family, const void *problem, unsigned isa)
 {
-    const dq_algorithm_table *table = tables[family];
-    const int result = table->result ? table->result(problem) : table->rows[0].result;
-    const dq_algorithm *cheapest = NULL;
-    double least = HUGE_VAL;
-    for (const dq_algorithm *row = table->rows; row < table->rows + table->count; row++) {
-        if (row->result != result || !row->is_applicable(problem, NULL))
-            continue;
-        const dq_algorithm_work work = row->work(problem);
-        const double cost = dq_algorithm_cost(row, &work, isa);
-        if (!cheapest || cost < least) {
-            cheapest = row;
-            least = cost;
-        }
-    }
-    return cheapest;
+    candidate candidates[MAX_ROWS];
+    return find_cheapest(tables[family], problem, isa, false, candidates);
 }
 
 dq_status dq_algorithm_choose(dq_op_call *call, dq_algorithm_family family, const void *problem,
                               const dq_algorithm **row, dq_error *err)
 {
     const dq_algorithm_table *table = tables[family];
-    const dq_algorithm *forced = call->forced ? call->forced->row[family] : NULL, *chosen = NULL;
+    const dq_algorithm *forced = call->forced ? call->forced->row[family] : NULL;
     candidate candidates[MAX_ROWS];
-    double least = HUGE_VAL;
-    const int result = table->result ? table->result(problem) : table->rows[0].result;
-    for (size_t i = 0; i < table->count; i++) {
-        candidates[i] = consider(call, &table->rows[i], problem, result, call->explain || forced);
-        if (candidates[i].applicable && candidates[i].of_result && candidates[i].cost < least) {
-            least = candidates[i].cost;
-            chosen = &table->rows[i];
-        }
-    }
+    const dq_algorithm *chosen =
+        find_cheapest(table, problem, call->kernels->isa, call->explain || forced, candidates);
     if (forced) {
         const candidate *c = &candidates[forced - table->rows];
         if (!c->applicable)

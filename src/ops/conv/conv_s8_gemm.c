@@ -38,13 +38,7 @@ void dq_conv_s8_gemm_describe(const dq_op_call *call, dq_conv_s8 *conv)
     conv->run = w->b.run;
     conv->runs = w->b.runs;
     conv->run_step = w->b.run_stride;
-    const dq_matmul_s8_problem product = {.kernels = call->kernels,
-                                          .rows = s->batch * s->out_size,
-                                          .k = w->b.runs * w->b.run,
-                                          .n = w->b.cols,
-                                          .constant_b = dq_call_constant(call, conv->w),
-                                          .a = call->in[conv->x]->dtype};
-    dq_matmul_s8_use(&product, w);
+    dq_matmul_s8_use(call, w, conv->w, s->batch * s->out_size, call->in[conv->x]->dtype);
 }
 
 /* From one copied row to the next: long ones begin where cache lines do. */

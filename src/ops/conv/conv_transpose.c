@@ -221,6 +221,7 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
 typedef struct problem {
     const dq_transposed *s;
     dq_dtype dtype;
+    bool fits; /* dq_transposed_fits */
 } problem;
 
 static bool is_phases_applicable(const void *arg, dq_reason *reason)
@@ -229,28 +230,28 @@ static bool is_phases_applicable(const void *arg, dq_reason *reason)
     if (!dq_half_floats_take(p->dtype))
         return dq_not_applicable(reason, "elements are %s, expected floats of 32 bits or fewer",
                                  dq_dtype_name(p->dtype));
-    return dq_transposed_fits(p->s) || dq_not_applicable(reason, "too many phases, or pads below 0");
+    return p->fits || dq_not_applicable(reason, "too many phases, or pads below 0");
 }
 
-static bool is_gather_applicable(const void *arg, dq_reason *reason)
+/* Each of `positions` meets all elements of the kernel. */
+static dq_algorithm_work work_of(const dq_transposed *s, size_t positions)
 {
-    return dq_always_applicable(arg, reason);
+    return (dq_algorithm_work){.macs = (double)s->batch * (double)s->group * (double)s->group_out *
+                                       (double)s->group_in * (double)positions * (double)s->kernel_size};
 }
 
-/* Of all kernel elements, each stride takes some: the products of the formula. */
+/* The products of the formula. */
 static dq_algorithm_work work_of_phases(const void *arg)
 {
-    const dq_transposed *s = ((const problem *)arg)->s;
-    return (dq_algorithm_work){.macs = (double)s->batch * (double)s->group * (double)s->group_out *
-                                       (double)s->group_in * (double)s->in_size * (double)s->kernel_size};
+    const problem *p = arg;
+    return work_of(p->s, p->s->in_size);
 }
 
 /* Positions between strides count as zeros. */
 static dq_algorithm_work work_of_gather(const void *arg)
 {
-    const dq_transposed *s = ((const problem *)arg)->s;
-    return (dq_algorithm_work){.macs = (double)s->batch * (double)s->group * (double)s->group_out *
-                                       (double)s->group_in * (double)s->out_size * (double)s->kernel_size};
+    const problem *p = arg;
+    return work_of(p->s, p->s->out_size);
 }
 
 static dq_status prepare_phases(dq_op_call *call, void *arg, dq_error *err)
@@ -303,16 +304,11 @@ static int result_of(const void *arg)
 }
 
 static const dq_algorithm algorithms[] = {
-#define ROW(name, result, summary)                                                                           \
-    {                                                                                                        \
-        "conv_transpose=" #name, summary, result, is_##name##_applicable, work_of_##name, prepare_##name,    \
-            run_##name                                                                                       \
-    }
-    ROW(phases, PHASES, "a convolution of x for each remainder of the place by the stride"),
-    ROW(gather, GATHER,
-        "matrix product of any type; each output gathers its inputs, with zeros between strides")
-#undef ROW
-};
+    [PHASES] = {"conv_transpose=phases", "a convolution of x for each remainder of the place by the stride",
+                PHASES, is_phases_applicable, work_of_phases, prepare_phases, run_phases},
+    [GATHER] = {"conv_transpose=gather",
+                "matrix product of any type; each output gathers its inputs, with zeros between strides",
+                GATHER, dq_always_applicable, work_of_gather, prepare_gather, run_gather}};
 
 const dq_algorithm_table dq_conv_transpose_algorithms = {.name = "conv_transpose",
                                                          .summary = "transposed convolution (ConvTranspose)",
@@ -330,7 +326,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     s->out_size = dq_dims_product(s->out, 0, s->rank);
     s->kernel_size = dq_dims_product(s->kernel, 0, s->rank);
     DQ_TRY(dq_call_bounds(call, &st->bounds, err));
-    const problem p = {s, call->in[X]->dtype};
+    const problem p = {s, call->in[X]->dtype, dq_transposed_fits(s)};
     DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_CONV_TRANSPOSE, &p, &st->algorithm, err));
     return st->algorithm->prepare(call, st, err);
 }

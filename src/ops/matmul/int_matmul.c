@@ -29,13 +29,7 @@ static dq_status describe_weights(dq_op_call *call, dq_int_matmul *mm, dq_error 
     w->b.flip = dq_gemm_s8_flip(call->in[mm->b]->dtype, true);
     w->matrices = s->b_batches;
     w->matrix_step = s->k * s->n;
-    const dq_matmul_s8_problem product = {.kernels = call->kernels,
-                                          .rows = mm->m,
-                                          .k = s->k,
-                                          .n = s->n,
-                                          .constant_b = dq_call_constant(call, mm->b),
-                                          .a = call->in[mm->a]->dtype};
-    return dq_matmul_s8_choose(call, &product, w, err);
+    return dq_matmul_s8_choose(call, w, mm->b, mm->m, call->in[mm->a]->dtype, err);
 }
 
 dq_status dq_int_matmul_prepare(dq_op_call *call, bool same_rows, dq_int_matmul *mm, dq_error *err)

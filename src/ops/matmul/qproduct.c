@@ -17,13 +17,7 @@ dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weigh
     w->b.flip = dq_gemm_s8_flip(call->in[p->input]->dtype, true);
     w->matrices = weights->matrices;
     w->matrix_step = k * n;
-    const dq_matmul_s8_problem product = {.kernels = call->kernels,
-                                          .rows = rows,
-                                          .k = k,
-                                          .n = n,
-                                          .constant_b = dq_call_constant(call, p->input),
-                                          .a = DQ_UINT8};
-    dq_matmul_s8_use(&product, w);
+    dq_matmul_s8_use(call, w, p->input, rows, DQ_UINT8);
     p->block_rows = dq_gemm_s8_block_rows(w->kernel);
     if (weights->together)
         p->block_rows -= p->block_rows % weights->together;
