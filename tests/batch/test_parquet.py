@@ -137,6 +137,23 @@ def test_killed_worker_and_killed_driver(tmp_path, many):
     assert not leftovers(target)
 
 
+def test_killed_parent_of_the_workers(tmp_path, many):
+    """The process that loads the model is killed, then a worker, so that another one is asked for: the run ends with a message."""
+    source, images = many
+    target = tmp_path / "out"
+    process = start(source, target)
+    wait_for_records(target, 3, process)
+    parent = next(child for child in children_of(process.pid) if children_of(child))
+    worker = children_of(parent)[0]
+    os.kill(parent, signal.SIGKILL)
+    os.kill(worker, signal.SIGKILL)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 1 and out == ""
+    assert err.startswith("dqrun.batch: the process that loads the model ended, exit code -9") and err.count("\n") == 1, err
+    assert not leftovers(target)
+    assert digest_after_resume(source, target) == expected_digest(images)
+
+
 def test_ctrl_c(tmp_path, many):
     source, images = many
     target = tmp_path / "out"

@@ -68,8 +68,8 @@ def _work(pipe: Any, setup: Callable[..., Compute], arguments: tuple[Any, ...]) 
 
 
 def _fork_workers(requests: Any, load: Callable[..., None], setup: Callable[..., Compute], arguments: tuple[Any, ...]) -> None:
-    """The parent of the workers. A request is None and the descriptor of a pipe, for a worker, or the number of a process that has
-    been killed or has ended, for its exit code."""
+    """The parent of the workers serves two requests. None and the descriptor of a pipe: forks a worker and answers with its process
+    number. The number of a process that was killed or has ended: answers with its exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the driver, which ends its workers
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
@@ -121,7 +121,8 @@ class _Parent:
     def fork(self, pipe: Any) -> int:
         """The number of a new worker, which answers at `pipe`."""
         self._send(None)
-        multiprocessing.reduction.send_handle(self._requests, pipe.fileno(), self._process.pid)
+        with contextlib.suppress(OSError):  # as in _send
+            multiprocessing.reduction.send_handle(self._requests, pipe.fileno(), self._process.pid)
         return int(self._answer())
 
     def exit_code(self, number: int) -> int:
@@ -162,7 +163,8 @@ class _Worker:
 
     def end(self) -> int:
         """Ends the process and returns its exit code."""
-        os.kill(self._number, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # its parent is gone, and so is it
+            os.kill(self._number, signal.SIGKILL)
         self.pipe.close()
         return self._parent.exit_code(self._number)
 
