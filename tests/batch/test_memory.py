@@ -18,6 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import dqrun
 from conftest import EXAMPLES
+from test_parquet import children_of
 
 DIGITS = EXAMPLES / "digits_qdq.onnx"
 WIDTH, LAYERS = 2048, 8
@@ -43,10 +44,6 @@ def heavy(tmp_path_factory):
     path = tmp_path_factory.mktemp("heavy") / "heavy.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
     return path
-
-
-def children_of(pid):
-    return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
 
 
 def tree_of(pid):

@@ -7,12 +7,12 @@ import pathlib
 import signal
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import dqrun
 from conftest import EXAMPLES
+from test_parquet import table_of
 from test_predictor import gather
 
 ray = pytest.importorskip("ray", reason="needs pip install 'ray[data]'")
@@ -33,7 +33,7 @@ def cluster():
 
 
 def write_files(folder, images, files):
-    table = pa.table({"id": np.arange(len(images)), "image": pa.FixedShapeTensorArray.from_numpy_ndarray(images)})
+    table = table_of(images)
     rows = len(images) // files
     for i in range(files):
         pq.write_table(table.slice(rows * i, rows), folder / f"{i:02}.parquet")
