@@ -17,7 +17,7 @@ import sys
 
 PAGE = pathlib.Path(__file__).with_suffix(".tsv")
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
-LEVELS = ["c", "sse41", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512vbmi", "amx", "neon", "dotprod"]
+LEVELS = ["c", "sse41", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512vbmi", "amx", "neon", "dotprod", "i8mm"]
 MODELS = {"squeezenet": ("qdq_u8s8", "qdq_u16", "qop_u8s8", "dynamic", "float"), "shufflenet": ("qdq_u8s8", "qdq_u16", "dynamic", "float"),
           "qwen": ("int4_qdq", "int4_qop", "dynamic"), "gemma": ("int4_qdq", "dynamic")}
 
@@ -50,7 +50,7 @@ def write(found):
     with open(PAGE, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, ["model", "node", "op", *LEVELS], delimiter="\t", lineterminator="\n", restval="")
         writer.writeheader()
-        writer.writerows(found.values())
+        writer.writerows(row for row in found.values() if any(row.get(level) for level in LEVELS))
 
 
 def main():
@@ -61,7 +61,8 @@ def main():
     options = parser.parse_args()
     have = json.loads(subprocess.run([options.dqrun, "isa", "--json"], capture_output=True, check=True).stdout)
     levels = [level["name"] for level in have["levels"] if level["available"]]
-    known, found, counts = read(), {}, {"passed": 0, "failed": 0}
+    known, counts = read(), {"passed": 0, "failed": 0}
+    found = {key: {**row, **dict.fromkeys(levels, "")} for key, row in known.items()}
     for name, model, inputs in models(options.models):
         for level in levels:
             chosen = choices(options.dqrun, model, inputs, level)
@@ -71,9 +72,7 @@ def main():
                     print(f"{name} at {level}: {node[0]} ({node[1]}) has {chosen.get(node)}, {PAGE.name} says {expected.get(node)}")
             counts["passed" if chosen == expected or options.update else "failed"] += 1
             for node, algorithm in chosen.items():
-                key = (name, *node)
-                row = found.setdefault(key, {"model": name, "node": node[0], "op": node[1], **{k: known[key][k] for k in LEVELS
-                                                                                           if key in known and k not in levels}})
+                row = found.setdefault((name, *node), {"model": name, "node": node[0], "op": node[1]})
                 row[level] = algorithm
     if options.update:
         write(found)
