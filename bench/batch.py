@@ -27,8 +27,7 @@ ROWS, GROUP = 256, 32
 
 def write_images(model, path):
     info, = dqrun.Session(model, threads=1).inputs
-    shape = tuple(dim for dim in info.shape[1:])
-    images = np.random.default_rng(0).random((ROWS, *shape), np.float32).astype(info.dtype)
+    images = np.random.default_rng(0).random((ROWS, *info.shape[1:]), np.float32).astype(info.dtype)
     table = pa.table({"id": np.arange(ROWS), info.name: pa.FixedShapeTensorArray.from_numpy_ndarray(images)})
     pq.write_table(table, path, row_group_size=GROUP, compression="NONE")
     return images.nbytes // ROWS

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a call from Python costs, beside onnxruntime: bench/calls.py [MODEL [ROWS]]
+"""Compares the time of a call from Python with onnxruntime's: bench/calls.py [MODEL [ROWS]]
 
 Both sessions have one thread and the same input of zeros, of ROWS rows (default 1). They take turns of 500 calls for some seconds; printed
 are the medians of each and their ratio. Needs pip install dqrun onnxruntime."""

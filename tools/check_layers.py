@@ -162,12 +162,13 @@ def repeated_names(names):
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
     passed = failed = 0
-    for path, name in project_files(root):
+    files = list(project_files(root))
+    for path, name in files:
         problems = list(problems_of(path, name, root))
         print("\n".join(problems), end="\n" if problems else "")
         failed += bool(problems)
         passed += not problems
-    repeated = list(repeated_names(name for _, name in project_files(root)))
+    repeated = list(repeated_names(name for _, name in files))
     print("\n".join(repeated), end="\n" if repeated else "")
     failed += len(repeated)
     print(f"{passed} passed, {failed} failed, 0 skipped")
