@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import html
 import os
@@ -128,9 +129,16 @@ class _Handle:
         return schemas
 
 
-def _sha256(path: str) -> str:
+@functools.lru_cache(maxsize=16)
+def _file_sha256(path: str, identity: tuple[int, ...]) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sha256(path: str) -> str:
+    """The SHA-256 of a file, read once in a process while device, inode, size and the times of change stay the same."""
+    found = os.stat(path)
+    return _file_sha256(path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
 
 
 class Model:

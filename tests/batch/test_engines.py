@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/python/batch_*.py: the same model in Ray, Dask and Spark. What the environment lacks is skipped."""
+"""examples/python/batch_*.py: the same model in Dask and Spark. What the environment lacks is skipped. Ray's: test_ray_driver.py."""
 
 import shutil
 import subprocess
@@ -17,9 +17,9 @@ from conftest import EXAMPLES, ROOT
 DIGITS = EXAMPLES / "digits_qdq.onnx"
 
 
-@pytest.mark.parametrize("engine", ["ray", "dask", "spark"])
+@pytest.mark.parametrize("engine", ["dask", "spark"])
 def test_example(tmp_path, digits, engine):
-    pytest.importorskip({"ray": "ray", "dask": "distributed", "spark": "pyspark"}[engine])
+    pytest.importorskip({"dask": "distributed", "spark": "pyspark"}[engine])
     if engine == "spark" and not shutil.which("java"):
         pytest.skip("Spark needs Java")
     source, target = tmp_path / "in", tmp_path / "out"

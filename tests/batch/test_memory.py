@@ -82,12 +82,16 @@ def test_workers_share_the_weights(tmp_path, heavy, digits):
     assert grows["heavy"] - grows["light"] < WEIGHTS
 
 
-def test_a_model_loads_in_a_moment(heavy):
-    times = []
-    for _ in range(3):
+def test_a_predictor_loads_in_a_moment(heavy):
+    """In processes that load it for the first time, as a worker does: the SHA-256 of the file is part of it."""
+    code = """if True:
+        import sys, time
+        from dqrun.batch import Predictor
         begin = time.perf_counter()
-        dqrun.Session(heavy, threads=1)
-        times.append(time.perf_counter() - begin)
+        Predictor(sys.argv[1])
+        print(time.perf_counter() - begin)
+    """
+    times = [float(subprocess.run([sys.executable, "-c", code, heavy], stdout=subprocess.PIPE, check=True).stdout) for _ in range(3)]
     print(f"{WEIGHTS >> 20} MB of weights loaded in {1e3 * min(times):.1f} ms")
     assert min(times) < 0.1
 

@@ -18,6 +18,7 @@ from test_predictor import gather
 ray = pytest.importorskip("ray", reason="needs pip install 'ray[data]'")
 
 import ray.data  # noqa: E402
+from ray.data.checkpoint import CheckpointConfig  # noqa: E402
 
 from dqrun.batch import Predictor  # noqa: E402
 from dqrun.batch.ray import _Actor, map_batches  # noqa: E402
@@ -27,7 +28,7 @@ DIGITS = EXAMPLES / "digits_qdq.onnx"
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    ray.init(num_cpus=3, include_dashboard=False)
+    ray.init("local", num_cpus=3, include_dashboard=False)
     yield
     ray.shutdown()
 
@@ -97,3 +98,7 @@ def test_rows_that_fail():
 def test_no_cpu_left_to_read():
     with pytest.raises(dqrun.InvalidArgument, match=r"3 actors of one CPU each leave none of the cluster's 3 .* ray.init\(num_cpus=4\)"):
         map_batches(ray.data.range(3), DIGITS, actors=3)
+    dataset = ray.data.range(3)
+    dataset.context.checkpoint_config = CheckpointConfig("id", "/nowhere")
+    with pytest.raises(dqrun.InvalidArgument, match=r"2 actors of one CPU each and 1 of one CPU to resume leave none of the cluster's 3 "):
+        map_batches(dataset, DIGITS, actors=2)

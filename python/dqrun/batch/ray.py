@@ -41,7 +41,8 @@ def map_batches(dataset: Any, model: ModelSource, inputs: Mapping[str, str] | Se
 
     Raises:
         InvalidArgument: the arguments are wrong, or the actors would take every CPU of the cluster: the tasks that read the
-            input would wait for one for ever.
+            input would wait for one for ever. With a ``checkpoint_config`` in the dataset's context, a run that resumes has an
+            actor of Ray's besides, which leaves out the rows that are done.
     """
     ray: Any = importlib.import_module("ray")
     data: Any = importlib.import_module("ray.data")
@@ -51,9 +52,13 @@ def map_batches(dataset: Any, model: ModelSource, inputs: Mapping[str, str] | Se
     if not ray.is_initialized():
         ray.init()
     cpus = ray.cluster_resources().get("CPU", 0)
-    if actors >= cpus:
-        raise InvalidArgument(f"{actors} actors of one CPU each leave none of the cluster's {cpus:g} for the tasks that read the input: "
-                              f"use fewer actors, or a cluster with more CPUs, such as ray.init(num_cpus={actors + 1})")
+    checkpoint = getattr(dataset.context, "checkpoint_config", None)
+    filters = checkpoint.checkpoint_actor_pool_min_size if checkpoint else 0
+    if actors + filters >= cpus:
+        resuming = f" and {filters} of one CPU to resume" if filters else ""
+        raise InvalidArgument(f"{actors} actors of one CPU each{resuming} leave none of the cluster's {cpus:g} for the tasks that read "
+                              f"the input: use fewer actors, or a cluster with more CPUs, such as "
+                              f"ray.init(num_cpus={actors + filters + 1})")
     dataset.context.execution_options.preserve_order = True
     return dataset.map_batches(_Actor, fn_constructor_args=(predictor,), batch_size=batch_size, batch_format="numpy",
                                compute=data.ActorPoolStrategy(size=actors), num_cpus=1, zero_copy_batch=True)
