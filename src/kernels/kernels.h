@@ -101,15 +101,6 @@ typedef bool dq_bilinear_f32_fn(const float *x, size_t below, const size_t *at, 
 /** y[i] = table[x[i]]; y may be x. */
 typedef void dq_lookup_x8_fn(const uint8_t *x, size_t n, const uint8_t table[256], uint8_t *y);
 
-enum { DQ_FGEMM_ROWS = 8, DQ_FGEMM_COLS = 32 };
-
-/** A tile of a float matrix product: c[i * DQ_FGEMM_COLS + j] = sum over p < k of a[p * DQ_FGEMM_ROWS + i] *
- *  b[p * DQ_FGEMM_COLS + j] for i < rows (1 … DQ_FGEMM_ROWS) and all columns j. Each sum begins at +0 and
- * runs over p from 0 up, one fused multiply-add (fmaf: product and sum rounded once) a step, in a single
- * chain, so that its bits are the same on every CPU. The rows of c from `rows` on hold anything after. Which
- * NaN stands for a NaN is open. */
-typedef void dq_fgemm_fn(const float *a, const float *b, size_t k, size_t rows, float *c);
-
 typedef struct dq_kernels {
     unsigned isa; /* the mask that they were selected for */
 #define DQ_SLOT(type, name) type *name;

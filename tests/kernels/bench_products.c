@@ -153,13 +153,6 @@ static void run_requantize_wide(call *c)
     c->k->requantize_wide(&sums, Y(uint16_t));
 }
 
-static void run_fgemm(call *c)
-{
-    enum { STEPS = 64 };
-    c->k->fgemm(X(float), Z(float), STEPS, DQ_FGEMM_ROWS, Y(float));
-    c->work = (bench_work){.products = (double)STEPS * DQ_FGEMM_ROWS * DQ_FGEMM_COLS};
-}
-
 static void run_winograd(call *c)
 {
     enum { ROWS = 48, CHANNELS = 64 };
@@ -333,7 +326,6 @@ const measure bench_products[] = {
     PRODUCT(dwconv_rows_s8),
     PRODUCT(dwconv_3x3_s8),
     PRODUCT(dwconv_requantize),
-    PRODUCT(fgemm),
     PRODUCT(nbits),
     PRODUCT(nbits_rounded),
     PRODUCT(nbits_floats),

@@ -307,61 +307,6 @@ void check_winograd(const dq_kernels *k)
     }
 }
 
-/* ---- Float products ---------------------------------------------------------------------------------- */
-
-static bool same_or_nan(float a, float b)
-{
-    return isnan(b) ? isnan(a) : memcmp(&a, &b, sizeof a) == 0;
-}
-
-/* Operands of a step, as many as there are rows (of A) or columns (of B): any; such as keep sums finite; or
- * such that sums are near the middle between two floats, some exactly there and some so near that double does
- * not tell: either the sum before the step is the large part of it (first a number of 24 bits, then products
- * of about half of its last bit), or the product is (of 25 bits, after tiny sums). */
-enum { ANY, FINITE, SMALL_STEPS, TINY_SUMS, FLOAT_KINDS };
-
-static void take_step(int kind, size_t p, bool is_a, size_t n, float *x)
-{
-    for (size_t i = 0; kind != ANY && i < n; i++) {
-        float fraction = ldexpf((float)kernel_random(1 << 24), -24);
-        float near = 1 + (float)((int)kernel_random(3) - 1) * 0x1p-16f,
-              sign = kernel_random(2) ? -1.0f : 1.0f;
-        if (kind == FINITE)
-            x[i] = is_a ? fraction : fraction - 0.5f;
-        else if (kind == SMALL_STEPS)
-            x[i] = sign * (p > 0 ? near * 0x1p-12f : is_a ? 1 : 1 + fraction);
-        else
-            x[i] = sign * (p % 2 == 0 ? 0x1p-30f
-                           : is_a     ? 1 + 0x1p-23f * (float)kernel_random(1 << 22)
-                                      : 1.5f);
-    }
-}
-
-void check_fgemm(const dq_kernels *k)
-{
-    for (int round = 0; round < 200; round++) {
-        int kind = round % FLOAT_KINDS;
-        size_t depth = kernel_random(kind == TINY_SUMS ? 4 : 60), rows = 1 + kernel_random(DQ_FGEMM_ROWS);
-        float *a = kernel_floats(depth * DQ_FGEMM_ROWS), *b = kernel_floats(depth * DQ_FGEMM_COLS);
-        float *c = kernel_memory(DQ_FGEMM_ROWS * DQ_FGEMM_COLS * sizeof *c);
-        for (size_t p = 0; p < depth; p++) {
-            take_step(kind, p, true, DQ_FGEMM_ROWS, a + p * DQ_FGEMM_ROWS);
-            take_step(kind, p, false, DQ_FGEMM_COLS, b + p * DQ_FGEMM_COLS);
-        }
-        k->fgemm(a, b, depth, rows, c);
-        for (size_t i = 0; i < rows; i++)
-            for (size_t j = 0; j < DQ_FGEMM_COLS; j++) {
-                float got = c[i * DQ_FGEMM_COLS + j], wanted = 0;
-                for (size_t p = 0; p < depth; p++)
-                    wanted = fmaf(a[p * DQ_FGEMM_ROWS + i], b[p * DQ_FGEMM_COLS + j], wanted);
-                KERNEL_FAIL_UNLESS(same_or_nan(got, wanted),
-                                   "depth %zu, row %zu of %zu, column %zu: %.9g, wanted %.9g", depth, i, rows,
-                                   j, (double)got, (double)wanted);
-            }
-        kernel_done();
-    }
-}
-
 /* ---- Transposes -------------------------------------------------------------------------------------- */
 
 /* Both transposes, by bytes of an element; memory between the rows of dst must stay. */

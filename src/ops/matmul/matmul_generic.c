@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/codec.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { ROW_BLOCK = 128, COL_BLOCK = 128 };
@@ -52,21 +53,49 @@ TILE(tile_f64, double)
 TILE(tile_u32, uint32_t)
 TILE(tile_u64, uint64_t)
 
-static void tile(const dq_kernels *kernels, dq_dtype type, const void *a_strip, const void *b_strip, size_t k,
+/* A strip of floats as rows, which the float kernels read: to[i * k + p] from strip[p * DQ_FMM_ROWS + i]. */
+static void rows_of_strip(const float *strip, size_t k, size_t rows, float *to)
+{
+    for (size_t i = 0; i < rows; i++)
+        for (size_t p = 0; p < k; p++)
+            to[i * k + p] = strip[p * DQ_FMM_ROWS + i];
+}
+
+static void tile_f32(const dq_kernels *kernels, const float *a, const float *b_strip, size_t k, size_t rows,
+                     size_t cols, float *out)
+{
+    kernels->gemm_block_f32(&(dq_gemm_block_f32){.rows = rows,
+                                                 .cols = cols,
+                                                 .k = k,
+                                                 .a = a,
+                                                 .b = b_strip,
+                                                 .a_row = k,
+                                                 .b_step = DQ_FMM_COLS,
+                                                 .b_panel = DQ_FPANEL,
+                                                 .c = out,
+                                                 .c_row = DQ_FMM_COLS,
+                                                 .last = true,
+                                                 .alpha = 1,
+                                                 .low = -INFINITY,
+                                                 .high = INFINITY});
+}
+
+/* `a`: a strip, or of floats its rows. */
+static void tile(const dq_kernels *kernels, dq_dtype type, const void *a, const void *b_strip, size_t k,
                  size_t rows, size_t cols, void *out)
 {
     switch (type) {
     case DQ_FLOAT:
-        kernels->fgemm(a_strip, b_strip, k, rows, out);
+        tile_f32(kernels, a, b_strip, k, rows, cols, out);
         break;
     case DQ_DOUBLE:
-        tile_f64(a_strip, b_strip, k, rows, cols, out);
+        tile_f64(a, b_strip, k, rows, cols, out);
         break;
     case DQ_UINT32:
-        tile_u32(a_strip, b_strip, k, rows, cols, out);
+        tile_u32(a, b_strip, k, rows, cols, out);
         break;
     default:
-        tile_u64(a_strip, b_strip, k, rows, cols, out);
+        tile_u64(a, b_strip, k, rows, cols, out);
     }
 }
 
@@ -115,7 +144,7 @@ dq_status dq_matmul_generic_constant_b(dq_op_call *call, uint32_t i, size_t col_
 dq_status dq_matmul_generic_prepare(dq_op_call *call, const dq_matmul_generic *mm, dq_error *err)
 {
     size_t bytes;
-    size_t lanes = (mm->packed_b ? 0 : COL_BLOCK) + DQ_FMM_ROWS;
+    size_t lanes = (mm->packed_b ? 0 : COL_BLOCK) + (mm->type == DQ_FLOAT ? 2 : 1) * DQ_FMM_ROWS;
     if (!dq_mul_size(mm->k, lanes * width_of(mm->type), &bytes) || !dq_align_size(bytes, DQ_ALIGN, &bytes))
         return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "has sums of %zu products, which is too many",
                             mm->k);
@@ -130,18 +159,30 @@ typedef struct job {
     size_t row_blocks, col_blocks;
 } job;
 
+/* A block's rows of A as tile() reads them: at `to`, where a strip is, or of floats behind the strip. */
+static const void *pack_rows(const job *j, size_t batch, size_t row, size_t rows, char *to)
+{
+    const dq_matmul_generic *mm = j->mm;
+    mm->pack_a(j->arg, batch, row, rows, to);
+    if (mm->type != DQ_FLOAT)
+        return to;
+    float *strip = (float *)to, *as_rows = strip + mm->k * DQ_FMM_ROWS;
+    rows_of_strip(strip, mm->k, rows, as_rows);
+    return as_rows;
+}
+
 /* Few rows: a strip of B serves once, and is used while it is in the cache. */
 static void flat_block(const job *j, size_t batch, size_t row, size_t col, char *scratch)
 {
     const dq_matmul_generic *mm = j->mm;
     size_t rows = dq_least(DQ_FMM_ROWS, mm->m - row), col_end = dq_least(col + COL_BLOCK, mm->n);
-    char *b_strip = scratch + mm->k * DQ_FMM_ROWS * width_of(mm->type);
+    char *b_strip = scratch + mm->k * DQ_FMM_ROWS * (mm->type == DQ_FLOAT ? 2 : 1) * width_of(mm->type);
     double sums[DQ_FMM_ROWS * DQ_FMM_COLS];
-    mm->pack_a(j->arg, batch, row, rows, scratch);
+    const void *a = pack_rows(j, batch, row, rows, scratch);
     for (size_t c = col; c < col_end && !dq_threads_cancelled(j->call->threads); c += DQ_FMM_COLS) {
         const size_t cols = dq_least(DQ_FMM_COLS, col_end - c);
         mm->pack_b(j->arg, batch, c, cols, b_strip);
-        tile(j->call->kernels, mm->type, scratch, b_strip, mm->k, rows, cols, sums);
+        tile(j->call->kernels, mm->type, a, b_strip, mm->k, rows, cols, sums);
         mm->store(j->arg, batch, row, c, rows, cols, sums);
     }
 }
@@ -167,10 +208,10 @@ static void block(const job *j, size_t batch, size_t row, size_t col, char *scra
         mm->pack_b(j->arg, batch, c, dq_least(DQ_FMM_COLS, col_end - c), scratch + s * b_strip_size);
     for (size_t r = row; r < row_end && !dq_threads_cancelled(j->call->threads); r += DQ_FMM_ROWS) {
         size_t rows = dq_least(DQ_FMM_ROWS, row_end - r);
-        mm->pack_a(j->arg, batch, r, rows, a_strip);
+        const void *a = pack_rows(j, batch, r, rows, a_strip);
         for (size_t c = col, s = 0; c < col_end; c += DQ_FMM_COLS, s++) {
             const size_t cols = dq_least(DQ_FMM_COLS, col_end - c);
-            tile(j->call->kernels, mm->type, a_strip, b_strips + s * b_strip_size, mm->k, rows, cols, sums);
+            tile(j->call->kernels, mm->type, a, b_strips + s * b_strip_size, mm->k, rows, cols, sums);
             mm->store(j->arg, batch, r, c, rows, cols, sums);
         }
     }

@@ -2,16 +2,16 @@
 /* Matrix products that are not quantized, MatMul, Gemm and Conv give the operands and take the
  * results through callbacks, block by block. Each sum runs over k from 0 up, one after the other, in the
  * computing type: float for float16, bfloat16 and float, double for double, integers modulo 2^32 or 2^64. A
- * float product and its sum are rounded once (dq_fgemm_fn), a double product before it is added: the bits do
- * not depend on threads or the processor. */
+ * float product and its sum are rounded once (dq_gemm_block_f32_fn), a double product before it is added: the
+ * bits do not depend on threads or the processor. */
 #ifndef DQ_OPS_FLOAT_MATMUL_H
 #define DQ_OPS_FLOAT_MATMUL_H
 
 #include "ops/op.h"
 
 enum {
-    DQ_FMM_ROWS = DQ_FGEMM_ROWS, /* lanes of a strip of A */
-    DQ_FMM_COLS = DQ_FGEMM_COLS  /* lanes of a strip of B */
+    DQ_FMM_ROWS = 8,  /* rows of a strip of A */
+    DQ_FMM_COLS = 32, /* columns of a strip of B */
 };
 
 /** Lays `count` lanes (rows of A or columns of B) from number `first` on as to[p * lanes + i], p below k, in
