@@ -31,6 +31,7 @@ typedef struct state {
     dq_conv_winograd winograd;
     dq_winograd_1d line;
     dq_half_floats halves;
+    bool any_type; /* the row takes operands of their own types: half floats are not widened for it */
     dq_matmul_generic mm;
     dq_rnn_activation activation; /* fn NULL: none */
     dq_conv_epilogue finish;      /* the same for floats */
@@ -275,30 +276,35 @@ dq_algorithm_work dq_conv_f32_gemm_generic_work(const void *problem)
 static dq_status prepare_depthwise_nchwc(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
+    DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
     return dq_dwconv_nchwc_prepare(call, W, &s->shape, &s->beside, err);
 }
 
 static dq_status prepare_direct(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
+    DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
     return dq_conv_direct_prepare(call, &s->shape, &s->rows, err);
 }
 
 static dq_status prepare_gemm_small(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
+    DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
     return dq_conv_gemm_small_prepare(call, W, &s->shape, &s->small, err);
 }
 
 static dq_status prepare_gemm(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
+    DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
     return dq_conv_float_prepare(call, &s->shape, s->finish.fn != NULL, false, &s->floats, err);
 }
 
 /* The weights are packed, and stay as they are in the file for the results that no tile has. */
 static dq_status prepare_rest(dq_op_call *call, state *s, dq_error *err)
 {
+    DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
     return dq_conv_float_prepare(call, &s->shape, s->finish.fn != NULL, call->in[W]->loose, &s->floats, err);
 }
 
@@ -320,6 +326,7 @@ static dq_status prepare_gemm_generic(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
     const dq_conv_shape *shape = &s->shape;
+    s->any_type = true;
     s->mm = (dq_matmul_generic){.type = dq_matmul_generic_type(call->in[X]->dtype),
                                 .batches = shape->batch * shape->group,
                                 .m = shape->group_out,
@@ -406,8 +413,6 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                                          .float_weights = call->in[W]->dtype == DQ_FLOAT,
                                          .constant_weights = dq_call_constant(call, W) && call->in[W]->count};
     DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_CONV_F32, &problem, &s->algorithm, err));
-    if (s->algorithm->run != run_gemm_generic)
-        DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
     return s->algorithm->prepare(call, s, err);
 }
 
@@ -424,8 +429,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                   .kernels = call->kernels};
     if (!o.out || o.out->count == 0)
         return DQ_OK;
-    if (s->algorithm->run == run_gemm_generic) {
-        run_gemm_generic(call, s, &o);
+    if (s->any_type) {
+        s->algorithm->run(call, s, &o);
         return DQ_OK;
     }
     dq_conv_floats floats = {.x = dq_half_floats_in(call, &s->halves, X),
