@@ -60,34 +60,34 @@ static double magnitude(double re, double im)
 
 /* Whether element i is equal, and how far apart the two are: NaN when no number says so. */
 static bool close_enough(const dq_tensor *got, const dq_tensor *want, size_t i, const compare_tolerance *tol,
-                         double *apart)
+                         double *distance)
 {
     double g0 = io_part(got, i, 0), w0 = io_part(want, i, 0), g1 = io_part(got, i, 1),
            w1 = io_part(want, i, 1);
     bool nan_got = isnan(g0) || isnan(g1), nan_want = isnan(w0) || isnan(w1);
-    *apart = (double)NAN;
+    *distance = (double)NAN;
     if (nan_got || nan_want)
         return nan_got && nan_want;
     if (g0 == w0 && g1 == w1)
         return tol->rtol >= 0 || (!signbit(g0) == !signbit(w0) && !signbit(g1) == !signbit(w1));
     if (isinf(g0) || isinf(g1) || isinf(w0) || isinf(w1))
         return false;
-    *apart = magnitude(g0 - w0, g1 - w1);
+    *distance = magnitude(g0 - w0, g1 - w1);
     double scale = magnitude(w0, w1);
-    return *apart <= tol->atol + tol->rtol * scale;
+    return *distance <= tol->atol + tol->rtol * scale;
 }
 
 static void floats(const dq_tensor *got, const dq_tensor *want, const compare_tolerance *tol,
                    compare_result *r)
 {
     for (size_t i = 0; i < r->count; i++) {
-        double apart;
-        if (close_enough(got, want, i, tol, &apart))
+        double distance;
+        if (close_enough(got, want, i, tol, &distance))
             continue;
         /* A difference that no number expresses is larger than any other; the first of them stays. */
         bool first = !r->differ++;
-        if (first || (!isnan(r->largest) && (isnan(apart) || apart > r->largest))) {
-            r->largest = apart;
+        if (first || (!isnan(r->largest) && (isnan(distance) || distance > r->largest))) {
+            r->largest = distance;
             r->where = i;
         }
     }

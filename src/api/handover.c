@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static bool room(const dq_handover *h, void *list, uint32_t count, uint32_t *capacity, size_t size)
+static bool workspace(const dq_handover *h, void *list, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (count <= *capacity)
         return true;
@@ -21,8 +21,8 @@ static bool room(const dq_handover *h, void *list, uint32_t count, uint32_t *cap
 
 dq_status dq_handover_grow(dq_handover *h, uint32_t count, dq_error *err)
 {
-    if (!room(h, &h->entries, count, &h->entry_capacity, sizeof *h->entries) ||
-        !room(h, &h->targets, count, &h->target_capacity, sizeof *h->targets))
+    if (!workspace(h, &h->entries, count, &h->entry_capacity, sizeof *h->entries) ||
+        !workspace(h, &h->targets, count, &h->target_capacity, sizeof *h->targets))
         return dq_no_memory(err, count * sizeof *h->entries, "a session's outputs");
     for (; h->count < count; h->count++) {
         h->entries[h->count] = (dq_handover_entry){0};

@@ -231,7 +231,7 @@ static void put_first(dq_session *session, int i)
 
 /* Brings to the front what another plan takes the place of: the plan of the runs that are longest ago, or
  * none. One that has memory of its own for late steps has no other beside it. */
-static void make_room(dq_session *session, bool keep)
+static void reserve_capacity(dq_session *session, bool keep)
 {
     const dq_planned *first = &session->plans[0];
     if (first->plan && keep && !dq_plan_has_late(first->plan))
@@ -342,7 +342,7 @@ static dq_status plan_rewritten_or_not(dq_session *session, dq_plan_request *req
 static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse, dq_error *err)
 {
     const dq_graph *g = graph_of(session);
-    make_room(session, fuse == session->fuse);
+    reserve_capacity(session, fuse == session->fuse);
     dq_plan_request request = request_of(session, session->given, given_count, fuse);
     if (fuse && !session->rewritten)
         DQ_TRY(dq_program_rewrite(session->model->program, &request, &session->rewritten, err));
@@ -540,7 +540,7 @@ dq_status dq_session_take_output(dq_session *session, const char *name, dq_tenso
 }
 
 /* Makes room for one more element in a list. */
-static bool room(const dq_session *session, void *list, uint32_t *capacity, size_t size)
+static bool workspace(const dq_session *session, void *list, uint32_t *capacity, size_t size)
 {
     if (session->wanted_count < *capacity)
         return true;
@@ -563,8 +563,8 @@ dq_status dq_session_add_output(dq_session *session, const char *name, dq_error 
     if (!v || !(v->is_input || v->constant || v->producer))
         return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: has no value '%s'", session->model->program->ir->path,
                        name);
-    if (!room(session, &session->wanted, &session->wanted_capacity, sizeof *session->wanted) ||
-        !room(session, &session->targets, &session->target_capacity, sizeof *session->targets))
+    if (!workspace(session, &session->wanted, &session->wanted_capacity, sizeof *session->wanted) ||
+        !workspace(session, &session->targets, &session->target_capacity, sizeof *session->targets))
         return dq_no_memory(err, sizeof *session->wanted, "an output");
     DQ_TRY(dq_handover_grow(&session->handover, session->wanted_count + 1, err));
     session->targets[session->wanted_count] = NULL;

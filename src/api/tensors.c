@@ -158,7 +158,7 @@ static double value_at(const dq_tensor *t, size_t i)
 {
     const size_t bytes = dq_dtype_get(t->dtype)->bits / 8;
     max_align_t aligned;
-    if (!t->loose || bytes == 0 || bytes > sizeof aligned)
+    if (!t->unaligned || bytes == 0 || bytes > sizeof aligned)
         return dq_tensor_get_double(t, i);
     dq_tensor one = *t;
     memcpy(&aligned, (const char *)t->data + i * bytes, bytes);

@@ -107,16 +107,17 @@ static dq_status read_all(dq_read_fn read, void *arg, const char *path, uint64_t
     for (;;) {
         if (file->size == file->capacity && !grow(file))
             return dq_no_memory(err, file->capacity, path);
-        const size_t room = file->capacity - file->size;
-        const ptrdiff_t got = read(arg, (void *)(uintptr_t)(file->bytes + file->size), room);
+        const size_t workspace = file->capacity - file->size;
+        const ptrdiff_t got = read(arg, (void *)(uintptr_t)(file->bytes + file->size), workspace);
         if (got == 0)
             return DQ_OK;
         if (got < 0)
             return dq_fail(err, fault, "%s: cannot be read: the read function returned %td at byte %zu", path,
                            got, file->size);
-        if ((size_t)got > room)
+        if ((size_t)got > workspace)
             return dq_fail(err, DQ_INVALID_ARGUMENT,
-                           "%s: the read function returned %td for a buffer of %zu bytes", path, got, room);
+                           "%s: the read function returned %td for a buffer of %zu bytes", path, got,
+                           workspace);
         file->size += (size_t)got;
         if (file->size > limit)
             return dq_fail(err, DQ_OUT_OF_MEMORY, "%s: has more bytes than the limit of %" PRIu64, path,

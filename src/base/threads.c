@@ -27,7 +27,7 @@
 typedef struct share {
     atomic_size_t next; /* item that nobody has taken yet; of `end` and above there are none */
     size_t end;
-    char apart[64 - sizeof(atomic_size_t) - sizeof(size_t)]; /* each in a cache line of its own */
+    char padding[64 - sizeof(atomic_size_t) - sizeof(size_t)]; /* each in a cache line of its own */
 } share;
 
 typedef struct dq_worker {

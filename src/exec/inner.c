@@ -10,7 +10,7 @@
 
 /* ---- Making and freeing ------------------------------------------------------------------------------- */
 
-static size_t given_room(const dq_graph *g)
+static size_t binding_count(const dq_graph *g)
 {
     return (size_t)g->input_count + g->capture_count + 1;
 }
@@ -20,7 +20,7 @@ static void free_inner(dq_inner *inner, const dq_allocator *allocator)
     if (!inner)
         return;
     const size_t inputs = (size_t)inner->graph->input_count + 1,
-                 outputs = (size_t)inner->graph->output_count + 1, all = given_room(inner->graph);
+                 outputs = (size_t)inner->graph->output_count + 1, all = binding_count(inner->graph);
     dq_plan_free(inner->plan);
     dq_exec_free(&inner->exec);
     dq_memory_free(allocator, inner->inputs, inputs * sizeof *inner->inputs);
@@ -65,7 +65,7 @@ static void free_flow(dq_flow *flow)
 static dq_status make_inner(dq_graph *g, const dq_allocator *allocator, dq_inner **out, dq_error *err)
 {
     const size_t inputs = (size_t)g->input_count + 1, outputs = (size_t)g->output_count + 1,
-                 all = given_room(g);
+                 all = binding_count(g);
     dq_inner *inner = dq_memory_calloc(allocator, 1, sizeof *inner);
     if (!inner)
         return dq_no_memory(err, sizeof *inner, "an inner graph");
@@ -191,7 +191,7 @@ static void take_kind(dq_binding *given, const dq_slot *from)
 {
     given->constant = from->where == DQ_AT_CONSTANT;
     given->fixed = given->constant && from->fixed;
-    given->lasting = given->constant && from->lasting;
+    given->persistent = given->constant && from->persistent;
 }
 
 static void take_captures(dq_inner *inner, const dq_plan *outer)

@@ -95,7 +95,7 @@ dq_status dq_graph_create(dq_ir *ir, const char *name, dq_graph *outer, dq_graph
 }
 
 /* Makes room for one more element in a list. */
-static bool room(const dq_graph *g, void *list, uint32_t count, uint32_t *capacity, size_t size)
+static bool workspace(const dq_graph *g, void *list, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (count < *capacity)
         return true;
@@ -110,7 +110,7 @@ static bool room(const dq_graph *g, void *list, uint32_t count, uint32_t *capaci
     return true;
 }
 
-static dq_status no_room(dq_error *err)
+static dq_status out_of_memory(dq_error *err)
 {
     return dq_no_memory(err, sizeof(void *), "a longer list of a graph's parts");
 }
@@ -120,13 +120,13 @@ dq_status dq_graph_value(dq_graph *g, const char *name, dq_value **out, dq_error
     dq_value *v = dq_namemap_get(&g->values, name);
     if (!v) {
         v = DQ_NEW(&g->ir->arena, dq_value);
-        if (!v || !room(g, &g->all, g->value_count, &g->value_capacity, sizeof *g->all))
-            return no_room(err);
+        if (!v || !workspace(g, &g->all, g->value_count, &g->value_capacity, sizeof *g->all))
+            return out_of_memory(err);
         v->name = name;
         v->graph = g;
         v->id = g->ir->value_count;
         if (!dq_namemap_put(&g->values, name, v))
-            return no_room(err);
+            return out_of_memory(err);
         g->ir->value_count++;
         v->place = g->value_count;
         g->all[g->value_count++] = v;
@@ -148,8 +148,8 @@ dq_status dq_graph_add_input(dq_graph *g, const char *name, const dq_type *type,
     DQ_TRY(dq_graph_value(g, name, &v, err));
     if (v->is_input)
         return dq_fail(err, DQ_BAD_MODEL, "graph '%s': two inputs are named '%s'", g->name, name);
-    if (!room(g, &g->inputs, g->input_count, &g->input_capacity, sizeof *g->inputs))
-        return no_room(err);
+    if (!workspace(g, &g->inputs, g->input_count, &g->input_capacity, sizeof *g->inputs))
+        return out_of_memory(err);
     v->is_input = true;
     if (type && !says_nothing(type))
         v->type = *type;
@@ -161,10 +161,10 @@ dq_status dq_graph_add_output(dq_graph *g, const char *name, const dq_type *type
 {
     if (!*name)
         return dq_fail(err, DQ_BAD_MODEL, "graph '%s': output %u has no name", g->name, g->output_count);
-    if (!room(g, &g->outputs, g->output_count, &g->output_capacity, sizeof *g->outputs) ||
-        !room(g, &g->output_names, g->output_count, &g->name_capacity, sizeof *g->output_names) ||
-        !room(g, &g->output_types, g->output_count, &g->type_capacity, sizeof *g->output_types))
-        return no_room(err);
+    if (!workspace(g, &g->outputs, g->output_count, &g->output_capacity, sizeof *g->outputs) ||
+        !workspace(g, &g->output_names, g->output_count, &g->name_capacity, sizeof *g->output_names) ||
+        !workspace(g, &g->output_types, g->output_count, &g->type_capacity, sizeof *g->output_types))
+        return out_of_memory(err);
     g->outputs[g->output_count] = NULL;
     g->output_names[g->output_count] = name;
     g->output_types[g->output_count] = type ? *type : (dq_type){0};
@@ -200,15 +200,15 @@ dq_status dq_graph_add_node(dq_graph *g, uint32_t in_count, uint32_t out_count, 
 {
     dq_arena *arena = &g->ir->arena;
     dq_node *node = DQ_NEW(arena, dq_node);
-    if (!node || !room(g, &g->nodes, g->node_count, &g->node_capacity, sizeof *g->nodes))
-        return no_room(err);
+    if (!node || !workspace(g, &g->nodes, g->node_count, &g->node_capacity, sizeof *g->nodes))
+        return out_of_memory(err);
     node->in_names = DQ_NEW_ARRAY(arena, in_count, const char *);
     node->out_names = DQ_NEW_ARRAY(arena, out_count, const char *);
     node->in = DQ_NEW_ARRAY(arena, in_count, dq_value *);
     node->out = DQ_NEW_ARRAY(arena, out_count, dq_value *);
     node->attrs = DQ_NEW_ARRAY(arena, attr_count, dq_attr);
     if (!node->in_names || !node->out_names || !node->in || !node->out || !node->attrs)
-        return no_room(err);
+        return out_of_memory(err);
     for (uint32_t i = 0; i < in_count; i++)
         node->in_names[i] = "";
     for (uint32_t i = 0; i < out_count; i++)

@@ -29,17 +29,17 @@ void dq_codes_read(const dq_kernels *k, const dq_codes *c, const void *codes, si
 void dq_codes_write(const dq_kernels *k, const dq_codes *c, const float *x, size_t n, void *codes, size_t at);
 
 /** 16-bit codes with the bits of `flip` changed. That some are taken twice keeps vectors whole. */
-static inline void dq_codes_flip(const int16_t *from, size_t n, uint16_t flip, int16_t *restrict to)
+static inline void dq_codes_sign_xor(const int16_t *from, size_t n, uint16_t sign_xor, int16_t *restrict to)
 {
     enum { WIDE = 8, HALF = 4 };
     if (n >= WIDE) {
         for (size_t at = 0; at < n; at += WIDE) {
             const size_t i = n - at < WIDE ? n - WIDE : at;
             for (size_t k = 0; k < WIDE; k++)
-                to[i + k] = (int16_t)(from[i + k] ^ flip);
+                to[i + k] = (int16_t)(from[i + k] ^ sign_xor);
         }
     } else if (n >= HALF) {
-        const uint64_t all = flip * UINT64_C(0x0001000100010001);
+        const uint64_t all = sign_xor * UINT64_C(0x0001000100010001);
         uint64_t first, last;
         memcpy(&first, from, sizeof first);
         memcpy(&last, from + n - HALF, sizeof last);
@@ -49,7 +49,7 @@ static inline void dq_codes_flip(const int16_t *from, size_t n, uint16_t flip, i
         memcpy(to + n - HALF, &last, sizeof last);
     } else {
         for (size_t i = 0; i < n; i++)
-            to[i] = (int16_t)(from[i] ^ flip);
+            to[i] = (int16_t)(from[i] ^ sign_xor);
     }
 }
 

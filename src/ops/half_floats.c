@@ -115,7 +115,7 @@ dq_status dq_half_floats_prepare(dq_op_call *call, unsigned without, dq_half_flo
     return call->out[0] ? reserve(call, call->out[0]->count, &h->out_at, err) : DQ_OK;
 }
 
-static float *room(const dq_op_call *call, size_t at)
+static float *workspace(const dq_op_call *call, size_t at)
 {
     return (float *)(void *)((char *)call->scratch + at);
 }
@@ -125,7 +125,7 @@ const float *dq_half_floats_in(const dq_op_call *call, const dq_half_floats *h, 
     const dq_tensor *t = h->without >> i & 1 ? NULL : dq_call_in(call, i);
     if (!t || t->dtype == DQ_FLOAT || h->fixed[i])
         return !t ? NULL : h->fixed[i] ? h->fixed[i] : dq_data(t, float);
-    float *floats = room(call, h->at[i]);
+    float *floats = workspace(call, h->at[i]);
     dq_half_floats_widen(call, t, floats);
     return floats;
 }
@@ -133,12 +133,12 @@ const float *dq_half_floats_in(const dq_op_call *call, const dq_half_floats *h, 
 float *dq_half_floats_out(const dq_op_call *call, const dq_half_floats *h)
 {
     dq_tensor *t = call->out[0];
-    return t->dtype == DQ_FLOAT ? dq_data(t, float) : room(call, h->out_at);
+    return t->dtype == DQ_FLOAT ? dq_data(t, float) : workspace(call, h->out_at);
 }
 
 void dq_half_floats_done(const dq_op_call *call, const dq_half_floats *h)
 {
     dq_tensor *t = call->out[0];
     if (t->dtype != DQ_FLOAT)
-        dq_half_floats_narrow(call, room(call, h->out_at), t);
+        dq_half_floats_narrow(call, workspace(call, h->out_at), t);
 }

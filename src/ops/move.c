@@ -224,16 +224,16 @@ enum { COLUMNS = 64, ROWS = 256, CHANNELS = 4, PIXELS = 4096 };
 
 /* Where the last axis of the destination, whose elements lie side by side there, is a column of the source
  * and axis `side` a row of it. */
-typedef struct turn {
+typedef struct transpose {
     const dq_kernels *kernels;
     dq_move outer; /* the axes but the two */
     size_t rows, cols, src_stride, dst_stride, width;
     size_t rows_at_once, cols_at_once;
     char *to;
     const char *from;
-} turn;
+} transpose;
 
-static bool find_turn(const dq_move *m, size_t width, turn *t)
+static bool find_transpose(const dq_move *m, size_t width, transpose *t)
 {
     size_t last = m->rank - 1, side = 0;
     if (m->rank < 2 || (width != 1 && width != 2 && width != 4) || m->to[last] != 1 || m->from[last] <= 1)
@@ -242,20 +242,20 @@ static bool find_turn(const dq_move *m, size_t width, turn *t)
         side++;
     if (side == last || m->dims[side] <= 2 || m->dims[last] < 2) /* of two, `row` takes every second */
         return false;
-    *t = (turn){.rows = m->dims[last],
-                .cols = m->dims[side],
-                .src_stride = (size_t)m->from[last],
-                .dst_stride = m->to[side],
-                .width = width,
-                .rows_at_once = m->dims[side] <= CHANNELS ? PIXELS : ROWS,
-                .cols_at_once = m->dims[last] <= CHANNELS ? PIXELS : COLUMNS};
+    *t = (transpose){.rows = m->dims[last],
+                     .cols = m->dims[side],
+                     .src_stride = (size_t)m->from[last],
+                     .dst_stride = m->to[side],
+                     .width = width,
+                     .rows_at_once = m->dims[side] <= CHANNELS ? PIXELS : ROWS,
+                     .cols_at_once = m->dims[last] <= CHANNELS ? PIXELS : COLUMNS};
     for (size_t d = 0; d < last; d++)
         if (d != side)
             dq_move_add(&t->outer, m->dims[d], m->from[d], m->to[d]);
     return true;
 }
 
-static void turn_block(const turn *t, const char *from, char *to, size_t rows, size_t cols)
+static void transpose_block(const transpose *t, const char *from, char *to, size_t rows, size_t cols)
 {
     const void *src = from;
     void *dst = to;
@@ -267,10 +267,10 @@ static void turn_block(const turn *t, const char *from, char *to, size_t rows, s
         t->kernels->transpose_x32(src, t->src_stride, rows, cols, dst, t->dst_stride);
 }
 
-static void turns(void *arg, size_t begin, size_t end, unsigned worker)
+static void transpose_part(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
-    const turn *t = arg;
+    const transpose *t = arg;
     size_t strips = (t->cols + t->cols_at_once - 1) / t->cols_at_once;
     for (size_t i = begin; i < end; i++) {
         size_t first = i % strips * t->cols_at_once, cols = dq_least(t->cols - first, t->cols_at_once);
@@ -281,18 +281,18 @@ static void turns(void *arg, size_t begin, size_t end, unsigned worker)
             to += rest % t->outer.dims[d] * t->outer.to[d];
         }
         for (size_t r = 0; r < t->rows; r += t->rows_at_once)
-            turn_block(t, t->from + (from + (int64_t)(r * t->src_stride)) * (int64_t)t->width,
-                       t->to + (to + r) * t->width, dq_least(t->rows - r, t->rows_at_once), cols);
+            transpose_block(t, t->from + (from + (int64_t)(r * t->src_stride)) * (int64_t)t->width,
+                            t->to + (to + r) * t->width, dq_least(t->rows - r, t->rows_at_once), cols);
     }
 }
 
-static void run_turns(const dq_op_call *call, turn *t)
+static void run_transpose(const dq_op_call *call, transpose *t)
 {
     size_t count = (t->cols + t->cols_at_once - 1) / t->cols_at_once, strip = t->rows * t->cols_at_once;
     for (size_t d = 0; d < t->outer.rank; d++)
         count *= t->outer.dims[d];
     t->kernels = call->kernels;
-    dq_parallel(call->threads, count, strip < GRAIN ? GRAIN / strip : 1, turns, t);
+    dq_parallel(call->threads, count, strip < GRAIN ? GRAIN / strip : 1, transpose_part, t);
 }
 
 void dq_move_run(const dq_op_call *call, const dq_move *m, dq_dtype dtype, void *to, const void *from)
@@ -303,11 +303,11 @@ void dq_move_run(const dq_op_call *call, const dq_move *m, dq_dtype dtype, void 
             return;
     for (size_t d = 0; d + 1 < m->rank; d++)
         rows *= m->dims[d];
-    turn t;
-    if (find_turn(m, width, &t)) {
+    transpose t;
+    if (find_transpose(m, width, &t)) {
         t.to = (char *)to + m->to_base * width;
         t.from = (const char *)from + m->from_base * width;
-        run_turns(call, &t);
+        run_transpose(call, &t);
         return;
     }
     size_t run = m->rank ? m->dims[m->rank - 1] : 1;

@@ -170,7 +170,7 @@ static dq_status pack(dq_op_call *call, uint32_t i, const dq_packing *wanted, co
 {
     if (i < 64)
         call->packed_inputs |= UINT64_C(1) << i;
-    if (call->packs && i < 64 && (call->lasting_inputs >> i & 1))
+    if (call->packs && i < 64 && (call->persistent_inputs >> i & 1))
         return dq_packs_get(call->packs, call->in[i], wanted, packed, err);
     void *own = dq_arena_alloc(call->arena, wanted->size, DQ_ALIGN);
     if (!own)
@@ -192,9 +192,9 @@ dq_status dq_call_pack_later(dq_op_call *call, uint32_t i, dq_pack_fn make, cons
     return pack(call, i, &(dq_packing){make, key, key_size, size, DQ_PACK_LATER}, packed, err);
 }
 
-dq_status dq_call_pack_loose(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
-                             size_t size, const void **packed, dq_error *err)
+dq_status dq_call_pack_unaligned(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key,
+                                 size_t key_size, size_t size, const void **packed, dq_error *err)
 {
-    return pack(call, i, &(dq_packing){make, key, key_size, size, DQ_PACK_LOOSE | DQ_PACK_LATER}, packed,
+    return pack(call, i, &(dq_packing){make, key, key_size, size, DQ_PACK_UNALIGNED | DQ_PACK_LATER}, packed,
                 err);
 }

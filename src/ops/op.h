@@ -41,20 +41,20 @@ enum {
                                   be skipped when the planner lets both share memory; `run` copies */
     DQ_OP_SHAPE_ONLY = 1 << 1, /* outputs depend on the inputs' shapes and types alone, not on their data */
     DQ_OP_IMPURE = 1 << 2,     /* not a function of its inputs (random numbers): never folded */
-    DQ_OP_SUBGRAPH = 1 << 3, /* holds graphs: run by the executor's control flow (exec/control_flow.h); infer
-                                and run are NULL */
-    DQ_OP_ITEMS = 1 << 4,    /* takes or gives sequences or optionals, whose items are known only in a run:
-                                planned in each run */
-    DQ_OP_LOOSE = 1 << 5,    /* input 0 may be loose (dq_tensor): it is only copied from */
-    DQ_OP_PACKS = 1 << 6,    /* constant inputs may be loose in infer and prepare, which give them to
-                                dq_call_pack or leave them alone; what was not packed is aligned in run */
-    DQ_OP_IN_PLACE = 1 << 7, /* an output may have the memory of input 0, where both have as many elements
-                                of the same size and no other input overlaps it */
+    DQ_OP_SUBGRAPH = 1 << 3,  /* holds graphs: run by the executor's control flow (exec/control_flow.h); infer
+                                 and run are NULL */
+    DQ_OP_ITEMS = 1 << 4,     /* takes or gives sequences or optionals, whose items are known only in a run:
+                                 planned in each run */
+    DQ_OP_UNALIGNED = 1 << 5, /* input 0 may be loose (dq_tensor): it is only copied from */
+    DQ_OP_PACKS = 1 << 6,     /* constant inputs may be loose in infer and prepare, which give them to
+                                 dq_call_pack or leave them alone; what was not packed is aligned in run */
+    DQ_OP_IN_PLACE = 1 << 7,  /* an output may have the memory of input 0, where both have as many elements
+                                 of the same size and no other input overlaps it */
     DQ_OP_IN_ANY_PLACE = 1 << 8, /* … or of another input */
     DQ_OP_REPEATS = 1 << 9, /* run in place once more, it gives the same: of the input, it writes only to what
                                it does not read, or as it was */
-    DQ_OP_SPREAD = 1 << 15, /* input 1, of a view input 0, may be spread (dq_tensor) if it is of float or
-                               float16 */
+    DQ_OP_BROADCAST_VIEW = 1 << 15, /* input 1, of a view input 0, may be spread (dq_tensor) if it is of float
+                               or float16 */
 };
 
 /** Outputs 1 and 2 may have the memory of inputs i and i + 1, i being 1 … 31, where both have the same size
@@ -109,7 +109,7 @@ struct dq_op_call {
                              before infer where the schema decides it */
     const char *const *in_formals; /* the schema's name of each input */
     uint64_t constant_inputs;      /* bit i: input i is the same for every run of the plan (i < 64) */
-    uint64_t lasting_inputs;       /* bit i: … and its data lives as long as `packs` */
+    uint64_t persistent_inputs;    /* bit i: … and its data lives as long as `packs` */
     uint64_t packed_inputs;        /* bit i: dq_call_pack was called for it */
     size_t *parts; /* set by infer (dq_call_parts) where each output is a stretch of input 0 as it stands: by
                       output its first element; run may be skipped when all share memory */
@@ -228,8 +228,8 @@ dq_status dq_call_pack(dq_op_call *call, uint32_t i, dq_pack_fn make, const void
 dq_status dq_call_pack_later(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
                              size_t size, const void **packed, dq_error *err);
 /** That, with a `make` that takes a loose tensor as it is, and gives back the pages of a mapped one. */
-dq_status dq_call_pack_loose(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
-                             size_t size, const void **packed, dq_error *err);
+dq_status dq_call_pack_unaligned(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key,
+                                 size_t key_size, size_t size, const void **packed, dq_error *err);
 
 /* ---- The registry ------------------------------------------------------------------------------------- */
 

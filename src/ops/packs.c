@@ -147,7 +147,7 @@ static bool make_from_copy(const dq_packs *packs, form *f, const dq_tensor *from
     if (copy)
         copy_out(copy, from, NULL);
     aligned.data = copied ? copied->packed : copy;
-    aligned.loose = aligned.mapped = false;
+    aligned.unaligned = aligned.mapped = false;
     f->make(f->packed, &aligned, key);
     free(copy);
     return true;
@@ -156,18 +156,18 @@ static bool make_from_copy(const dq_packs *packs, form *f, const dq_tensor *from
 dq_status dq_packs_align(dq_packs *packs, dq_tensor *t, dq_error *err)
 {
     const void *data = NULL;
-    if (!t->loose)
+    if (!t->unaligned)
         return DQ_OK;
-    const dq_packing aligned = {.make = copy_out, .size = t->size, .how = DQ_PACK_LOOSE};
+    const dq_packing aligned = {.make = copy_out, .size = t->size, .how = DQ_PACK_UNALIGNED};
     DQ_TRY(dq_packs_get(packs, t, &aligned, &data, err));
     t->data = (void *)(uintptr_t)data; /* constants are const everywhere */
-    t->loose = t->mapped = false;
+    t->unaligned = t->mapped = false;
     return DQ_OK;
 }
 
 static bool fill(const dq_packs *packs, form *f, const dq_tensor *from, unsigned how, const void *key)
 {
-    if (from->loose && !(how & DQ_PACK_LOOSE)) {
+    if (from->unaligned && !(how & DQ_PACK_UNALIGNED)) {
         if (!make_from_copy(packs, f, from, key))
             return false;
     } else {

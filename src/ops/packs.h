@@ -19,7 +19,7 @@ dq_status dq_packs_create(const dq_allocator *allocator, dq_packs **out, dq_erro
 void dq_packs_free(dq_packs *packs);
 
 enum {
-    DQ_PACK_LOOSE =
+    DQ_PACK_UNALIGNED =
         1 << 0, /* `make` takes a loose tensor as it is, and gives back the pages of a mapped one */
     DQ_PACK_LATER = 1 << 1 /* the bytes are wanted after the next dq_packs_finish: `key` has no pointers to
                               what may be gone by then */

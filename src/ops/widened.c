@@ -4,9 +4,9 @@
 #include "ops/half_floats.h"
 
 typedef struct widened {
-    dq_op_call call; /* as the operator sees it */
-    size_t *at;      /* where widened inputs, then outputs, are in the scratch */
-    dq_tensor *room; /* they themselves */
+    dq_op_call call;      /* as the operator sees it */
+    size_t *at;           /* where widened inputs, then outputs, are in the scratch */
+    dq_tensor *workspace; /* they themselves */
 } widened;
 
 static bool narrow(const dq_tensor *t)
@@ -28,10 +28,10 @@ static bool any_narrow(const dq_op_call *call)
 static dq_status widen(dq_op_call *call, widened *w, uint32_t i, const dq_tensor *t, const float *fixed,
                        dq_error *err)
 {
-    w->room[i] = *t;
-    w->room[i].data = (void *)(uintptr_t)fixed;
-    w->room[i].mapped = w->room[i].loose = false;
-    DQ_TRY(dq_tensor_set_shape(&w->room[i], DQ_FLOAT, t->rank, t->dims, 0, DQ_OUT_OF_MEMORY, err));
+    w->workspace[i] = *t;
+    w->workspace[i].data = (void *)(uintptr_t)fixed;
+    w->workspace[i].mapped = w->workspace[i].unaligned = false;
+    DQ_TRY(dq_tensor_set_shape(&w->workspace[i], DQ_FLOAT, t->rank, t->dims, 0, DQ_OUT_OF_MEMORY, err));
     if (!fixed && !dq_call_reserve(call, t->count, 1, sizeof(float), &w->at[i]))
         return dq_no_memory(err, SIZE_MAX, "operands as floats");
     return DQ_OK;
@@ -46,7 +46,7 @@ static dq_status widen_input(dq_op_call *call, widened *w, uint32_t i, dq_error 
         return DQ_OK;
     if (dq_call_constant(call, i) && t->count)
         DQ_TRY(dq_half_floats_pack(call, i, &fixed, err));
-    w->call.in[i] = &w->room[i];
+    w->call.in[i] = &w->workspace[i];
     return widen(call, w, i, t, fixed, err);
 }
 
@@ -58,12 +58,12 @@ static dq_status prepare_floats(dq_op_call *call, dq_prepare_fn *prepare, dq_err
     widened *w = call->state;
     w->call = inner;
     w->call.packs = NULL; /* forms are of what is widened, and not kept with the model */
-    w->call.lasting_inputs = 0;
+    w->call.persistent_inputs = 0;
     w->call.in = DQ_NEW_ARRAY(call->arena, ins + 1, const dq_tensor *);
     w->call.out = DQ_NEW_ARRAY(call->arena, outs, dq_tensor *);
-    w->room = DQ_NEW_ARRAY(call->arena, ins + outs, dq_tensor);
+    w->workspace = DQ_NEW_ARRAY(call->arena, ins + outs, dq_tensor);
     w->at = DQ_NEW_ARRAY(call->arena, ins + outs, size_t);
-    if (!w->call.in || !w->call.out || !w->room || !w->at)
+    if (!w->call.in || !w->call.out || !w->workspace || !w->at)
         return dq_no_memory(err, (ins + outs) * sizeof(dq_tensor), "operands as floats");
     for (uint32_t i = 0; i < ins; i++)
         DQ_TRY(widen_input(call, w, i, err));
@@ -72,7 +72,7 @@ static dq_status prepare_floats(dq_op_call *call, dq_prepare_fn *prepare, dq_err
         if (!narrow(call->out[i]))
             continue;
         DQ_TRY(widen(call, w, ins + i, call->out[i], NULL, err));
-        w->call.out[i] = &w->room[ins + i];
+        w->call.out[i] = &w->workspace[ins + i];
     }
     if (prepare)
         DQ_TRY(prepare(&w->call, err));
@@ -103,18 +103,18 @@ static dq_status run_floats(const dq_op_call *call, dq_run_fn *run, dq_error *er
             inner.in[i] = call->in[i];
         if (!narrow(call->in[i]) || (dq_call_constant(call, i) && call->in[i]->count))
             continue;
-        w->room[i].data = scratch + w->at[i];
-        dq_half_floats_widen(call, call->in[i], w->room[i].data);
+        w->workspace[i].data = scratch + w->at[i];
+        dq_half_floats_widen(call, call->in[i], w->workspace[i].data);
     }
     for (uint32_t i = 0; i < call->out_count; i++)
         if (narrow(call->out[i]))
-            w->room[call->in_count + i].data = scratch + w->at[call->in_count + i];
+            w->workspace[call->in_count + i].data = scratch + w->at[call->in_count + i];
         else
             inner.out[i] = call->out[i];
     DQ_TRY(run(&inner, err));
     for (uint32_t i = 0; i < call->out_count; i++)
         if (narrow(call->out[i]))
-            dq_half_floats_narrow(call, w->room[call->in_count + i].data, call->out[i]);
+            dq_half_floats_narrow(call, w->workspace[call->in_count + i].data, call->out[i]);
     return DQ_OK;
 }
 

@@ -61,9 +61,9 @@ static dq_status length(const dq_op_call *call, uint32_t input, bool ceil_mode, 
                                   in, axis, padded, span);
     if (padded < span)
         return DQ_OK;
-    int64_t room = padded - span;
-    w->out[axis] = room / stride + 1;
-    if (ceil_mode && room % stride != 0 && w->out[axis] * stride < in + w->begin[axis])
+    int64_t workspace = padded - span;
+    w->out[axis] = workspace / stride + 1;
+    if (ceil_mode && workspace % stride != 0 && w->out[axis] * stride < in + w->begin[axis])
         w->out[axis]++;
     return DQ_OK;
 }
@@ -110,6 +110,6 @@ size_t dq_window_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t l
     *first = origin + skipped * step;
     if (*first >= high || skipped >= kernel)
         return 0;
-    int64_t left = kernel - skipped, room = (high - *first - 1) / step + 1;
-    return (size_t)(left < room ? left : room);
+    int64_t left = kernel - skipped, workspace = (high - *first - 1) / step + 1;
+    return (size_t)(left < workspace ? left : workspace);
 }

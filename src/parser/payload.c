@@ -138,11 +138,11 @@ static dq_status place_bytes(dq_arena *arena, const uint8_t *bytes, dq_tensor *t
     bool aligned = (uintptr_t)bytes % dq_dtype_get(t->dtype)->align == 0;
     if (aligned && (little_endian() || word == 1)) {
         t->data = (void *)(uintptr_t)bytes; /* never written: constants are const everywhere */
-        t->loose = false;
-    } else if (t->loose && little_endian()) {
+        t->unaligned = false;
+    } else if (t->unaligned && little_endian()) {
         t->data = (void *)(uintptr_t)bytes;
     } else {
-        t->loose = false;
+        t->unaligned = false;
         t->data = dq_arena_alloc(arena, t->size ? t->size : 1, DQ_ALIGN);
         if (!t->data)
             return dq_no_memory(err, t->size, "a weight");
@@ -321,7 +321,7 @@ dq_status dq_payload_read(dq_arena *arena, dq_wire message, dq_tensor *t, dq_err
                        field_names[id], entries, tensor_text(t, text));
     if (entry_bytes(id) && p.chunks[id] == 1)
         return place_bytes(arena, p.last[id], t, err);
-    t->loose = false;
+    t->unaligned = false;
     t->data = dq_arena_alloc(arena, t->size ? t->size : 1, DQ_ALIGN);
     if (!t->data)
         return dq_no_memory(err, t->size, "a weight");

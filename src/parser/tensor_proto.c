@@ -100,7 +100,7 @@ static dq_status read_head(dq_reader *r, const Onnx__TensorProto *proto, dq_tens
                                r->ir->limits.tensor_bytes, DQ_BAD_MODEL, err);
 }
 
-static dq_status read_tensor(dq_reader *r, const Onnx__TensorProto *proto, bool may_be_loose,
+static dq_status read_tensor(dq_reader *r, const Onnx__TensorProto *proto, bool may_be_unaligned,
                              const dq_tensor **out, dq_error *err)
 {
     enum { WORTH_LEAVING = 1 << 16 };
@@ -109,7 +109,7 @@ static dq_status read_tensor(dq_reader *r, const Onnx__TensorProto *proto, bool 
         return dq_no_memory(err, sizeof *t, "a tensor");
     DQ_TRY(read_head(r, proto, t, err));
     /* vectors are looked at in many places */
-    t->loose = may_be_loose && r->file && t->rank > 1 && t->size >= WORTH_LEAVING;
+    t->unaligned = may_be_unaligned && r->file && t->rank > 1 && t->size >= WORTH_LEAVING;
     if (proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
         DQ_TRY(read_external(r, proto, t, err));
     else

@@ -3,14 +3,14 @@
 #include "plan/fold.h"
 #include "plan/planner.h"
 
-void dq_slot_set_constant(dq_slot *slot, const dq_tensor *t, bool fixed, bool lasting)
+void dq_slot_set_constant(dq_slot *slot, const dq_tensor *t, bool fixed, bool persistent)
 {
     slot->t = *t;
     slot->t.owned = false;
     slot->where = DQ_AT_CONSTANT;
     slot->shaped = true;
     slot->fixed = fixed;
-    slot->lasting = lasting;
+    slot->persistent = persistent;
 }
 
 dq_status dq_planner_align(dq_planner *p, const dq_node *node, uint64_t except, dq_error *err)

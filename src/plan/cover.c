@@ -211,7 +211,7 @@ static dq_status list_written(const cover *c, dq_arena *arena, dq_error *err)
     return DQ_OK;
 }
 
-static bool make_room(cover *c, dq_arena *arena)
+static bool reserve_capacity(cover *c, dq_arena *arena)
 {
     const uint32_t nodes = c->graph->node_count, entries = c->whole->all_count;
     c->steps = DQ_NEW_ARRAY(arena, entries, uint32_t);
@@ -239,9 +239,10 @@ dq_status dq_plan_steps(const dq_plan *plan, const dq_value *const *wanted, uint
     dq_arena passing = {0};
     cover c = {.whole = whole, .graph = plan->graph, .out = out};
     *out = (dq_run_steps){0};
-    dq_status status = make_room(&c, &passing) ? DQ_OK
-                                               : dq_no_memory(err, plan->graph->node_count * sizeof *c.owner,
-                                                              "the steps of a plan");
+    dq_status status =
+        reserve_capacity(&c, &passing)
+            ? DQ_OK
+            : dq_no_memory(err, plan->graph->node_count * sizeof *c.owner, "the steps of a plan");
     if (status == DQ_OK)
         status = list_steps(&c, plan, arena, err);
     if (status == DQ_OK) {

@@ -473,10 +473,10 @@ static dq_status inline_attrs(inliner *in, dq_node *node, dq_error *err)
 /* Nodes of the model stay as they are; they move to the end of the list that is built anew. */
 static dq_status keep(dq_graph *g, dq_node *node, dq_error *err)
 {
-    dq_node *room = NULL;
-    DQ_TRY(dq_graph_add_node(g, 0, 0, 0, &room, err));
-    node->position = room->position;
-    g->nodes[room->position] = node;
+    dq_node *workspace = NULL;
+    DQ_TRY(dq_graph_add_node(g, 0, 0, 0, &workspace, err));
+    node->position = workspace->position;
+    g->nodes[workspace->position] = node;
     return DQ_OK;
 }
 

@@ -141,7 +141,7 @@ static void keep_value(scan *s, const dq_value *v, uint32_t until)
         s->last[slot] = until;
 }
 
-static bool make_room(scan *s, dq_arena *arena)
+static bool reserve_capacity(scan *s, dq_arena *arena)
 {
     const size_t slots = (size_t)s->plan->slot_count + 1;
     size_t pieces = 1;
@@ -214,10 +214,10 @@ dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *wanted, uint
     lives found = {DQ_NEW_ARRAY(arena, most, dq_life), 0};
     scan s = {.plan = plan, .end = end};
     dq_arena passing = {0};
-    bool good = found.list && make_room(&s, &passing);
+    bool good = found.list && reserve_capacity(&s, &passing);
     if (good && first) {
         scan part = {.plan = first, .end = end, .base = plan->ahead_offset};
-        good = make_room(&part, &passing);
+        good = reserve_capacity(&part, &passing);
         if (good) {
             scan_steps(&part, 0);
             for (uint32_t i = 0; i < slices->value_count; i++) {

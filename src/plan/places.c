@@ -87,7 +87,7 @@ static dq_status prepare(dq_planner *p, dq_step *step, uint32_t at, dq_error *er
         DQ_TRY(step->node->op->impl->prepare(call, err));
     tell(p, step->node, call->explanation);
     DQ_TRY(dq_planner_align(p, step->node,
-                            step->node->op->impl->flags & DQ_OP_LOOSE ? 1 : call->packed_inputs, err));
+                            step->node->op->impl->flags & DQ_OP_UNALIGNED ? 1 : call->packed_inputs, err));
     if (__builtin_mul_overflow(workers, call->worker_scratch_size, &all))
         return dq_no_memory(err, call->worker_scratch_size, "an operator's scratch");
     DQ_TRY(add_piece(p, call->scratch_size, at, &step->scratch_piece, err));

@@ -58,7 +58,7 @@ static void find_needed(dq_planner *p)
 static void set_given(dq_slot *slot, const dq_binding *given)
 {
     if (given->constant) {
-        dq_slot_set_constant(slot, given->tensor, given->fixed, given->lasting);
+        dq_slot_set_constant(slot, given->tensor, given->fixed, given->persistent);
         return;
     }
     slot->t = *given->tensor;
@@ -176,7 +176,7 @@ static void begin_call(dq_plan *plan, dq_step *step)
     for (uint32_t i = 0; i < call->in_count && i < 64; i++) {
         const dq_slot *slot = dq_slot_of(call->in[i]);
         call->constant_inputs |= (uint64_t)(slot && slot->where == DQ_AT_CONSTANT) << i;
-        call->lasting_inputs |= (uint64_t)(slot && slot->lasting) << i;
+        call->persistent_inputs |= (uint64_t)(slot && slot->persistent) << i;
     }
 }
 
@@ -232,11 +232,11 @@ static dq_status find_shape(dq_planner *p, dq_step *step, dq_error *err)
 {
     const dq_node *node = step->node;
     const unsigned flags = node->op->impl->flags;
-    const uint64_t may_be_loose = flags & DQ_OP_PACKS                  ? UINT64_MAX
-                                  : flags & (DQ_OP_LOOSE | DQ_OP_VIEW) ? 1
-                                                                       : 0;
+    const uint64_t may_be_unaligned = flags & DQ_OP_PACKS                      ? UINT64_MAX
+                                      : flags & (DQ_OP_UNALIGNED | DQ_OP_VIEW) ? 1
+                                                                               : 0;
     begin_call(p->plan, step);
-    DQ_TRY(dq_planner_align(p, node, may_be_loose, err));
+    DQ_TRY(dq_planner_align(p, node, may_be_unaligned, err));
     const dq_status status = dq_step_infer(p->plan, step, err);
     if (status != DQ_OK && status != DQ_DEFERRED)
         return status;
@@ -254,7 +254,7 @@ static dq_status find_shape(dq_planner *p, dq_step *step, dq_error *err)
     if (step->late) {
         step->decision = "planned in each run, as a shape depends on data";
         step->call.arena = NULL;
-        return dq_planner_align(p, node, flags & DQ_OP_LOOSE ? 1 : 0, err);
+        return dq_planner_align(p, node, flags & DQ_OP_UNALIGNED ? 1 : 0, err);
     }
     if (dq_planner_share_constant(p, step)) {
         step->decision = "takes no step: its output is its input's memory";
@@ -291,7 +291,7 @@ static bool is_settled(const dq_step *step)
     bool settled = step->constant;
     for (uint32_t i = 0; i < step->call.out_count; i++) {
         const dq_slot *slot = dq_slot_of(step->call.out[i]);
-        settled = settled && (!slot || (slot->fixed && slot->lasting));
+        settled = settled && (!slot || (slot->fixed && slot->persistent));
     }
     return settled;
 }

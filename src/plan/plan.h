@@ -41,7 +41,7 @@ typedef struct dq_slot {
     size_t offset;
     void *late_memory; /* DQ_AT_LATE: its own, for t.data, which may point elsewhere; kept for other shapes */
     size_t late_capacity;
-    bool lasting;       /* DQ_AT_CONSTANT: the data lives as long as the program */
+    bool persistent;    /* DQ_AT_CONSTANT: the data lives as long as the program */
     uint32_t touched;   /* DQ_AT_INPUT, of the root: 1 + the last step that reads it, UINT32_MAX where the
                            end of a run does; DQ_AT_LATE: the step that gives it */
     uint32_t read_from; /* DQ_AT_INPUT, of the root: 1 + the first step that reads it */
@@ -139,7 +139,7 @@ typedef struct dq_binding {
     const dq_tensor *tensor; /* its data is looked at in runs only, unless it is constant */
     bool varying;            /* the next run may give it another shape: the steps behind it are late */
     bool constant;           /* the data is there, and stays the same as long as the plan lives */
-    bool fixed, lasting;     /* of a constant, as in dq_slot */
+    bool fixed, persistent;  /* of a constant, as in dq_slot */
     bool computed;           /* in the plan's buffer, before its first step */
 } dq_binding;
 

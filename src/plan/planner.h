@@ -42,7 +42,7 @@ bool dq_planner_all_fixed(const dq_planner *p, const dq_node *node);
 
 /* ---- constants.c: values that are computed while planning --------------------------------------------- */
 
-void dq_slot_set_constant(dq_slot *slot, const dq_tensor *t, bool fixed, bool lasting);
+void dq_slot_set_constant(dq_slot *slot, const dq_tensor *t, bool fixed, bool persistent);
 /** Gives the node's loose constants aligned data, but for the inputs in `except`. */
 dq_status dq_planner_align(dq_planner *p, const dq_node *node, uint64_t except, dq_error *err);
 bool dq_planner_can_fold(const dq_planner *p, const dq_step *step);

@@ -115,7 +115,7 @@ static dq_status evaluate(void *arg, const dq_evaluation *e, dq_arena *arena, co
                                 .tensor = e->bound[i].tensor,
                                 .constant = true,
                                 .fixed = e->bound[i].initializer,
-                                .lasting = e->bound[i].initializer};
+                                .persistent = e->bound[i].initializer};
     dq_kernels_select(1, &kernels); /* portable C: the result does not depend on the processor */
     const dq_plan_request request = {.graph = e->graph,
                                      .nodes = e->nodes,

@@ -21,13 +21,13 @@ static void become_view(dq_planner *p, const dq_value *v, const dq_slot *in, siz
     out->shift = in->shift + shift;
     out->where = in->where;
     out->shaped = true;
-    out->lasting = in->lasting;
+    out->persistent = in->persistent;
     out->t.run = in->t.run;
     out->t.times = in->t.times;
     if (in->where == DQ_AT_CONSTANT) {
         out->t.data = in->t.data;
         out->t.mapped = in->t.mapped;
-        out->t.loose = in->t.loose;
+        out->t.unaligned = in->t.unaligned;
     }
 }
 
@@ -94,7 +94,7 @@ static void count_use(void *arg, dq_value *v)
 }
 
 /* Whether all that read the value, or a view of it, may have it spread. */
-static bool all_take_spread(const dq_planner *p, const dq_value *v, int views)
+static bool all_take_broadcast(const dq_planner *p, const dq_value *v, int views)
 {
     uint32_t last = *dq_planner_last_read(p, v);
     if (last >= p->node_count || last - p->at > FAR || views == 0)
@@ -108,22 +108,23 @@ static bool all_take_spread(const dq_planner *p, const dq_value *v, int views)
             dq_node_each_use(node, count_use, &s);
         if (s.count == 0)
             continue;
-        if (!(flags & DQ_OP_SPREAD) || s.count > 1 || input >= node->in_count || node->in[input] != v ||
-            (input == 0 && !all_take_spread(p, node->out[0], views - 1)))
+        if (!(flags & DQ_OP_BROADCAST_VIEW) || s.count > 1 || input >= node->in_count ||
+            node->in[input] != v || (input == 0 && !all_take_broadcast(p, node->out[0], views - 1)))
             return false;
     }
     return true;
 }
 
 /* Runs that are only repeated. */
-static bool share_spread(dq_planner *p, const dq_step *step)
+static bool share_broadcast(dq_planner *p, const dq_step *step)
 {
     enum { VIEWS = 4 };
     const dq_node *node = step->node;
     const dq_slot *in = dq_planner_slot(p, node->in[0]);
     dq_slot *out = dq_planner_out(p, step, 0);
     if (!out || (in->where != DQ_AT_BUFFER && in->where != DQ_AT_INPUT) ||
-        (out->t.dtype != DQ_FLOAT && out->t.dtype != DQ_FLOAT16) || !all_take_spread(p, node->out[0], VIEWS))
+        (out->t.dtype != DQ_FLOAT && out->t.dtype != DQ_FLOAT16) ||
+        !all_take_broadcast(p, node->out[0], VIEWS))
         return false;
     become_view(p, node->out[0], in, 0);
     out->t.run = step->call.run;
@@ -134,7 +135,7 @@ static bool share_spread(dq_planner *p, const dq_step *step)
 bool dq_planner_share(dq_planner *p, const dq_step *step)
 {
     if (step->call.times)
-        return p->plan->fuse && share_spread(p, step);
+        return p->plan->fuse && share_broadcast(p, step);
     if (!(step->node->op->impl->flags & DQ_OP_VIEW))
         return share_parts(p, step);
     const dq_slot *in = dq_planner_slot(p, step->node->in[0]), *out = dq_planner_out(p, step, 0);

@@ -77,7 +77,7 @@ static bool view_fits(const slicer *s, const dq_node *node, uint32_t i, role r)
     const dq_tensor *t = &slot_of(s, node->in[i])->t;
     if (i == 0)
         return r == BATCH_SEPARABLE;
-    return r == SHAPED || (r == WHOLE && t->data && t->dtype == DQ_INT64 && !t->loose && t->count &&
+    return r == SHAPED || (r == WHOLE && t->data && t->dtype == DQ_INT64 && !t->unaligned && t->count &&
                            dq_tensor_get_int(t, 0) != s->length);
 }
 
@@ -249,7 +249,7 @@ static dq_status make_runners(slicer *s, dq_error *err)
 {
     struct dq_slices *slices = s->slices;
     const size_t threads = dq_threads_count(s->request->threads);
-    const bool apart = slices->count % threads == 0 || slices->count >= ROUNDS * threads;
+    const bool parallel = slices->count % threads == 0 || slices->count >= ROUNDS * threads;
     dq_plan_request request = *s->request;
     request.nodes = s->nodes;
     request.node_count = s->end;
@@ -260,9 +260,9 @@ static dq_status make_runners(slicer *s, dq_error *err)
     request.budget = NULL; /* all slices are counted before the first */
     for (uint32_t n = 0; n < s->end; n++)
         slices->work = dq_work_add(slices->work, slices->shapes->works[n]);
-    if (apart)
+    if (parallel)
         request.threads = dq_threads_alone(request.threads);
-    slices->runner_count = apart ? threads : 1;
+    slices->runner_count = parallel ? threads : 1;
     slices->runners = DQ_NEW_ARRAY(&slices->arena, slices->runner_count, dq_slice_runner);
     if (!slices->runners)
         return dq_no_memory(err, slices->runner_count * sizeof(dq_slice_runner), "slices");
@@ -294,7 +294,7 @@ static void list_value(void *arg, dq_value *v)
                                         .tensor = &slot->t,
                                         .constant = constant,
                                         .fixed = constant && slot->fixed,
-                                        .lasting = constant && slot->lasting,
+                                        .persistent = constant && slot->persistent,
                                         .computed = !constant};
     if (!constant)
         slices->values[slices->value_count++] = v;

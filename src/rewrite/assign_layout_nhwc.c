@@ -21,15 +21,15 @@ enum { AXES = 4, MOST_INPUTS = 256 };
 /* Costs and gains of a channel, as measured (AVX2, with and without kernels that take planes; the sizes of
  * image classifiers). */
 enum {
-    COST_WRITE = 1, /* a convolution's result, where kernels take planes; where not … */
-    GAIN_READ = 1,  /* … its operand */
-    COST_TURN = 2,  /* a Transpose */
+    COST_WRITE = 1,     /* a convolution's result, where kernels take planes; where not … */
+    GAIN_READ = 1,      /* … its operand */
+    COST_TRANSPOSE = 2, /* a Transpose */
     COST_CONCAT = 2,
     GAIN_MAX = 8, /* windows at every place … */
-    GAIN_MAX_APART = 2,
+    GAIN_MAX_STRIDED = 2,
     WIDE = 256, /* … or, from so many channels on, some apart */
     GAIN_AVERAGE = 40,
-    GAIN_AVERAGE_APART = 10
+    GAIN_AVERAGE_STRIDED = 10
 };
 
 typedef enum kind {
@@ -49,12 +49,12 @@ typedef struct place {
     bool image;        /* surely batch, channels, two spatial axes */
     bool given, first; /* another operator gives it; one reads it, or a caller wants it */
     int64_t channels;
-    dq_value *last; /* with channels last, once that is there */
-    bool turned;    /* with channels first, once that is there */
+    dq_value *last;  /* with channels last, once that is there */
+    bool transposed; /* with channels first, once that is there */
     /* of the region: */
     int64_t cost, gain;
     uint32_t nodes;
-    bool unsure, taken;
+    bool near_tie, taken;
 } place;
 
 typedef struct pass {
@@ -242,18 +242,18 @@ static void look_around(pass *p)
 static int64_t gain_of(const dq_node *node, kind k, int64_t channels)
 {
     size_t count;
-    bool apart = false;
+    bool strided = false;
     const int64_t *strides = dq_node_ints(node, "strides", &count);
     for (size_t i = 0; i < count; i++)
-        apart = apart || strides[i] > 1;
+        strided = strided || strides[i] > 1;
     if (k == AVERAGE)
-        return channels * (apart ? GAIN_AVERAGE_APART : GAIN_AVERAGE);
-    return k != MAX ? 0 : !apart ? channels * GAIN_MAX : channels < WIDE ? 0 : channels * GAIN_MAX_APART;
+        return channels * (strided ? GAIN_AVERAGE_STRIDED : GAIN_AVERAGE);
+    return k != MAX ? 0 : !strided ? channels * GAIN_MAX : channels < WIDE ? 0 : channels * GAIN_MAX_STRIDED;
 }
 
 /* Where windows are single pixels, fewer channels than what kernels take planes up to repay doing so, if
  * pixels can be had. */
-static bool turns_planes(const dq_rewriter *f, const dq_node *conv)
+static bool transposes_planes(const dq_rewriter *f, const dq_node *conv)
 {
     enum { OF_PIXELS = 4 };
     const dq_tensor *w = image_weights(conv);
@@ -276,7 +276,7 @@ static void weigh(const pass *p)
             continue;
         if (k != CONV)
             region->nodes++;
-        else if (turns_planes(p->f, node))
+        else if (transposes_planes(p->f, node))
             region_of(p, node->in[0])->gain += at(p, node->in[0])->channels * GAIN_READ;
         else
             region->cost += channels * COST_WRITE;
@@ -286,11 +286,11 @@ static void weigh(const pass *p)
     for (uint32_t i = 0; i < p->place_count; i++) {
         const place *v = &p->places[i];
         place *region = region_at(p, i);
-        region->cost += (v->given || v->first) * v->channels * COST_TURN;
-        region->unsure = region->unsure || !v->image;
+        region->cost += (v->given || v->first) * v->channels * COST_TRANSPOSE;
+        region->near_tie = region->near_tie || !v->image;
     }
     for (uint32_t i = 0; i < p->place_count; i++)
-        p->places[i].taken = !p->places[i].unsure && p->places[i].gain > p->places[i].cost;
+        p->places[i].taken = !p->places[i].near_tie && p->places[i].gain > p->places[i].cost;
 }
 
 static bool is_taken(const pass *p, const dq_value *v)
@@ -309,7 +309,7 @@ static bool append(pass *p, dq_node *node)
 }
 
 /* A Transpose of codes, to channels last or back. */
-static bool turn(pass *p, dq_value *from, dq_value *to, bool last, const dq_node *like)
+static bool transpose(pass *p, dq_value *from, dq_value *to, bool last, const dq_node *like)
 {
     static const int64_t orders[2][AXES] = {{0, 3, 1, 2}, {0, 2, 3, 1}};
     dq_node *node = dq_rewriter_node(p->f, "", "Transpose", 13, like, 1, &from, to, 1);
@@ -325,7 +325,7 @@ static dq_value *last_of(pass *p, dq_value *v, const dq_node *like)
 {
     if (!at(p, v)->last) {
         dq_value *last = dq_rewriter_make_value(p->f, v->name, dq_match_dtype(p->f, v));
-        if (!last || !turn(p, v, last, true, like))
+        if (!last || !transpose(p, v, last, true, like))
             return NULL;
         at(p, v)->last = last;
     }
@@ -336,10 +336,10 @@ static dq_value *last_of(pass *p, dq_value *v, const dq_node *like)
 static bool want_first(pass *p, dq_value *v, const dq_node *like)
 {
     place *v_at = at(p, v);
-    if (!is_taken(p, v) || v_at->given || v_at->turned || !v_at->last)
+    if (!is_taken(p, v) || v_at->given || v_at->transposed || !v_at->last)
         return true;
-    v_at->turned = true;
-    return turn(p, v_at->last, v, false, like);
+    v_at->transposed = true;
+    return transpose(p, v_at->last, v, false, like);
 }
 
 /* A node with other operands and one result, with the attributes of `from` but for those that are told after
@@ -347,11 +347,11 @@ static bool want_first(pass *p, dq_value *v, const dq_node *like)
 static dq_node *remake(pass *p, const char *domain, const char *op, const dq_node *from, dq_value *const *in,
                        dq_value *out, const dq_attr *told)
 {
-    uint32_t room = from->attr_count;
+    uint32_t workspace = from->attr_count;
     for (const dq_attr *a = told; a->name; a++)
-        room++;
-    dq_node *node =
-        dq_rewriter_node(p->f, domain, op, *domain ? 1 : from->opset, from, from->in_count, in, out, room);
+        workspace++;
+    dq_node *node = dq_rewriter_node(p->f, domain, op, *domain ? 1 : from->opset, from, from->in_count, in,
+                                     out, workspace);
     if (!node)
         return NULL;
     node->attr_count = 0;
@@ -398,7 +398,7 @@ static bool is_alone(const pass *p, const dq_node *node, kind k)
 {
     int64_t channels = at(p, node->out[0])->channels;
     return (k == MAX || k == AVERAGE) && !is_taken(p, node->out[0]) &&
-           gain_of(node, k, channels) > 2 * channels * COST_TURN;
+           gain_of(node, k, channels) > 2 * channels * COST_TRANSPOSE;
 }
 
 /* Whether the node works with channels last. */
@@ -428,7 +428,7 @@ static bool move_node(pass *p, const dq_node *node, kind k)
     if (!append(p, make(p, node, k, in, out)))
         return false;
     if (k == GLOBAL || alone)
-        return turn(p, out, y, false, node);
+        return transpose(p, out, y, false, node);
     if (out != y)
         at(p, y)->last = out;
     return true;
@@ -489,7 +489,7 @@ static void tell(const pass *p)
                                 region->nodes == 1 ? "" : "s");
         else
             dq_rewriter_explain(p->f, node, "has channels first: %s",
-                                region->unsure
+                                region->near_tie
                                     ? "not all values around it surely have two spatial axes"
                                     : "channels last would gain less here than they cost around it");
     }

@@ -16,7 +16,7 @@ typedef struct operand {
     dq_value *from, *factor; /* `factor` NULL: none */
     const dq_node *moves[MOST];
     uint32_t count;
-    bool turned;
+    bool transposed;
 } operand;
 
 static const dq_node *only(const dq_rewriter *f, const dq_value *v, const char *op)
@@ -53,7 +53,7 @@ static operand read_operand(const dq_rewriter *f, dq_value *v)
         }
     node = only(f, o.from, "Transpose");
     if (node && swaps(node)) {
-        o.turned = true;
+        o.transposed = true;
         o.from = node->in[0];
     }
     while (o.factor && o.count < MOST &&
@@ -95,19 +95,19 @@ bool dq_fold_transpose(dq_rewriter *f)
     if (dtype != DQ_FLOAT && dtype != DQ_FLOAT16)
         return false;
     operand o = read_operand(f, last->in[1]);
-    if ((!o.turned && !o.count) || dq_match_constant(o.from) ||
+    if ((!o.transposed && !o.count) || dq_match_constant(o.from) ||
         (o.factor && !multiply_first(f, last, dtype, &o)))
         return false;
     dq_value *in[2] = {last->in[0], o.from};
     dq_node *made = dq_rewriter_node(f, "com.microsoft", "FusedMatMul", 1, last, 2, in, last->out[0], 1);
     if (!made)
         return false;
-    made->attrs[0] = (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = o.turned};
+    made->attrs[0] = (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = o.transposed};
     if (!dq_rewriter_bind(f, made))
         return false;
     dq_rewriter_replace(f, f->at, made);
     dq_rewriter_explain(f, last,
-                        o.turned
+                        o.transposed
                             ? "fused with the Transpose of its right operand, which is read where it stands"
                             : "the factor of its right operand comes before what moves that");
     return true;

@@ -182,16 +182,16 @@ static bool link_interleave(chain *c, const shape *s)
         node->attrs[1] = (dq_attr){.name = "mode", .kind = DQ_ATTR_STRING, .u.s = {"CRD", 3}};
         return true;
     }
-    static const int64_t turned[] = {0, 1, 3, 2};
+    static const int64_t transposed[] = {0, 1, 3, 2};
     int64_t channels = (int64_t)(s->group * s->group_out);
-    dq_value *apart[2] = {NULL, list(c->f, 4, (int64_t[]){0, channels, s->stride[0], -1})};
+    dq_value *split[2] = {NULL, list(c->f, 4, (int64_t[]){0, channels, s->stride[0], -1})};
     dq_value *joined[2] = {NULL, list(c->f, 3, (int64_t[]){0, channels, -1})}, *in[1] = {NULL};
-    if (!apart[1] || !joined[1] || !link(c, "", "Reshape", 14, 2, apart, 0))
+    if (!split[1] || !joined[1] || !link(c, "", "Reshape", 14, 2, split, 0))
         return false;
     dq_node *node = link(c, "", "Transpose", 13, 1, in, 1);
     if (!node)
         return false;
-    node->attrs[0] = (dq_attr){.name = "perm", .kind = DQ_ATTR_INTS, .count = 4, .u.ints = turned};
+    node->attrs[0] = (dq_attr){.name = "perm", .kind = DQ_ATTR_INTS, .count = 4, .u.ints = transposed};
     return link(c, "", "Reshape", 14, 2, joined, 0) != NULL;
 }
 

@@ -437,16 +437,16 @@ static bool is_added_next(const dq_rewriter *f, const dq_product *p)
 }
 
 /* Constant weights of a Gemm as those of a MatMul. */
-static bool turn_weights(dq_rewriter *f, dq_product *p)
+static bool transpose_weights(dq_rewriter *f, dq_product *p)
 {
     if (!dq_match_op(p->node, "Gemm") || dq_node_int(p->node, "transB", 0) == 0)
         return true;
-    dq_value *turned = dq_rewriter_make_value(f, p->node->in[1]->name, p->w.dtype);
-    dq_node *turn =
-        turned ? dq_rewriter_node(f, "", "Transpose", 13, p->node, 1, &p->w.codes, turned, 0) : NULL;
-    p->w.codes = turned;
-    return turn && dq_rewriter_bind(f, turn) && dq_rewriter_insert_or_fold(f, turn) &&
-           dq_match_constant(turned);
+    dq_value *transposed = dq_rewriter_make_value(f, p->node->in[1]->name, p->w.dtype);
+    dq_node *transpose =
+        transposed ? dq_rewriter_node(f, "", "Transpose", 13, p->node, 1, &p->w.codes, transposed, 0) : NULL;
+    p->w.codes = transposed;
+    return transpose && dq_rewriter_bind(f, transpose) && dq_rewriter_insert_or_fold(f, transpose) &&
+           dq_match_constant(transposed);
 }
 
 static dq_node *make_to_float(dq_rewriter *f, dq_product *p, dq_value *out)
@@ -455,7 +455,7 @@ static dq_node *make_to_float(dq_rewriter *f, dq_product *p, dq_value *out)
     if (is_wide(f, p))
         return make_wide(f, p, NULL, out);
     if (dq_match_op(p->node, "Gemm") &&
-        (p->alpha != 1 || !turn_weights(f, p) || (bias && !(bias = dq_product_float_bias(f, p)))))
+        (p->alpha != 1 || !transpose_weights(f, p) || (bias && !(bias = dq_product_float_bias(f, p)))))
         return NULL;
     dq_value *in[7] = {p->x.codes, p->w.codes, p->x.scale, p->w.scale, p->x.zero, p->w.zero, bias};
     return dq_rewriter_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, p->node, 7, in, out, 0);

@@ -18,7 +18,7 @@ enum { SMALLEST_BLOCK = 16, LITTLE = 1 << 16 /* 8-bit weights, which as floats s
 typedef struct weights {
     dq_value *codes, *scale, *zero;
     int64_t columns, block; /* 0: none */
-    bool turned;
+    bool transposed;
 } weights;
 
 static bool only_here(const dq_rewriter *f, const dq_value *v)
@@ -26,7 +26,7 @@ static bool only_here(const dq_rewriter *f, const dq_value *v)
     return v->graph == f->graph && dq_rewriter_has_one_use(f, v) && v->producer;
 }
 
-static bool is_turned(const dq_node *node)
+static bool is_transposed(const dq_node *node)
 {
     size_t rank;
     const int64_t *perm = dq_node_ints(node, "perm", &rank);
@@ -37,22 +37,22 @@ static bool is_turned(const dq_node *node)
 static bool read_scales(const dq_node *node, const dq_tensor *codes, const dq_tensor *scale, weights *w)
 {
     const int64_t axis = dq_node_int(node, "axis", 1), at = axis < 0 ? axis + 2 : axis;
-    const int64_t block = dq_node_int(node, "block_size", 0), rows = codes->dims[w->turned];
+    const int64_t block = dq_node_int(node, "block_size", 0), rows = codes->dims[w->transposed];
     if (scale->count == 1)
         return true;
     if (scale->rank == 1)
-        return at == !w->turned && scale->dims[0] == w->columns;
+        return at == !w->transposed && scale->dims[0] == w->columns;
     w->block = block;
-    return scale->rank == 2 && at == w->turned && block >= SMALLEST_BLOCK &&
-           scale->dims[!w->turned] == w->columns && scale->dims[w->turned] == (rows - 1) / block + 1;
+    return scale->rank == 2 && at == w->transposed && block >= SMALLEST_BLOCK &&
+           scale->dims[!w->transposed] == w->columns && scale->dims[w->transposed] == (rows - 1) / block + 1;
 }
 
 /* Codes that constants give, and what stands between them and the product. */
 static bool read_weights(const dq_rewriter *f, const dq_value *v, weights *w)
 {
-    for (; only_here(f, v) && dq_match_op(v->producer, "Transpose") && is_turned(v->producer);
+    for (; only_here(f, v) && dq_match_op(v->producer, "Transpose") && is_transposed(v->producer);
          v = v->producer->in[0])
-        w->turned = !w->turned;
+        w->transposed = !w->transposed;
     const dq_node *node = v->producer;
     if (!only_here(f, v) || strcmp(node->op_type, "DequantizeLinear") != 0 ||
         dq_rewriter_record(f, v)->has_bad_scale)
@@ -67,7 +67,7 @@ static bool read_weights(const dq_rewriter *f, const dq_value *v, weights *w)
         codes->count == 0 || (result != 0 && result != (int64_t)scale->dtype))
         return false;
     const dq_dtype_row *row = dq_dtype_get(codes->dtype);
-    w->columns = codes->dims[!w->turned];
+    w->columns = codes->dims[!w->transposed];
     return row->bits <= 8 && row->min < row->max && (row->bits < 8 || codes->count >= LITTLE) &&
            read_scales(node, codes, scale, w);
 }
@@ -99,7 +99,7 @@ bool dq_lower_weight_only(dq_rewriter *f)
 {
     dq_node *last = f->nodes[f->at];
     const bool gemm = dq_match_op(last, "Gemm");
-    weights w = {.turned = gemm && dq_node_int(last, "transB", 0) != 0};
+    weights w = {.transposed = gemm && dq_node_int(last, "transB", 0) != 0};
     dq_dequantized x;
     dq_value *bias = NULL;
     if ((!gemm && !dq_match_op(last, "MatMul")) || !read_weights(f, last->in[1], &w) ||
@@ -118,7 +118,7 @@ bool dq_lower_weight_only(dq_rewriter *f)
     if (!made)
         return false;
     made->attrs[0] = (dq_attr){.name = "block_size", .kind = DQ_ATTR_INT, .u.i = w.block};
-    made->attrs[1] = (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = w.turned};
+    made->attrs[1] = (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = w.transposed};
     if (!dq_rewriter_bind(f, made))
         return false;
     dq_epilogue_replace(f, &c, made);

@@ -143,36 +143,38 @@ static extreme find_in_rows(const dq_product_sums *s, range x, size_t terms)
 }
 
 /* `room`: two sums and a zero point for each channel, and its sizes. */
-typedef struct column_room {
+typedef struct column_sums {
     uint32_t *positive, *negative;
     int32_t *zero;
     sizes *all;
-} column_room;
+} column_sums;
 
-static extreme find_in_columns(const dq_product_sums *s, range x, size_t terms, const column_room *room)
+static extreme find_in_columns(const dq_product_sums *s, range x, size_t terms, const column_sums *workspace)
 {
     const size_t n = s->channels;
     const uint8_t *w = s->w->data;
     extreme most = nothing;
     for (size_t c = 0; c < n; c++)
-        room->zero[c] = (int32_t)dq_match_zero_point(s->w_zero, s->w_zero && s->w_zero->count > 1 ? c : 0);
+        workspace->zero[c] =
+            (int32_t)dq_match_zero_point(s->w_zero, s->w_zero && s->w_zero->count > 1 ? c : 0);
     for (size_t left = s->w->count / n; left > 0; left -= terms) {
-        memset(room->all, 0, n * sizeof *room->all);
+        memset(workspace->all, 0, n * sizeof *workspace->all);
         for (size_t k = 0, rows; k < terms; k += rows, w += rows * n) {
             rows = terms - k < PIECE ? terms - k : PIECE;
-            memset(room->positive, 0, n * sizeof *room->positive);
-            memset(room->negative, 0, n * sizeof *room->negative);
+            memset(workspace->positive, 0, n * sizeof *workspace->positive);
+            memset(workspace->negative, 0, n * sizeof *workspace->negative);
             if (s->w->dtype == DQ_INT8)
-                add_columns_s8((const int8_t *)w, rows, n, room->zero, room->positive, room->negative);
+                add_columns_s8((const int8_t *)w, rows, n, workspace->zero, workspace->positive,
+                               workspace->negative);
             else
-                add_columns_u8(w, rows, n, room->zero, room->positive, room->negative);
+                add_columns_u8(w, rows, n, workspace->zero, workspace->positive, workspace->negative);
             for (size_t c = 0; c < n; c++) {
-                room->all[c].positive += room->positive[c];
-                room->all[c].negative += room->negative[c];
+                workspace->all[c].positive += workspace->positive[c];
+                workspace->all[c].negative += workspace->negative[c];
             }
         }
         for (size_t c = 0; c < n; c++)
-            compare(s, x, room->all[c], c, &most);
+            compare(s, x, workspace->all[c], c, &most);
     }
     return most;
 }
@@ -195,12 +197,12 @@ bool dq_match_int32_holds(dq_rewriter *f, const dq_node *node, const dq_product_
         return true;
     extreme most;
     if (s->columns) {
-        const column_room room = {DQ_NEW_ARRAY(f->scratch, n, uint32_t),
-                                  DQ_NEW_ARRAY(f->scratch, n, uint32_t), DQ_NEW_ARRAY(f->scratch, n, int32_t),
-                                  DQ_NEW_ARRAY(f->scratch, n, sizes)};
-        if (!room.positive || !room.negative || !room.zero || !room.all)
+        const column_sums workspace = {
+            DQ_NEW_ARRAY(f->scratch, n, uint32_t), DQ_NEW_ARRAY(f->scratch, n, uint32_t),
+            DQ_NEW_ARRAY(f->scratch, n, int32_t), DQ_NEW_ARRAY(f->scratch, n, sizes)};
+        if (!workspace.positive || !workspace.negative || !workspace.zero || !workspace.all)
             return dq_rewriter_no_memory(f);
-        most = find_in_columns(s, x, terms, &room);
+        most = find_in_columns(s, x, terms, &workspace);
     } else {
         most = find_in_rows(s, x, terms);
     }

@@ -136,7 +136,7 @@ const dq_tensor *dq_item(const dq_tensor *t, size_t i)
     return n->item;
 }
 
-static dq_status no_room(size_t count, dq_error *err)
+static dq_status out_of_memory(size_t count, dq_error *err)
 {
     return dq_no_memory(err, count * sizeof(dq_tensor *), "the items of a sequence");
 }
@@ -145,7 +145,7 @@ static dq_status give(dq_arena *arena, dq_tensor *t, size_t count, const dq_item
 {
     dq_item_list *made = DQ_NEW(arena, dq_item_list);
     if (!made)
-        return no_room(count, err);
+        return out_of_memory(count, err);
     *made = *list;
     t->data = made;
     t->count = count;
@@ -156,12 +156,12 @@ static dq_status give(dq_arena *arena, dq_tensor *t, size_t count, const dq_item
 static dq_status give_array(dq_arena *arena, dq_tensor *t, size_t count, size_t more,
                             const dq_tensor ***items, dq_error *err)
 {
-    struct dq_item_storage *room = DQ_NEW(arena, struct dq_item_storage);
+    struct dq_item_storage *workspace = DQ_NEW(arena, struct dq_item_storage);
     *items = DQ_NEW_ARRAY(arena, count + more ? count + more : 1, const dq_tensor *);
-    if (!room || !*items)
-        return no_room(count, err);
-    *room = (struct dq_item_storage){.items = *items, .capacity = count + more, .used = count};
-    return give(arena, t, count, &(dq_item_list){.items = *items, .room = room}, err);
+    if (!workspace || !*items)
+        return out_of_memory(count, err);
+    *workspace = (struct dq_item_storage){.items = *items, .capacity = count + more, .used = count};
+    return give(arena, t, count, &(dq_item_list){.items = *items, .workspace = workspace}, err);
 }
 
 dq_status dq_items_alloc(dq_arena *arena, dq_tensor *t, size_t count, const dq_tensor ***items, dq_error *err)
@@ -173,21 +173,21 @@ dq_status dq_items_alloc(dq_arena *arena, dq_tensor *t, size_t count, const dq_t
 static const node *tree_of(maker *m, const dq_tensor *t)
 {
     dq_item_list *list = t->data;
-    struct dq_item_storage *room = list->room;
+    struct dq_item_storage *workspace = list->workspace;
     if (list->root || !list->items)
         return list->root;
-    if (!room || !room->root || room->rooted > t->count) {
+    if (!workspace || !workspace->root || workspace->rooted > t->count) {
         list->root = build(m, list->items, t->count);
     } else {
-        list->root = room->root;
-        for (size_t i = room->rooted; i < t->count; i++)
+        list->root = workspace->root;
+        for (size_t i = workspace->rooted; i < t->count; i++)
             list->root = insert(m, list->root, i, list->items[i]);
     }
     if (m->failed)
         list->root = NULL;
-    else if (room && room->rooted < t->count) {
-        room->root = list->root;
-        room->rooted = t->count;
+    else if (workspace && workspace->rooted < t->count) {
+        workspace->root = list->root;
+        workspace->rooted = t->count;
     }
     return list->root;
 }
@@ -202,27 +202,29 @@ static void copy_items(const dq_tensor **to, const dq_tensor *const *from, size_
 static dq_status append(dq_arena *arena, const dq_tensor *from, const dq_tensor *item, dq_tensor *to,
                         dq_error *err)
 {
-    struct dq_item_storage *room = list_of(from)->room;
+    struct dq_item_storage *workspace = list_of(from)->workspace;
     const size_t count = from->count;
-    if (room->used == room->capacity) {
+    if (workspace->used == workspace->capacity) {
         const dq_tensor **items;
         DQ_TRY(give_array(arena, to, count + 1, count + 1, &items, err));
-        copy_items(items, room->items, count);
+        copy_items(items, workspace->items, count);
         items[count] = item;
-        room->outgrown = true;
-        list_of(to)->room->root = room->root;
-        list_of(to)->room->rooted = room->rooted;
+        workspace->outgrown = true;
+        list_of(to)->workspace->root = workspace->root;
+        list_of(to)->workspace->rooted = workspace->rooted;
         return DQ_OK;
     }
-    room->items[room->used++] = item;
-    return give(arena, to, count + 1, &(dq_item_list){.items = room->items, .room = room}, err);
+    workspace->items[workspace->used++] = item;
+    return give(arena, to, count + 1, &(dq_item_list){.items = workspace->items, .workspace = workspace},
+                err);
 }
 
 /* Whether the list can become longer in memory that it shares with nobody longer. */
 static bool can_append(const dq_tensor *t)
 {
-    const struct dq_item_storage *room = list_of(t)->items ? list_of(t)->room : NULL;
-    return room && room->used == t->count && (room->used < room->capacity || !room->outgrown);
+    const struct dq_item_storage *workspace = list_of(t)->items ? list_of(t)->workspace : NULL;
+    return workspace && workspace->used == t->count &&
+           (workspace->used < workspace->capacity || !workspace->outgrown);
 }
 
 dq_status dq_items_insert(dq_arena *arena, const dq_tensor *from, size_t at, const dq_tensor *item,
@@ -236,7 +238,7 @@ dq_status dq_items_insert(dq_arena *arena, const dq_tensor *from, size_t at, con
         maker m = {.arena = arena};
         const node *root = tree_of(&m, from);
         root = m.failed ? NULL : insert(&m, root, at, item);
-        return m.failed ? no_room(from->count, err)
+        return m.failed ? out_of_memory(from->count, err)
                         : give(arena, to, from->count + 1, &(dq_item_list){.root = root}, err);
     }
     DQ_TRY(dq_items_alloc(arena, to, from->count + 1, &items, err));
@@ -254,7 +256,7 @@ dq_status dq_items_erase(dq_arena *arena, const dq_tensor *from, size_t at, dq_t
         maker m = {.arena = arena};
         const node *root = tree_of(&m, from);
         root = m.failed ? NULL : erase(&m, root, at);
-        return m.failed ? no_room(from->count, err)
+        return m.failed ? out_of_memory(from->count, err)
                         : give(arena, to, from->count - 1, &(dq_item_list){.root = root}, err);
     }
     DQ_TRY(dq_items_alloc(arena, to, from->count - 1, &items, err));

@@ -12,7 +12,8 @@
 typedef struct dq_item_list {
     const dq_tensor *const *items;   /* NULL: a tree */
     const struct dq_item_node *root; /* a tree; of an array NULL, or the same items once more */
-    struct dq_item_storage *room; /* the array's memory, which longer lists share; NULL: it stays as it is */
+    struct dq_item_storage
+        *workspace; /* the array's memory, which longer lists share; NULL: it stays as it is */
 } dq_item_list;
 
 /** Item i of a sequence or optional whose data is there; in logarithmic time at most. */

@@ -21,7 +21,7 @@ static dq_tensor *new_tensor(const dq_allocator *allocator, const dq_tensor *lik
         return NULL;
     h->t = *like;
     h->t.data = NULL;
-    h->t.mapped = h->t.loose = h->t.is_const = false;
+    h->t.mapped = h->t.unaligned = h->t.is_const = false;
     h->t.owned = true;
     h->t.allocator = NULL;
     if (allocator && allocator->allocate) {

@@ -48,7 +48,7 @@ void dq_broadcast_strides(const dq_tensor *t, size_t rank, const int64_t *dims, 
     dq_strides(t->rank, t->dims, own);
     size_t lead = rank - t->rank;
     for (size_t i = 0; i < rank; i++) {
-        bool spread = i < lead || (t->dims[i - lead] == 1 && dims[i] != 1);
-        strides[i] = spread ? 0 : own[i - lead];
+        bool broadcast = i < lead || (t->dims[i - lead] == 1 && dims[i] != 1);
+        strides[i] = broadcast ? 0 : own[i - lead];
     }
 }

@@ -12,17 +12,17 @@
 const char *dq_symbols_text(size_t rank, const int64_t *dims, const char *const *dim_names,
                             char buffer[DQ_SHAPE_TEXT])
 {
-    const size_t room = DQ_SHAPE_TEXT - 1; /* for all but the closing bracket */
-    size_t used = (size_t)snprintf(buffer, room, "[");
-    for (size_t i = 0; i < rank && used < room; i++) {
+    const size_t workspace = DQ_SHAPE_TEXT - 1; /* for all but the closing bracket */
+    size_t used = (size_t)snprintf(buffer, workspace, "[");
+    for (size_t i = 0; i < rank && used < workspace; i++) {
         const char *comma = i ? "," : "";
         const char *name = dim_names && dim_names[i] && *dim_names[i] ? dim_names[i] : "?";
-        int n = dims[i] == -1 ? snprintf(buffer + used, room - used, "%s%s", comma, name)
-                              : snprintf(buffer + used, room - used, "%s%" PRId64, comma, dims[i]);
+        int n = dims[i] == -1 ? snprintf(buffer + used, workspace - used, "%s%s", comma, name)
+                              : snprintf(buffer + used, workspace - used, "%s%" PRId64, comma, dims[i]);
         used += (size_t)n;
     }
-    if (used >= room)
-        used = room - 1; /* cut */
+    if (used >= workspace)
+        used = workspace - 1; /* cut */
     memcpy(buffer + used, "]", 2);
     return buffer;
 }

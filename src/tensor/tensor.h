@@ -21,9 +21,9 @@ struct dq_tensor {
     size_t size;               /* bytes of data: dq_dtype_size(dtype, count); dq_string array for strings */
     void *data;                /* NULL: not known (while planning) or no memory yet. Never NULL when it holds
                                   elements that may be read, also with count 0. */
-    bool mapped; /* data lies in a mapped file: pages that are not needed for a while may be given back */
-    bool loose;  /* data is not aligned to its type: for memcpy alone. Large initializers in a mapped file,
-                    where the planner gives operators something else (ops/op.h) */
+    bool mapped;    /* data lies in a mapped file: pages that are not needed for a while may be given back */
+    bool unaligned; /* data is not aligned to its type: for memcpy alone. Large initializers in a mapped file,
+                   where the planner gives operators something else (ops/op.h) */
     size_t run, times; /* times not 0: `spread`, runs of so many elements stand in data once for all times
                           that they come one after the other: see dq_tensor_gather. Only where the planner
                           knows that all readers take it so (ops/op.h) */

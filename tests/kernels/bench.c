@@ -27,7 +27,7 @@ static void run_call(void *arg)
 static void fill(uint8_t *bytes)
 {
     uint32_t state = 1;
-    for (size_t i = 0; i < ROOM; i += 4) {
+    for (size_t i = 0; i < WORKSPACE; i += 4) {
         state = state * 1664525u + 1013904223u;
         float x = ((float)(state >> 8) / (float)(1 << 23) - 1.0f) * 3.0f;
         memcpy(bytes + i, &x, 4);
@@ -36,13 +36,13 @@ static void fill(uint8_t *bytes)
 
 void bench_begin(void)
 {
-    bench_source = dq_pages_alloc(ROOM);
-    bench_target = dq_pages_alloc(ROOM);
-    bench_third = dq_pages_alloc(ROOM);
+    bench_source = dq_pages_alloc(WORKSPACE);
+    bench_target = dq_pages_alloc(WORKSPACE);
+    bench_third = dq_pages_alloc(WORKSPACE);
     if (!bench_source || !bench_target || !bench_third)
         exit(EXIT_FAILURE);
     fill(bench_source);
-    memset(bench_target, 0, ROOM);
+    memset(bench_target, 0, WORKSPACE);
     fill(bench_third);
     for (size_t i = 0; i < DQ_REQUANTIZE_COLS; i++)
         bench_scales[i] = (double)0.001f;

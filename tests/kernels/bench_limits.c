@@ -136,14 +136,14 @@ typedef struct copy {
 #endif
 #define PUT_NEAR(to, value) (*(to) = (value))
 
-#define COPIES(put, join, spread)                                                                            \
+#define COPIES(put, join, broadcast)                                                                         \
     WIDE static void join(void *arg)                                                                         \
     {                                                                                                        \
         const copy c = *(const copy *)arg;                                                                   \
         for (size_t i = 0; i < c.count; i++)                                                                 \
             put(c.to + i, c.from[4 * i] | c.from[4 * i + 1] | c.from[4 * i + 2] | c.from[4 * i + 3]);        \
     }                                                                                                        \
-    WIDE static void spread(void *arg)                                                                       \
+    WIDE static void broadcast(void *arg)                                                                    \
     {                                                                                                        \
         const copy c = *(const copy *)arg;                                                                   \
         for (size_t i = 0; i < c.count; i++)                                                                 \

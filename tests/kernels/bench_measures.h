@@ -6,7 +6,7 @@
 
 #include "bench.h"
 
-enum { NEAR = 2048, FAR = 16 << 20 /* elements */, ROOM = FAR * 4 };
+enum { NEAR = 2048, FAR = 16 << 20 /* elements */, WORKSPACE = FAR * 4 };
 
 extern uint8_t *bench_source, *bench_target, *bench_third; /* ROOM bytes each, for all measures */
 extern double bench_scales[DQ_REQUANTIZE_COLS];

@@ -12,9 +12,9 @@ static void multiply(call *c, const dq_gemm_s8 *kernel, size_t rows, size_t step
     static const dq_gemm_s8 *packed;
     static size_t packed_steps;
     static const ptrdiff_t zero_offset[1];
-    static int32_t sums[DQ_QGEMM_NR_MAX];
-    uint8_t *turned = bench_third + ROOM / 2; /* far more than any kernel keeps */
-    const uint8_t *at[DQ_QGEMM_MR_MAX];
+    static int32_t sums[DQ_GEMM_S8_NR_MAX];
+    uint8_t *packed_a = bench_third + WORKSPACE / 2; /* far more than any kernel keeps */
+    const uint8_t *at[DQ_GEMM_S8_MR_MAX];
     dq_gemm_s8_b b = {.data = bench_third,
                       .cols = kernel->nr,
                       .runs = 1,
@@ -25,29 +25,29 @@ static void multiply(call *c, const dq_gemm_s8 *kernel, size_t rows, size_t step
                       .outer_stride = steps,
                       .inner_stride = 1,
                       .use = use};
-    const dq_gemm_s8_a a = {.rows = at, .offsets = zero_offset, .runs = 1, .run = steps, .turned = turned};
+    const dq_gemm_s8_a a = {.rows = at, .offsets = zero_offset, .runs = 1, .run = steps, .packed = packed_a};
     for (size_t i = 0; i < rows; i++)
         at[i] = bench_source + i * steps;
     if (packed != kernel || packed_steps != steps) {
         (void)kernel->pack(&b, 0, bench_target, sums);
-        turned[0] = 0;
+        packed_a[0] = 0;
         packed = kernel;
         packed_steps = steps;
     }
-    kernel->tile(&a, rows, bench_target, sums, (int32_t *)(void *)(bench_target + ROOM / 2), kernel->nr);
+    kernel->tile(&a, rows, bench_target, sums, (int32_t *)(void *)(bench_target + WORKSPACE / 2), kernel->nr);
     c->work = (bench_work){.products = (double)rows * kernel->nr * (double)steps, .bytes = true};
 }
 
 static void run_gemm_s8(call *c)
 {
-    multiply(c, c->k->gemm_s8, c->k->gemm_s8->mr, DEPTH, DQ_QGEMM_ONCE);
+    multiply(c, c->k->gemm_s8, c->k->gemm_s8->mr, DEPTH, DQ_GEMM_S8_ONCE);
 }
 
 /* One row, over weights that fill much of the first-level cache. */
 static void run_gemm_s8_few(call *c)
 {
     const dq_gemm_s8 *few = c->k->gemm_s8->few;
-    multiply(c, few ? few : c->k->gemm_s8, 1, 2 * DEPTH, DQ_QGEMM_FEW);
+    multiply(c, few ? few : c->k->gemm_s8, 1, 2 * DEPTH, DQ_GEMM_S8_FEW);
 }
 
 static void make_rows(call *c, dq_dwconv_rows_s8_fn *rows)
@@ -101,12 +101,12 @@ static void run_dwconv_requantize(call *c)
 
 static void run_gemm_s16(call *c)
 {
-    enum { PAIRS = DEPTH / 2, STEP = 2 * DQ_WGEMM_OCTET };
+    enum { PAIRS = DEPTH / 2, STEP = 2 * DQ_GEMM_S16_NR };
     static uint32_t offsets[PAIRS];
     const int16_t *const b[] = {Z(int16_t), Z(int16_t) + PAIRS * STEP, Z(int16_t) + 2 * PAIRS * STEP};
     for (size_t p = 0; offsets[1] == 0 && p < PAIRS; p++)
         offsets[p] = (uint32_t)(p * STEP);
-    c->k->gemm_s16(X(int16_t), PAIRS, b, offsets, DQ_WGEMM_OCTETS, Y(int32_t));
+    c->k->gemm_s16(X(int16_t), PAIRS, b, offsets, DQ_GEMM_S16_BLOCKS, Y(int32_t));
     c->work = (bench_work){.products = (double)DEPTH * DQ_WGEMM_ROWS * DQ_WGEMM_COLS, .bytes = true};
 }
 
@@ -127,7 +127,7 @@ static void run_gemm_bytesplit_s16s8(call *c)
 
 static void run_gemv_s16s8(call *c)
 {
-    enum { STEP = DEPTH * DQ_WGEMM_OCTET };
+    enum { STEP = DEPTH * DQ_GEMM_S16_NR };
     const int8_t *const b[] = {Z(int8_t), Z(int8_t) + STEP, Z(int8_t) + 2 * STEP};
     c->k->gemv_s16s8(X(int16_t), DEPTH / 2, b, Y(int32_t));
     c->work = (bench_work){.products = (double)DEPTH * DQ_WGEMM_COLS, .bytes = true};
@@ -256,7 +256,7 @@ static void run_nc4hw4(call *c)
     static const int32_t init[DQ_QLANES_OUTS];
     static ptrdiff_t offsets[STEPS];
     const dq_nc4hw4 *kernel = c->k->nc4hw4;
-    void *panel = bench_target + ROOM / 2;
+    void *panel = bench_target + WORKSPACE / 2;
     if (packed != kernel) { /* the panel is kept from call to call, as weights are */
         for (size_t s = 0; s < STEPS; s++)
             offsets[s] = (ptrdiff_t)(s * PIXELS * DQ_QLANES_STEP);

@@ -5,13 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-static int64_t turned(const void *x, size_t width, size_t i, uint64_t flip)
+static int64_t turned(const void *x, size_t width, size_t i, uint64_t sign_xor)
 {
     if (width == 1)
-        return (uint8_t)(((const uint8_t *)x)[i] ^ flip);
+        return (uint8_t)(((const uint8_t *)x)[i] ^ sign_xor);
     if (width == 4)
-        return ((const int32_t *)x)[i] ^ (int32_t)flip;
-    return ((const int64_t *)x)[i] ^ (int64_t)flip;
+        return ((const int32_t *)x)[i] ^ (int32_t)sign_xor;
+    return ((const int64_t *)x)[i] ^ (int64_t)sign_xor;
 }
 
 static void store(void *y, size_t width, size_t i, int64_t v)
@@ -26,7 +26,7 @@ static void store(void *y, size_t width, size_t i, int64_t v)
 
 /* `wide`: bytes of a result. */
 static void check_integers(const char *what, dq_join_fn *join, size_t width, size_t wide, bool add,
-                           uint64_t flip, size_t n)
+                           uint64_t sign_xor, size_t n)
 {
     const size_t count = kernel_random(7), step = n + kernel_random(3);
     const void *x = kernel_bytes((n + 6 * step) * width);
@@ -34,10 +34,10 @@ static void check_integers(const char *what, dq_join_fn *join, size_t width, siz
     memcpy(z, y, n * wide);
     for (size_t i = 0; i < n; i++)
         for (size_t t = 0; t < count; t++) {
-            const int64_t v = turned(x, width, t * step + i, flip), a = turned(z, wide, i, 0);
+            const int64_t v = turned(x, width, t * step + i, sign_xor), a = turned(z, wide, i, 0);
             store(z, wide, i, add ? (int64_t)((uint64_t)a + (uint64_t)v) : v > a ? v : a);
         }
-    join(x, step, count, n, flip, y);
+    join(x, step, count, n, sign_xor, y);
     KERNEL_FAIL_UNLESS(memcmp(y, z, n * wide) == 0, "%s of %zu columns, %zu rows", what, n, count);
     kernel_done();
 }
@@ -95,7 +95,7 @@ static void check_cumulate(const dq_reduce_axis *k, size_t n)
 }
 
 /* Few values, so that there are equals; rows in either order. */
-static void check_arg_integers(const char *what, dq_arg_fn *arg, size_t width, uint64_t flip, size_t n)
+static void check_arg_integers(const char *what, dq_arg_fn *arg, size_t width, uint64_t sign_xor, size_t n)
 {
     const size_t count = 1 + kernel_random(20), step = n + kernel_random(3);
     const bool back = kernel_random(2);
@@ -104,12 +104,12 @@ static void check_arg_integers(const char *what, dq_arg_fn *arg, size_t width, u
     for (size_t i = 0; i < n + (count - 1) * step; i++)
         store(x, width, i, (int64_t)((kernel_random(5) - 2) * 0x3f3f3f3fu));
     arg(x + (back ? (count - 1) * step * width : 0), back ? -(ptrdiff_t)step : (ptrdiff_t)step, count, n,
-        flip, best, where);
+        sign_xor, best, where);
     for (size_t i = 0; i < n; i++) {
         size_t found = 0;
         int64_t most = INT64_MIN;
         for (size_t t = 0; t < count; t++) {
-            const int64_t v = turned(x, width, (back ? count - 1 - t : t) * step + i, flip);
+            const int64_t v = turned(x, width, (back ? count - 1 - t : t) * step + i, sign_xor);
             found = v > most ? t : found;
             most = v > most ? v : most;
         }
@@ -148,16 +148,16 @@ static void check_arg_floats(const dq_reduce_axis *k, bool numbers, size_t n)
 
 void check_columns(const dq_kernels *kernels)
 {
-    static const uint64_t flips[] = {0, 0x8080808080808080, UINT64_MAX, 0x7f7f7f7f7f7f7f7f};
+    static const uint64_t sign_xors[] = {0, 0x8080808080808080, UINT64_MAX, 0x7f7f7f7f7f7f7f7f};
     const dq_reduce_axis *k = kernels->columns;
     size_t n;
     for (size_t i = 0; kernel_size(i, &n); i++) {
-        for (size_t f = 0; f < sizeof flips / sizeof *flips; f++) {
-            check_integers("max_8", k->max_8, 1, 1, false, flips[f], n);
-            check_integers("max_32", k->max_32, 4, 4, false, flips[f], n);
-            check_integers("max_64", k->max_64, 8, 8, false, flips[f], n);
-            check_arg_integers("arg_8", k->arg_8, 1, flips[f] & UINT8_MAX, n);
-            check_arg_integers("arg_32", k->arg_32, 4, flips[f], n);
+        for (size_t f = 0; f < sizeof sign_xors / sizeof *sign_xors; f++) {
+            check_integers("max_8", k->max_8, 1, 1, false, sign_xors[f], n);
+            check_integers("max_32", k->max_32, 4, 4, false, sign_xors[f], n);
+            check_integers("max_64", k->max_64, 8, 8, false, sign_xors[f], n);
+            check_arg_integers("arg_8", k->arg_8, 1, sign_xors[f] & UINT8_MAX, n);
+            check_arg_integers("arg_32", k->arg_32, 4, sign_xors[f], n);
         }
         check_integers("add_32", k->add_32, 4, 8, true, 0, n);
         check_integers("add_64", k->add_64, 8, 8, true, 0, n);

@@ -11,7 +11,7 @@ void check_dwconv_pairs_s8(const dq_kernels *k)
     for (size_t i = 0; kernel_size(i, &n); i++) {
         size_t stride = 1 + kernel_random(3), distance = kernel_random(3) ? kernel_random(10) : 1;
         size_t reach = n ? (n - 1) * stride + distance + 1 : 0;
-        uint8_t *x = kernel_bytes(reach + DQ_QGEMM_SLACK);
+        uint8_t *x = kernel_bytes(reach + DQ_GEMM_S8_SLACK);
         int16_t *out = kernel_bytes(2 * n * sizeof *out);
         k->dwconv_pairs_s8(x, stride, distance, n, out);
         for (size_t j = 0; j < n; j++)
@@ -22,7 +22,7 @@ void check_dwconv_pairs_s8(const dq_kernels *k)
 }
 
 /* Elements of x are `apart` from output to output: pairs of their own, or neighbours. */
-static void check_rows(dq_dwconv_rows_s16_fn *rows_of, size_t apart)
+static void check_rows(dq_dwconv_rows_s16_fn *rows_of, size_t row_stride)
 {
     size_t n;
     for (size_t i = 0; kernel_size(i / 3, &n); i++) {
@@ -33,7 +33,7 @@ static void check_rows(dq_dwconv_rows_s16_fn *rows_of, size_t apart)
             offsets[t] = (ptrdiff_t)(i % 3 || t < 2 ? kernel_random(100) : (size_t)offsets[t - 2] + step);
         for (size_t t = 0; t < 2 * taps; t++)
             w[t] = (int16_t)((int)kernel_random(513) - 256);
-        size_t size = 100 + (rows + 2) * step + apart * n + 1 + DQ_QGEMM_SLACK / sizeof(int16_t);
+        size_t size = 100 + (rows + 2) * step + row_stride * n + 1 + DQ_GEMM_S8_SLACK / sizeof(int16_t);
         int16_t *x = kernel_memory(size * sizeof *x);
         for (size_t j = 0; j < size; j++)
             x[j] = (int16_t)(kernel_random(4) ? (int)kernel_random(65536) - 32768 : -32768);
@@ -42,7 +42,7 @@ static void check_rows(dq_dwconv_rows_s16_fn *rows_of, size_t apart)
         for (size_t j = 0; j < rows * n; j++) {
             uint32_t sum = (uint32_t)init;
             for (size_t t = 0; t < taps; t++) {
-                const int16_t *z = x + offsets[t] + j / n * step + apart * (j % n);
+                const int16_t *z = x + offsets[t] + j / n * step + row_stride * (j % n);
                 sum += (uint32_t)(w[2 * t] * z[0] + w[2 * t + 1] * z[1]);
             }
             KERNEL_FAIL_UNLESS(out[j] == (int32_t)sum, "n %zu, taps %zu, row %zu, element %zu", n, taps,
@@ -67,7 +67,7 @@ void check_dwconv_3x3_s8(const dq_kernels *k)
     size_t n;
     for (size_t i = 0; kernel_size(i, &n); i++) {
         size_t rows = kernel_random(6), step = n + 2 + kernel_random(4);
-        uint8_t *x = kernel_bytes(rows ? (rows + 1) * step + n + 2 + DQ_QGEMM_SLACK : 0);
+        uint8_t *x = kernel_bytes(rows ? (rows + 1) * step + n + 2 + DQ_GEMM_S8_SLACK : 0);
         int16_t w[12];
         for (size_t t = 0; t < 12; t++)
             w[t] = (int16_t)(t % 4 == 3 ? 0 : kernel_random(4) ? (int)kernel_random(513) - 256 : -256);
@@ -136,7 +136,7 @@ static bool check_codes(const dq_kernels *k, size_t n, bool tie)
                  down = stride * pitch, rows = kernel_random(6);
     const few_weights f = some_kernel(pitch);
     const size_t size = rows && n && f.n ? (rows - 1) * down + (n - 1) * stride + f.at[f.n - 1] + 1 : 0;
-    uint8_t *x = kernel_bytes(size + DQ_QGEMM_SLACK), *codes = kernel_bytes(rows * n);
+    uint8_t *x = kernel_bytes(size + DQ_GEMM_S8_SLACK), *codes = kernel_bytes(rows * n);
     const size_t packed_size = k->dwconv_requantize->size(f.n);
     void *packed = kernel_memory(packed_size), *placed = kernel_memory(packed_size);
     const uint32_t end = kernel_random(4);

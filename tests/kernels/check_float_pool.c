@@ -22,13 +22,13 @@ static void check_rows_of(const dq_float_pool *k, size_t n)
 {
     size_t at[ROWS], under = 1 + kernel_random(ROWS), lines = 1 + kernel_random(4),
                      step = n + kernel_random(3);
-    size_t apart = n + kernel_random(3), total = (lines - 1) * apart + n;
+    size_t row_stride = n + kernel_random(3), total = (lines - 1) * row_stride + n;
     const bool in_turn = kernel_random(2); /* each line's rows are those of the line before but one */
     float *x = kernel_floats((under + lines - 2) * step + n), *line = kernel_memory(total * sizeof *line);
     double *sums = kernel_memory(total * sizeof *sums);
     for (size_t r = 0; r < under; r++)
         at[r] = (in_turn ? r : kernel_random((uint32_t)under)) * step;
-    dq_pool_lines p = {x, at, under, step, n, lines, apart};
+    dq_pool_lines p = {x, at, under, step, n, lines, row_stride};
     k->max_rows(&p, line);
     k->sum_rows(&p, sums);
     for (size_t i = 0; i < lines * n; i++) {
@@ -39,8 +39,8 @@ static void check_rows_of(const dq_float_pool *k, size_t n)
             most = r ? larger(most, from[at[r]]) : most;
             sum += (double)from[at[r]];
         }
-        want("max_rows", (double)line[i / n * apart + i % n], (double)most, i, n);
-        want("sum_rows", sums[i / n * apart + i % n], sum, i, n);
+        want("max_rows", (double)line[i / n * row_stride + i % n], (double)most, i, n);
+        want("sum_rows", sums[i / n * row_stride + i % n], sum, i, n);
     }
     k->square_rows(&p, sums);
     for (size_t i = 0; i < lines * n; i++) {
@@ -48,12 +48,12 @@ static void check_rows_of(const dq_float_pool *k, size_t n)
         double sum = 0;
         for (size_t r = 0; r < under; r++)
             sum += (double)from[at[r]] * (double)from[at[r]];
-        want("square_rows", sums[i / n * apart + i % n], sum, i, n);
+        want("square_rows", sums[i / n * row_stride + i % n], sum, i, n);
     }
     p.under = 0;
     k->sum_rows(&p, sums);
     for (size_t i = 0; i < lines * n; i++)
-        want("sum_rows of none", sums[i / n * apart + i % n], 0, i, n);
+        want("sum_rows of none", sums[i / n * row_stride + i % n], 0, i, n);
     kernel_done();
 }
 
@@ -65,8 +65,8 @@ static void check_windows(const dq_float_pool *k, size_t n)
                          .dilation = 1 + kernel_random(2),
                          .lines = 1 + kernel_random(3),
                          .root = kernel_random(2)};
-    w.apart = (n - 1) * w.stride + (w.taps - 1) * w.dilation + 1 + kernel_random(3);
-    size_t length = w.lines * w.apart + DQ_POOL_SLACK, results = w.lines * n;
+    w.row_stride = (n - 1) * w.stride + (w.taps - 1) * w.dilation + 1 + kernel_random(3);
+    size_t length = w.lines * w.row_stride + DQ_POOL_SLACK, results = w.lines * n;
     float *lines = kernel_floats(length), *y = kernel_memory(results * sizeof *y);
     double *sums = kernel_memory(length * sizeof *sums), *shares = kernel_memory(n * sizeof *shares);
     for (size_t i = 0; i < length; i++)
@@ -75,7 +75,7 @@ static void check_windows(const dq_float_pool *k, size_t n)
         shares[i] = 1 + kernel_random(9);
     k->max_windows(lines, &w, y);
     for (size_t i = 0; i < results; i++) {
-        const float *line = lines + i / n * w.apart + i % n * w.stride;
+        const float *line = lines + i / n * w.row_stride + i % n * w.stride;
         float most = line[0];
         for (size_t t = 1; t < w.taps; t++)
             most = larger(most, line[t * w.dilation]);
@@ -83,7 +83,7 @@ static void check_windows(const dq_float_pool *k, size_t n)
     }
     k->mean_windows(sums, &w, 3, shares, y);
     for (size_t i = 0; i < results; i++) {
-        const double *line = sums + i / n * w.apart + i % n * w.stride;
+        const double *line = sums + i / n * w.row_stride + i % n * w.stride;
         double sum = line[0];
         for (size_t t = 1; t < w.taps; t++)
             sum += line[t * w.dilation];

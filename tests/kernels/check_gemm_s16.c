@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, OCTET = DQ_WGEMM_OCTET };
+enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, NR = DQ_GEMM_S16_NR };
 
 /* The ends of the range now and then, where sums of many are largest. */
 static int16_t *some_codes(size_t n, int lo, int hi)
@@ -23,23 +23,23 @@ void check_gemm_s16(const dq_kernels *k)
     enum { PLACES = 300 };
     for (int round = 0; round < 300; round++) {
         size_t pairs = kernel_random(3) ? kernel_random(20) : kernel_random(256),
-               octets = 1 + kernel_random(3);
+               blocks = 1 + kernel_random(3);
         int16_t *a = some_codes(pairs * 2 * ROWS, -32768, 32767);
         int16_t *x = some_codes(PLACES + 3 * COLS, -32768, 32767);
         uint32_t *offsets = kernel_memory(pairs * sizeof *offsets);
         int32_t *c = kernel_memory(ROWS * COLS * sizeof *c);
-        const int16_t *b[DQ_WGEMM_OCTETS];
+        const int16_t *b[DQ_GEMM_S16_BLOCKS];
         for (size_t p = 0; p < pairs; p++)
             offsets[p] = kernel_random(PLACES);
-        for (size_t o = 0; o < DQ_WGEMM_OCTETS; o++)
+        for (size_t o = 0; o < DQ_GEMM_S16_BLOCKS; o++)
             b[o] = x + kernel_random(2 * COLS);
-        k->gemm_s16(a, pairs, b, offsets, octets, c);
-        for (size_t i = 0; i < ROWS * octets * OCTET; i++) {
+        k->gemm_s16(a, pairs, b, offsets, blocks, c);
+        for (size_t i = 0; i < ROWS * blocks * NR; i++) {
             size_t row = i % ROWS, col = i / ROWS;
             int64_t sum = 0;
             for (size_t p = 0; p < 2 * pairs; p++)
-                sum += a[(p / 2 * ROWS + row) * 2 + p % 2] *
-                       b[col / OCTET][offsets[p / 2] + col % OCTET * 2 + p % 2];
+                sum +=
+                    a[(p / 2 * ROWS + row) * 2 + p % 2] * b[col / NR][offsets[p / 2] + col % NR * 2 + p % 2];
             KERNEL_FAIL_UNLESS(c[row * COLS + col] == (int32_t)(uint32_t)sum,
                                "%zu pairs, row %zu, column %zu: %d, wanted %lld", pairs, row, col,
                                c[row * COLS + col], (long long)(int32_t)(uint32_t)sum);
@@ -51,20 +51,20 @@ void check_gemm_s16(const dq_kernels *k)
 void check_gemv_s16s8(const dq_kernels *k)
 {
     for (int round = 0; round < 300; round++) {
-        size_t pairs = kernel_random(3) ? kernel_random(20) : kernel_random(256), each = pairs * 2 * OCTET;
+        size_t pairs = kernel_random(3) ? kernel_random(20) : kernel_random(256), each = pairs * 2 * NR;
         int16_t *x = some_codes(pairs * 2, -32768, 32767), *codes = some_codes(each, -128, 127);
-        int8_t *z = kernel_memory(DQ_WGEMM_OCTETS * each);
-        const int8_t *b[DQ_WGEMM_OCTETS];
+        int8_t *z = kernel_memory(DQ_GEMM_S16_BLOCKS * each);
+        const int8_t *b[DQ_GEMM_S16_BLOCKS];
         int32_t *c = kernel_memory(COLS * sizeof *c);
-        for (size_t i = 0; i < DQ_WGEMM_OCTETS * each; i++)
+        for (size_t i = 0; i < DQ_GEMM_S16_BLOCKS * each; i++)
             z[i] = (int8_t)(i < each ? codes[i] : (int)kernel_random(256) - 128);
-        for (size_t o = 0; o < DQ_WGEMM_OCTETS; o++)
-            b[o] = z + kernel_random(DQ_WGEMM_OCTETS) * each;
+        for (size_t o = 0; o < DQ_GEMM_S16_BLOCKS; o++)
+            b[o] = z + kernel_random(DQ_GEMM_S16_BLOCKS) * each;
         k->gemv_s16s8(x, pairs, b, c);
         for (size_t i = 0; i < COLS; i++) {
             int64_t sum = 0;
             for (size_t p = 0; p < 2 * pairs; p++)
-                sum += x[p] * b[i / OCTET][p / 2 * 2 * OCTET + i % OCTET * 2 + p % 2];
+                sum += x[p] * b[i / NR][p / 2 * 2 * NR + i % NR * 2 + p % 2];
             KERNEL_FAIL_UNLESS(c[i] == (int32_t)(uint32_t)sum, "%zu pairs, column %zu: %d, wanted %lld",
                                pairs, i, c[i], (long long)(int32_t)(uint32_t)sum);
         }

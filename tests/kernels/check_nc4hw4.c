@@ -12,13 +12,13 @@ static void check_interleave(const dq_nc4hw4 *kernel)
     size_t n;
     for (size_t i = 0; kernel_size(i, &n); i++) {
         const uint8_t *planes[STEP];
-        uint8_t flip = kernel_random(2) ? 0x80 : 0, *out = kernel_bytes(STEP * n);
+        uint8_t sign_xor = kernel_random(2) ? 0x80 : 0, *out = kernel_bytes(STEP * n);
         for (int e = 0; e < STEP; e++)
             planes[e] = kernel_random(5) ? kernel_bytes(n) : NULL;
-        kernel->interleave(planes, n, flip, out);
+        kernel->interleave(planes, n, sign_xor, out);
         for (size_t p = 0; p < STEP * n; p++) {
             const uint8_t *plane = planes[p % STEP];
-            KERNEL_FAIL_UNLESS(out[p] == (plane ? plane[p / STEP] ^ flip : 0), "n %zu, byte %zu", n, p);
+            KERNEL_FAIL_UNLESS(out[p] == (plane ? plane[p / STEP] ^ sign_xor : 0), "n %zu, byte %zu", n, p);
         }
         kernel_done();
     }
@@ -51,21 +51,21 @@ static uint32_t sum(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, co
 
 static void check_sums(const dq_nc4hw4 *kernel, size_t kind, size_t n, size_t steps)
 {
-    enum { APART = 40 };
+    enum { STRIDE = 40 };
     size_t c_stride = (n + PIXELS - 1) / PIXELS * PIXELS + kernel_random(3), most = kernel->panel_size(steps);
     size_t span = (n + PIXELS - 1) / PIXELS * PIXELS * STEP;
     ptrdiff_t *offsets = kernel_memory(steps * sizeof *offsets);
     int8_t *w = kernel_memory(OUTS * steps * STEP);
-    uint8_t *x = kernel_bytes(APART * (steps + 1) + span);
+    uint8_t *x = kernel_bytes(STRIDE * (steps + 1) + span);
     int32_t init[OUTS], *c = kernel_bytes(OUTS * c_stride * sizeof *c);
     void *panel = kernel_bytes(most + 64); /* aligned below */
     void *at = (void *)(((uintptr_t)panel + 63) / 64 * 64);
     for (size_t s = 0; s < steps; s++)
-        offsets[s] = (ptrdiff_t)kernel_random((uint32_t)(APART * (steps + 1)));
+        offsets[s] = (ptrdiff_t)kernel_random((uint32_t)(STRIDE * (steps + 1)));
     for (size_t i = 0; i < OUTS * steps * STEP; i++)
         w[i] = weight(kind);
     if (kind % 3 == 0)
-        memset(x, 255, APART * (steps + 1) + span);
+        memset(x, 255, STRIDE * (steps + 1) + span);
     for (int j = 0; j < OUTS; j++)
         init[j] = kernel_start();
     size_t used = kernel->pack(w, steps, at);
@@ -143,16 +143,16 @@ static bool check_codes(const dq_nc4hw4 *kernel, size_t n)
         int half = (int)(p / SIDES % HALVES) - HALVES / 2, side = (int)(p % SIDES) - 1;
         c[p] = kernel_random(20) ? (int32_t)rint((half + 0.5 - shift) / scale) + side : c[p] % LARGEST;
     }
-    float sure = kernel->sure(&to, LARGEST);
-    if (sure > 0) {
-        kernel->codes(c, n, sure, &to);
+    float exact_scale = kernel->exact_scale(&to, LARGEST);
+    if (exact_scale > 0) {
+        kernel->codes(c, n, exact_scale, &to);
         for (size_t p = 0; p < n; p++)
             KERNEL_FAIL_UNLESS(out[p] == (uint8_t)kernel_code(c[p], &to, 0),
-                               "%a / %a as %a, sum %d: %u, wanted %d", (double)b, (double)y, (double)sure,
-                               c[p], out[p], kernel_code(c[p], &to, 0));
+                               "%a / %a as %a, sum %d: %u, wanted %d", (double)b, (double)y,
+                               (double)exact_scale, c[p], out[p], kernel_code(c[p], &to, 0));
     }
     kernel_done();
-    return sure > 0;
+    return exact_scale > 0;
 }
 
 static void check_all_codes(const dq_nc4hw4 *kernel)
@@ -169,7 +169,7 @@ static void check_all_codes(const dq_nc4hw4 *kernel)
 void check_nc4hw4(const dq_kernels *k)
 {
     size_t n;
-    if (k->nc4hw4->sure)
+    if (k->nc4hw4->exact_scale)
         check_all_codes(k->nc4hw4);
     for (size_t i = 0; kernel_size(i / 4, &n) && n < 100; i++)
         check_store(k->nc4hw4, n, 1 + i % 4);

@@ -28,7 +28,7 @@ static int64_t b_element(const product *p, size_t j, size_t t, size_t k)
         return 0;
     return (int8_t)(b->data[j * b->col_stride + t * b->run_stride + k / b->inner * b->outer_stride +
                             k % b->inner * b->inner_stride] ^
-                    b->flip);
+                    b->sign_xor);
 }
 
 /* Bytes at random, or all at an end of the range, where sums of few products overflow 16 bits; or int8
@@ -77,7 +77,7 @@ static void fill_weights(const dq_gemm_s8_b *b, uint8_t *weights)
     for (size_t j = 0; j < b->cols; j++) {
         fill(weights + j * b->col_stride, b->col_stride, mixed ? kernel_random(B_KINDS) : kind);
         for (size_t i = 0; i < b->col_stride; i++)
-            weights[j * b->col_stride + i] ^= b->flip;
+            weights[j * b->col_stride + i] ^= b->sign_xor;
     }
 }
 
@@ -95,8 +95,8 @@ static product random_product(const dq_gemm_s8 *kernel, uint32_t use)
     const uint8_t **rows = kernel_memory(p.rows * sizeof *rows);
     uint32_t kind = kernel_random(A_KINDS);
     for (size_t i = 0; i < p.rows; i++) {
-        uint8_t *row = kernel_memory(reach + DQ_QGEMM_SLACK);
-        fill(row, reach + DQ_QGEMM_SLACK, kind);
+        uint8_t *row = kernel_memory(reach + DQ_GEMM_S8_SLACK);
+        fill(row, reach + DQ_GEMM_S8_SLACK, kind);
         rows[i] = row;
     }
     p.a.offsets = offsets;
@@ -110,12 +110,12 @@ static product random_product(const dq_gemm_s8 *kernel, uint32_t use)
     p.b.run_stride = outer;
     p.b.inner_stride = outer * (runs ? runs : 1);
     p.b.col_stride = p.b.inner_stride * inner;
-    p.b.flip = kernel_random(2) ? 0x80 : 0;
+    p.b.sign_xor = kernel_random(2) ? 0x80 : 0;
     p.b.use = (uint8_t)use;
-    if (kernel->turned_size) {
-        p.a.turned =
-            kernel_bytes(kernel->turned_size(&p.b, p.rows)); /* of which the first byte alone counts */
-        *(char *)p.a.turned = 0;
+    if (kernel->packed_a_size) {
+        p.a.packed =
+            kernel_bytes(kernel->packed_a_size(&p.b, p.rows)); /* of which the first byte alone counts */
+        *(char *)p.a.packed = 0;
     }
     p.weights = kernel_memory(p.b.cols * p.b.col_stride);
     fill_weights(&p.b, p.weights);
@@ -128,7 +128,7 @@ static void check_tile(const product *p, size_t first, const void *panel)
     const dq_gemm_s8 *kernel = p->kernel;
     size_t nr = kernel->nr, stride = nr + kernel_random(3) * 5;
     int32_t *init = kernel_bytes(nr * sizeof *init);
-    int32_t *c = kernel_bytes(((p->rows - 1) * stride + nr) * sizeof *c), before[DQ_QGEMM_MR_MAX] = {0};
+    int32_t *c = kernel_bytes(((p->rows - 1) * stride + nr) * sizeof *c), before[DQ_GEMM_S8_MR_MAX] = {0};
     for (size_t i = 0; i + 1 < p->rows && stride > nr; i++)
         before[i] = c[i * stride + nr];
     dq_gemm_s8_a a = p->a;
@@ -186,12 +186,12 @@ static void check_sums(const product *p)
 /* Of `uses` uses from `first` on. */
 static void check_kernel(const dq_gemm_s8 *kernel, uint32_t first_use, uint32_t uses)
 {
-    KERNEL_FAIL_UNLESS(kernel->mr >= 1 && kernel->mr <= DQ_QGEMM_MR_MAX, "mr is %u", kernel->mr);
-    KERNEL_FAIL_UNLESS(kernel->nr >= 1 && kernel->nr <= DQ_QGEMM_NR_MAX, "nr is %u", kernel->nr);
+    KERNEL_FAIL_UNLESS(kernel->mr >= 1 && kernel->mr <= DQ_GEMM_S8_MR_MAX, "mr is %u", kernel->mr);
+    KERNEL_FAIL_UNLESS(kernel->nr >= 1 && kernel->nr <= DQ_GEMM_S8_NR_MAX, "nr is %u", kernel->nr);
     size_t huge = (size_t)1 << 40;
     KERNEL_FAIL_UNLESS(kernel->panel_size(huge, huge) == 0, "a size that does not fit");
     dq_gemm_s8_b many = {.runs = huge, .run = huge};
-    KERNEL_FAIL_UNLESS(!kernel->turned_size || kernel->turned_size(&many, 1) == 0, "another");
+    KERNEL_FAIL_UNLESS(!kernel->packed_a_size || kernel->packed_a_size(&many, 1) == 0, "another");
     for (int round = 0; round < 300; round++) {
         product p = random_product(kernel, first_use + kernel_random(uses));
         for (size_t first = 0; first < p.b.cols; first += kernel->nr)
@@ -206,15 +206,15 @@ static void check_kernel(const dq_gemm_s8 *kernel, uint32_t first_use, uint32_t 
 void check_gemm_s8(const dq_kernels *k)
 {
     const dq_gemm_s8 *few = k->gemm_s8->few, *other = k->gemm_s8->other_sign;
-    check_kernel(k->gemm_s8, 0, few ? DQ_QGEMM_FEW : DQ_QGEMM_FEW + 1);
+    check_kernel(k->gemm_s8, 0, few ? DQ_GEMM_S8_FEW : DQ_GEMM_S8_FEW + 1);
     if (other) {
         KERNEL_FAIL_UNLESS(other->a_signed != k->gemm_s8->a_signed && !other->few, "one of the same sign");
-        check_kernel(other, 0, DQ_QGEMM_FEW);
+        check_kernel(other, 0, DQ_GEMM_S8_FEW);
     }
     if (!few)
         return;
     KERNEL_FAIL_UNLESS(few->a_signed == k->gemm_s8->a_signed && !few->few, "another for few rows");
-    check_kernel(few, DQ_QGEMM_FEW, 1);
+    check_kernel(few, DQ_GEMM_S8_FEW, 1);
 }
 
 /* ---- Winograd ---------------------------------------------------------------------------------------- */
@@ -323,21 +323,21 @@ static void check_transpose(const dq_kernels *k, size_t element)
             cols = from = 1 + kernel_random(5);
         if (round % 8 == 3) /* and planes that become such */
             rows = to = 1 + kernel_random(5);
-        uint8_t flip = element == 1 && kernel_random(2) ? 0x80 : 0;
+        uint8_t sign_xor = element == 1 && kernel_random(2) ? 0x80 : 0;
         size_t src_size = rows && cols ? ((rows - 1) * from + cols) * element : 0;
         size_t dst_size = rows && cols ? ((cols - 1) * to + rows) * element : 0;
         uint8_t *src = kernel_bytes(src_size), *dst = kernel_bytes(dst_size), *was = kernel_memory(dst_size);
         if (dst_size)
             memcpy(was, dst, dst_size);
         if (element == 1)
-            k->transpose_x8(src, from, rows, cols, flip, dst, to);
+            k->transpose_x8(src, from, rows, cols, sign_xor, dst, to);
         else if (element == 2)
             k->transpose_x16((const uint16_t *)(void *)src, from, rows, cols, (uint16_t *)(void *)dst, to);
         else
             k->transpose_x32((const uint32_t *)(void *)src, from, rows, cols, (uint32_t *)(void *)dst, to);
         for (size_t i = 0; i < dst_size; i++) {
             size_t c = i / element / to, r = i / element % to;
-            uint8_t wanted = r < rows ? src[(r * from + c) * element + i % element] ^ flip : was[i];
+            uint8_t wanted = r < rows ? src[(r * from + c) * element + i % element] ^ sign_xor : was[i];
             KERNEL_FAIL_UNLESS(dst[i] == wanted, "%zu x %zu, row %zu, column %zu", rows, cols, r, c);
         }
         kernel_done();

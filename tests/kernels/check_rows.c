@@ -277,22 +277,22 @@ void check_bilinear_f32(const dq_kernels *k)
 {
     size_t n;
     for (size_t s = 0; kernel_size(s, &n); s++) {
-        const size_t below = 2 + kernel_random(9), room = n + kernel_random(3), last = n + below + 1;
+        const size_t below = 2 + kernel_random(9), workspace = n + kernel_random(3), last = n + below + 1;
         const float *x = kernel_floats(last + 1);
-        double *weight = kernel_memory(4 * room * sizeof *weight), *y = kernel_memory(n * sizeof *y);
+        double *weight = kernel_memory(4 * workspace * sizeof *weight), *y = kernel_memory(n * sizeof *y);
         float *z = kernel_memory(n * sizeof *z);
         bool odd = false;
         size_t *at = kernel_memory(n * sizeof *at);
-        for (size_t i = 0; i < 4 * room; i++)
+        for (size_t i = 0; i < 4 * workspace; i++)
             weight[i] = (double)kernel_random(1 << 20) * 0x1p-20 / 3;
         for (size_t i = 0; i < n; i++)
             at[i] = kernel_random((uint32_t)n);
-        const bool found = k->bilinear_f32(x, below, at, weight, room, n, false, y);
-        const bool again = k->bilinear_f32(x, below, at, weight, room, n, true, z);
+        const bool found = k->bilinear_f32(x, below, at, weight, workspace, n, false, y);
+        const bool again = k->bilinear_f32(x, below, at, weight, workspace, n, true, z);
         for (size_t i = 0; i < n; i++) {
             double part[4];
             for (size_t p = 0; p < 4; p++)
-                part[p] = weight[p * room + i] * (double)x[at[i] + p % 2 + p / 2 * below];
+                part[p] = weight[p * workspace + i] * (double)x[at[i] + p % 2 + p / 2 * below];
             const double wanted = (part[0] + part[1]) + (part[2] + part[3]);
             odd = odd || isnan(wanted);
             KERNEL_FAIL_UNLESS(

@@ -6,7 +6,7 @@
 
 __extension__ typedef __int128 wide;
 
-enum { ROOM = 120 }; /* bits that may be used */
+enum { WORKSPACE = 120 }; /* bits that may be used */
 
 /* whole * 2^exponent */
 typedef struct scaled {
@@ -64,10 +64,10 @@ static scaled sum_of(scaled a, scaled b)
         return a.whole == 0 ? b : a;
     if (a.exponent < b.exponent)
         return sum_of(b, a);
-    int apart = a.exponent - b.exponent, room = ROOM - bits_of(a.whole);
-    if (apart > room)
-        b = lowered(b, apart - room);
-    a = raised(a, apart < room ? apart : room);
+    int row_stride = a.exponent - b.exponent, workspace = WORKSPACE - bits_of(a.whole);
+    if (row_stride > workspace)
+        b = lowered(b, row_stride - workspace);
+    a = raised(a, row_stride < workspace ? row_stride : workspace);
     a.whole += b.whole;
     return a;
 }

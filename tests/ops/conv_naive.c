@@ -23,10 +23,10 @@ bool naive_finish(naive_geometry *g)
             g->out[i] = out;
             continue;
         }
-        int64_t room = g->in[i] + *begin + *end - naive_span(g, i);
-        if (room < 0)
+        int64_t workspace = g->in[i] + *begin + *end - naive_span(g, i);
+        if (workspace < 0)
             return false;
-        g->out[i] = room / g->stride[i] + 1;
+        g->out[i] = workspace / g->stride[i] + 1;
     }
     return true;
 }

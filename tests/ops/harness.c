@@ -149,7 +149,7 @@ typedef struct setup {
     const dq_tensor *in[OPS_MAX];
     dq_tensor hidden[OPS_MAX]; /* inputs as seen before their data is known */
     dq_packs *packs;           /* or NULL; with them constants are loose where the operator takes that */
-    dq_tensor loose[OPS_MAX];
+    dq_tensor unaligned[OPS_MAX];
     dq_tensor *out[OPS_MAX];
     dq_op_call call;
 } setup;
@@ -161,7 +161,7 @@ static const dq_tensor *loosen(ops_case *c, const dq_tensor *from, dq_tensor *to
     memcpy(bytes + 1, from->data, from->size);
     *to = *from;
     to->data = bytes + 1;
-    to->loose = true;
+    to->unaligned = true;
     return to;
 }
 
@@ -175,7 +175,7 @@ static void fill_call(ops_case *c, setup *s)
                            .out = s->out,
                            .in_formals = c->formals,
                            .constant_inputs = s->constant ? UINT64_MAX : c->weights,
-                           .lasting_inputs = s->packs ? UINT64_MAX : 0,
+                           .persistent_inputs = s->packs ? UINT64_MAX : 0,
                            .packs = s->packs,
                            .arena = &c->arena,
                            .threads = s->threads,
@@ -190,7 +190,7 @@ static void fill_call(ops_case *c, setup *s)
             s->in[i] = &s->hidden[i];
         }
         if (s->packs && c->op->impl->flags & DQ_OP_PACKS && c->in[i] && c->in[i]->size)
-            s->in[i] = loosen(c, c->in[i], &s->loose[i]);
+            s->in[i] = loosen(c, c->in[i], &s->unaligned[i]);
     }
     for (uint32_t i = 0; i < c->out_count; i++) {
         s->out[i] = DQ_NEW(&c->arena, dq_tensor);
@@ -203,7 +203,7 @@ static void fill_call(ops_case *c, setup *s)
 static void show_inputs(ops_case *c, setup *s)
 {
     for (uint32_t i = 0; i < c->in_count; i++)
-        if (s->in[i] != &s->loose[i] || !(s->call.packed_inputs >> i & 1))
+        if (s->in[i] != &s->unaligned[i] || !(s->call.packed_inputs >> i & 1))
             s->in[i] = c->in[i];
 }
 

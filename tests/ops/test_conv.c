@@ -409,8 +409,8 @@ END_TEST
 
 /* Each input element spread over the results that its window covers; small integers, exact in any order.
  * Channels are of a group; `end` pads are those after `begin`. */
-static void spread(const conv_case *k, const int64_t *out, const double *x, const double *w,
-                   const double *bias, double *y)
+static void broadcast(const conv_case *k, const int64_t *out, const double *x, const double *w,
+                      const double *bias, double *y)
 {
     int64_t plane = 1, taps = 1, places = 1, all_outs = k->group * k->outs;
     for (int64_t d = 0; d < k->rank; d++) {
@@ -480,7 +480,7 @@ START_TEST(transposed_against_spreading)
             pads[d] = k->begin[d];
             pads[d + rank] = k->end[d];
         }
-        spread(k, y_dims + 2, x, w, bias, want);
+        broadcast(k, y_dims + 2, x, w, bias, want);
         ops_case c;
         ops_begin(&c, "", "ConvTranspose", 11);
         ops_int(&c, "group", k->group);

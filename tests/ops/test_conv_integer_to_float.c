@@ -40,7 +40,7 @@ START_TEST(everything)
 }
 END_TEST
 
-START_TEST(spread)
+START_TEST(broadcast)
 {
     ops_case c;
     begin(&c);
@@ -110,7 +110,7 @@ int main(void)
     TCase *tests = tcase_create("ConvIntegerToFloat");
     tcase_add_test(tests, plain);
     tcase_add_test(tests, everything);
-    tcase_add_test(tests, spread);
+    tcase_add_test(tests, broadcast);
     tcase_add_test(tests, floats);
     tcase_add_test(tests, refusals);
     return ops_main(tests);

@@ -276,7 +276,7 @@ START_TEST(bounded)
 END_TEST
 
 /* Weights in a mapped file, aligned to nothing: they are packed as they stand, and their pages given back. */
-START_TEST(loose_weights)
+START_TEST(unaligned_weights)
 {
     enum { K = 1103, N = 517, PAD = 1 };
     static double a[3 * K];
@@ -302,7 +302,7 @@ START_TEST(loose_weights)
         ck_assert_int_eq(dq_file_map_fd(fileno(stream), "weights", UINT64_MAX, NULL, DQ_IO, &file, &c.err),
                          DQ_OK);
         w->data = (void *)(uintptr_t)(file.bytes + PAD); /* inputs are never written */
-        w->mapped = w->loose = true;
+        w->mapped = w->unaligned = true;
         c.weights = 2;
         ops_must_run(&c);
         for (size_t i = 0; i < rows * N; i++) {
@@ -328,6 +328,6 @@ int main(void)
     tcase_add_test(tests, gemm_forms);
     tcase_add_test(tests, fused);
     tcase_add_test(tests, bounded);
-    tcase_add_test(tests, loose_weights);
+    tcase_add_test(tests, unaligned_weights);
     return ops_main(tests);
 }

@@ -117,7 +117,7 @@ enum { WIDE = 3 }; /* of the standard, com.microsoft's with and without channels
 
 /* One output of `apart` or so is looked at; `extreme`: the largest sums. */
 static void check_linear(uint64_t *state, const naive_geometry *g, int kind, const dq_dtype types[3],
-                         bool extreme, uint32_t apart, int round)
+                         bool extreme, uint32_t stride, int round)
 {
     static const char *const domains[] = {"", "com.microsoft", "com.microsoft", "dqrun"};
     dq_dtype tx = types[0], tw = types[1], ty = types[2];
@@ -155,7 +155,7 @@ static void check_linear(uint64_t *state, const naive_geometry *g, int kind, con
     ops_must_run(&c);
     check_shape(&c, g);
     double lo = (double)dq_dtype_get(ty)->min, hi = (double)dq_dtype_get(ty)->max;
-    for (size_t i = 0; i < c.out[0]->count; i += 1 + naive_random(state, apart)) {
+    for (size_t i = 0; i < c.out[0]->count; i += 1 + naive_random(state, stride)) {
         size_t channel, image, p;
         naive_conv_place(g, i, &p, &channel, &image);
         double scale = scale_at(x_scale, 0) * scale_at(w_scale, channel);

@@ -86,10 +86,10 @@ static void make_file(void)
 
 /* ---- Loading and running ------------------------------------------------------------------------------- */
 
-static ptrdiff_t read_file(void *arg, void *buffer, size_t room)
+static ptrdiff_t read_file(void *arg, void *buffer, size_t workspace)
 {
     size_t *at = arg, n = file.size - *at;
-    n = n < room ? n : room;
+    n = n < workspace ? n : workspace;
     memcpy(buffer, file.bytes + *at, n);
     *at += n;
     return (ptrdiff_t)n;

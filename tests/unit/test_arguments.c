@@ -130,21 +130,21 @@ END_TEST
 START_TEST(tensors_that_cannot_be)
 {
     dq_tensor *t = NULL, *strings = NULL;
-    double room[4] = {0};
+    double workspace[4] = {0};
     const int64_t deep[DQ_MAX_RANK + 1] = {0}, below[] = {-1}, huge[] = {INT64_MAX, INT64_MAX};
     refused(dq_tensor_create(DQ_DTYPE_COUNT, 0, NULL, &t, &err), DQ_INVALID_ARGUMENT,
             "dq_tensor_create: 29 is no element type");
     ck_assert_int_eq(dq_tensor_create(DQ_FLOAT, DQ_MAX_RANK + 1, deep, &t, &err), DQ_UNSUPPORTED);
     ck_assert_int_eq(dq_tensor_create(DQ_FLOAT, 1, below, &t, &err), DQ_INVALID_ARGUMENT);
     ck_assert_int_eq(dq_tensor_create(DQ_FLOAT, 2, huge, &t, &err), DQ_OUT_OF_MEMORY);
-    ck_assert_int_eq(dq_tensor_wrap(DQ_FLOAT, 1, below, room, 0, &t, &err), DQ_INVALID_ARGUMENT);
-    refused(dq_tensor_wrap(DQ_FLOAT, 1, pair, room, 7, &t, &err), DQ_INVALID_ARGUMENT,
+    ck_assert_int_eq(dq_tensor_wrap(DQ_FLOAT, 1, below, workspace, 0, &t, &err), DQ_INVALID_ARGUMENT);
+    refused(dq_tensor_wrap(DQ_FLOAT, 1, pair, workspace, 7, &t, &err), DQ_INVALID_ARGUMENT,
             "dq_tensor_wrap: size is 7 bytes, expected 8");
-    refused(dq_tensor_wrap(DQ_FLOAT, 1, pair, (char *)room + 2, 8, &t, &err), DQ_INVALID_ARGUMENT,
+    refused(dq_tensor_wrap(DQ_FLOAT, 1, pair, (char *)workspace + 2, 8, &t, &err), DQ_INVALID_ARGUMENT,
             "dq_tensor_wrap: data is not aligned to 4 bytes");
-    refused(dq_tensor_wrap(DQ_STRING, 1, pair, room, 32, &t, &err), DQ_INVALID_ARGUMENT,
+    refused(dq_tensor_wrap(DQ_STRING, 1, pair, workspace, 32, &t, &err), DQ_INVALID_ARGUMENT,
             "dq_tensor_wrap: tensors of string cannot be wrapped");
-    refused(dq_tensor_wrap((dq_dtype)-1, 1, pair, room, 32, &t, &err), DQ_INVALID_ARGUMENT,
+    refused(dq_tensor_wrap((dq_dtype)-1, 1, pair, workspace, 32, &t, &err), DQ_INVALID_ARGUMENT,
             "dq_tensor_wrap: tensors of an unknown type cannot be wrapped");
     refused(dq_sequence_create(DQ_UNDEFINED, 0, NULL, &t, &err), DQ_INVALID_ARGUMENT,
             "dq_sequence_create: 0 is no element type");

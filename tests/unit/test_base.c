@@ -262,8 +262,8 @@ END_TEST
 
 START_TEST(signal_stacks_without_room_for_tiles)
 {
-    static char room[8192]; /* AMX wants more */
-    const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+    static char workspace[8192]; /* AMX wants more */
+    const stack_t stack = {.ss_sp = workspace, .ss_size = sizeof workspace};
     dq_error err;
     unsigned mask = 0;
     ck_assert_int_eq(dq_isa_from_name("c", &mask, &err), DQ_OK);

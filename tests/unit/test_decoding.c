@@ -130,15 +130,15 @@ static void decode(dq_dtype kept, how way, decoded *d)
 START_TEST(caches_in_place_and_growing_ones)
 {
     static const dq_dtype types[] = {DQ_FLOAT, DQ_FLOAT16};
-    static decoded apart, there, growing;
+    static decoded stride, there, growing;
     const dq_dtype kept = types[_i / 2];
     make_decoder(kept, _i % 2);
-    decode(kept, APART, &apart);
+    decode(kept, APART, &stride);
     decode(kept, IN_PLACE, &there);
     decode(kept, GROWING, &growing);
-    ck_assert_mem_eq(&there, &apart, sizeof apart);
-    ck_assert_mem_eq(&growing, &apart, sizeof apart);
-    ck_assert(isfinite(apart.y[MOST - PROMPT][0]) && apart.y[MOST - PROMPT][0] != 0);
+    ck_assert_mem_eq(&there, &stride, sizeof stride);
+    ck_assert_mem_eq(&growing, &stride, sizeof stride);
+    ck_assert(isfinite(stride.y[MOST - PROMPT][0]) && stride.y[MOST - PROMPT][0] != 0);
 }
 END_TEST
 

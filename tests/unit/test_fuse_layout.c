@@ -39,7 +39,7 @@ static void begin_codes(void)
     lanes = *kernels.nc4hw4;
     kernels.nc4hw4 = &lanes;
     kernels.isa = PLANES;
-    lanes.turns = true;
+    lanes.nhwc = true;
     constant_count = 0;
     ck_assert_int_eq(dq_graph_add_input(g, "x", &type, &err), DQ_OK);
     constant("s", DQ_FLOAT, 0, NULL, &scale);
@@ -70,12 +70,12 @@ static void conv(const char *from, const char *to, int64_t in, int64_t out, int6
     n->attrs[0] = whole("group", group);
 }
 
-static void max_pool(const char *from, const char *to, bool apart)
+static void max_pool(const char *from, const char *to, bool stride)
 {
     static const int64_t two[] = {2, 2}, one[] = {1, 1};
     dq_node *n = add("", "MaxPool", (const char *const[]){from, NULL}, to, 2);
     n->attrs[0] = pair("kernel_shape", two);
-    n->attrs[1] = pair("strides", apart ? two : one);
+    n->attrs[1] = pair("strides", stride ? two : one);
 }
 
 static void wanted(const char *name)
@@ -202,7 +202,7 @@ START_TEST(between_convolutions_of_some_channels)
 {
     const int64_t channels = _i < 2 ? 8 : 64;
     const bool turned = _i == 1 || _i == 3;
-    lanes.turns = false;
+    lanes.nhwc = false;
     lanes.deepest = turned ? 31 : 32;
     conv("x", "a", 64, channels, 1);
     conv("a", "y", channels, 4, channels == 8 ? 1 : 2);

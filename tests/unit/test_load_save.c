@@ -150,13 +150,13 @@ typedef struct stream {
     ptrdiff_t fault; /* returned there */
 } stream;
 
-static ptrdiff_t read_stream(void *arg, void *buffer, size_t room)
+static ptrdiff_t read_stream(void *arg, void *buffer, size_t workspace)
 {
     stream *s = arg;
     if (s->fault && s->at >= s->fail_at)
         return s->fault;
     size_t n = size - s->at;
-    n = n < room ? n : room;
+    n = n < workspace ? n : workspace;
     n = s->piece && n > s->piece ? s->piece : n;
     memcpy(buffer, (const char *)bytes + s->at, n);
     s->at += n;

@@ -94,12 +94,12 @@ typedef struct places {
 static void choose(places *p, size_t outputs)
 {
     for (size_t i = 0; i < outputs; i++) {
-        bool apart = false;
-        while (!apart) {
+        bool stride = false;
+        while (!stride) {
             p->out[i] = below(POOL - SIZE + 1);
-            apart = true;
+            stride = true;
             for (size_t k = 0; k < i; k++)
-                apart = apart && (p->out[i] >= p->out[k] + SIZE || p->out[k] >= p->out[i] + SIZE);
+                stride = stride && (p->out[i] >= p->out[k] + SIZE || p->out[k] >= p->out[i] + SIZE);
         }
     }
     for (size_t i = 0; i < INPUTS; i++) {
@@ -111,7 +111,7 @@ static void choose(places *p, size_t outputs)
             p->out[i] = SIZE_MAX;
 }
 
-static float pool[POOL], wanted[POOL], apart[INPUTS][SIZE];
+static float pool[POOL], wanted[POOL], stride[INPUTS][SIZE];
 
 static void fill_pool(void)
 {
@@ -120,15 +120,15 @@ static void fill_pool(void)
 }
 
 /* What must be there afterwards. */
-static void run_apart(dq_session *plain, const places *p, size_t outputs)
+static void run_strided(dq_session *plain, const places *p, size_t outputs)
 {
     char name[8];
     memcpy(wanted, pool, sizeof pool);
     for (size_t i = 0; i < INPUTS; i++) {
-        memcpy(apart[i], pool + p->in[i], sizeof apart[i]);
+        memcpy(stride[i], pool + p->in[i], sizeof stride[i]);
         snprintf(name, sizeof name, "v%zu", i);
         dq_tensor *t = NULL;
-        must(dq_tensor_wrap(DQ_FLOAT, 2, form, apart[i], sizeof apart[i], &t, &err));
+        must(dq_tensor_wrap(DQ_FLOAT, 2, form, stride[i], sizeof stride[i], &t, &err));
         must(dq_session_set_input(plain, name, t, &err));
         if (made_count > 32)
             dq_tensor_free(made[--made_count]);
@@ -141,7 +141,7 @@ static void run_apart(dq_session *plain, const places *p, size_t outputs)
         must(dq_model_output(model, i, &info, NULL));
         must(dq_session_get_output(plain, info.name, &t, &err));
         if (p->out[i] != SIZE_MAX)
-            memcpy(wanted + p->out[i], dq_tensor_data(t), sizeof apart[0]);
+            memcpy(wanted + p->out[i], dq_tensor_data(t), sizeof stride[0]);
     }
 }
 
@@ -153,14 +153,14 @@ static size_t run_there(const places *p, size_t outputs)
     size_t there = 0;
     for (size_t i = 0; i < INPUTS; i++) {
         snprintf(name, sizeof name, "v%zu", i);
-        must(dq_tensor_wrap(DQ_FLOAT, 2, form, pool + p->in[i], sizeof apart[0], &ins[i], &err));
+        must(dq_tensor_wrap(DQ_FLOAT, 2, form, pool + p->in[i], sizeof stride[0], &ins[i], &err));
         must(dq_session_set_input(session, name, ins[i], &err));
     }
     for (size_t i = 0; i < outputs; i++) {
         dq_value_info info = DQ_VALUE_INFO_INIT;
         must(dq_model_output(model, i, &info, NULL));
         if (p->out[i] != SIZE_MAX)
-            must(dq_tensor_wrap(DQ_FLOAT, 2, form, pool + p->out[i], sizeof apart[0], &outs[i], &err));
+            must(dq_tensor_wrap(DQ_FLOAT, 2, form, pool + p->out[i], sizeof stride[0], &outs[i], &err));
         must(dq_session_set_output(session, info.name, outs[i], &err));
     }
     must(dq_session_run(session, &err));
@@ -194,7 +194,7 @@ START_TEST(any_graph_in_any_memory)
             const size_t outputs = dq_model_output_count(model);
             choose(&p, outputs);
             fill_pool();
-            run_apart(plain, &p, outputs);
+            run_strided(plain, &p, outputs);
             there += run_there(&p, outputs);
             ck_assert_msg(memcmp(pool, wanted, sizeof pool) == 0, "seed %d, graph %d, run %d", _i, graph,
                           run);

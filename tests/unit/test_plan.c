@@ -30,9 +30,9 @@ static void check_places(size_t count, uint32_t steps, uint32_t longest, uint32_
         ck_assert_uint_le(pieces[i].offset + pieces[i].size, total);
         for (size_t k = 0; k < i; k++) {
             bool together = pieces[i].first <= pieces[k].last && pieces[k].first <= pieces[i].last;
-            bool apart = pieces[i].offset + pieces[i].size <= pieces[k].offset ||
-                         pieces[k].offset + pieces[k].size <= pieces[i].offset;
-            if (together && !apart && pieces[i].size && pieces[k].size)
+            bool disjoint = pieces[i].offset + pieces[i].size <= pieces[k].offset ||
+                            pieces[k].offset + pieces[k].size <= pieces[i].offset;
+            if (together && !disjoint && pieces[i].size && pieces[k].size)
                 ck_abort_msg("pieces %zu and %zu overlap", k, i);
         }
     }

@@ -121,7 +121,7 @@ static void check_same_plan(const dq_plan *again, const dq_plan *fresh)
         ck_assert_int_eq(x->where, y->where);
         ck_assert_int_eq(x->shaped, y->shaped);
         ck_assert_int_eq(x->fixed, y->fixed);
-        ck_assert_int_eq(x->lasting, y->lasting);
+        ck_assert_int_eq(x->persistent, y->persistent);
         ck_assert_uint_eq(x->touched, y->touched);
         ck_assert_uint_eq(x->read_from, y->read_from);
         ck_assert_uint_eq(x->next, y->next);

@@ -97,21 +97,21 @@ START_TEST(as_much_is_written_as_the_program_has)
     struct {
         dq_value_info info;
         char after[16];
-    } room;
-    const size_t first = offsetof(dq_value_info, dim_names) + sizeof room.info.dim_names;
-    memset(&room, 0x5a, sizeof room);
-    room.info.size = first;
-    must(dq_model_input(model, 0, &room.info, &err));
-    ck_assert_str_eq(room.info.name, "x");
-    ck_assert_uint_eq(room.info.size, first);
-    ck_assert_int_eq(room.info.dims[1], 4);
-    for (const char *p = (const char *)&room + first; p < (const char *)(&room + 1); p++)
+    } workspace;
+    const size_t first = offsetof(dq_value_info, dim_names) + sizeof workspace.info.dim_names;
+    memset(&workspace, 0x5a, sizeof workspace);
+    workspace.info.size = first;
+    must(dq_model_input(model, 0, &workspace.info, &err));
+    ck_assert_str_eq(workspace.info.name, "x");
+    ck_assert_uint_eq(workspace.info.size, first);
+    ck_assert_int_eq(workspace.info.dims[1], 4);
+    for (const char *p = (const char *)&workspace + first; p < (const char *)(&workspace + 1); p++)
         ck_assert_int_eq(*p, 0x5a);
-    room.info.size = sizeof room;
-    must(dq_model_input(model, 0, &room.info, &err));
-    ck_assert_uint_eq(room.info.size, sizeof room);
-    for (size_t i = 0; i < sizeof room.after; i++)
-        ck_assert_int_eq(room.after[i], 0x5a);
+    workspace.info.size = sizeof workspace;
+    must(dq_model_input(model, 0, &workspace.info, &err));
+    ck_assert_uint_eq(workspace.info.size, sizeof workspace);
+    for (size_t i = 0; i < sizeof workspace.after; i++)
+        ck_assert_int_eq(workspace.after[i], 0x5a);
 }
 END_TEST
 

@@ -234,7 +234,7 @@ static dq_status check_standard_output(const cli_options *o, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status check_together(const reader *r)
+static dq_status check_combination(const reader *r)
 {
     const cli_options *o = r->options;
     dq_error *err = r->err;
@@ -272,7 +272,7 @@ static dq_status interpret(reader *r)
     if (status == DQ_OK)
         status = take_words(r, first);
     if (status == DQ_OK)
-        status = check_together(r);
+        status = check_combination(r);
     return status == DQ_OK ? cli_choose_isa(r->options, r->err) : status;
 }
 
@@ -285,14 +285,14 @@ dq_status cli_parse(int argc, char **argv, cli_options *options, dq_error *err)
                              .warmup = 1,
                              .seconds = 2};
     /* No list is longer than the command line. */
-    size_t room = (size_t)argc + 1;
-    options->inputs = calloc(room, sizeof *options->inputs);
-    options->values = calloc(2 * room, sizeof *options->values); /* files_or_values may join them */
-    options->files_or_values = calloc(room, sizeof *options->files_or_values);
-    options->schema_dirs = calloc(room, sizeof *options->schema_dirs);
-    options->dims = calloc(room, sizeof *options->dims);
+    size_t workspace = (size_t)argc + 1;
+    options->inputs = calloc(workspace, sizeof *options->inputs);
+    options->values = calloc(2 * workspace, sizeof *options->values); /* files_or_values may join them */
+    options->files_or_values = calloc(workspace, sizeof *options->files_or_values);
+    options->schema_dirs = calloc(workspace, sizeof *options->schema_dirs);
+    options->dims = calloc(workspace, sizeof *options->dims);
     reader r = {.options = options, .argc = argc, .argv = argv, .err = err};
-    r.words = calloc(room, sizeof *r.words);
+    r.words = calloc(workspace, sizeof *r.words);
     dq_status status = DQ_OK;
     if (!options->inputs || !options->values || !options->files_or_values || !options->schema_dirs ||
         !options->dims || !r.words)

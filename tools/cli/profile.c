@@ -18,13 +18,13 @@ void cli_profile_begin(cli_profile *profile, bool counts)
 
 static cli_profile_step *add_step(cli_profile *profile, const dq_trace_event *event)
 {
-    if (profile->count == profile->room) {
-        size_t room = profile->room ? 2 * profile->room : 64;
-        cli_profile_step *grown = realloc(profile->steps, room * sizeof *grown);
+    if (profile->count == profile->workspace) {
+        size_t workspace = profile->workspace ? 2 * profile->workspace : 64;
+        cli_profile_step *grown = realloc(profile->steps, workspace * sizeof *grown);
         if (!grown)
             return NULL;
         profile->steps = grown;
-        profile->room = room;
+        profile->workspace = workspace;
     }
     cli_profile_step step = {strdup(event->node), strdup(event->op), event->algorithm, (double)INFINITY};
     if (!step.node || !step.op) {

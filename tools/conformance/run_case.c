@@ -165,26 +165,26 @@ static bool compare_outputs(case_run *run, const values *wanted, const compare_t
 
 /* A tensor like an output, in memory that ends with it and is aligned no better than its type wants; NULL for
  * strings, sequences and optionals. */
-static dq_tensor *room_like(const dq_tensor *t, char **memory)
+static dq_tensor *memory_like(const dq_tensor *t, char **memory)
 {
     size_t align = dq_dtype_bits(dq_tensor_dtype(t)) / 8, size = dq_tensor_size(t);
-    dq_tensor *room = NULL;
+    dq_tensor *workspace = NULL;
     dq_error err;
     if (dq_tensor_kind(t) != DQ_KIND_TENSOR || dq_tensor_dtype(t) == DQ_STRING)
         return NULL;
     align = align == 0 ? 1 : align > 8 ? 8 : align;
     *memory = cf_realloc(NULL, align + size, 1);
     memset(*memory, 0xA5, align + size);
-    dq_tensor_wrap(dq_tensor_dtype(t), dq_tensor_rank(t), dq_tensor_dims(t), *memory + align, size, &room,
-                   &err);
-    return room;
+    dq_tensor_wrap(dq_tensor_dtype(t), dq_tensor_rank(t), dq_tensor_dims(t), *memory + align, size,
+                   &workspace, &err);
+    return workspace;
 }
 
 /* After a run: the same outputs once more, written to memory of the caller's. */
 static bool run_into(case_run *run, const values *wanted, const compare_tolerance *tolerance)
 {
     size_t count = wanted->count;
-    dq_tensor **rooms = cf_realloc(NULL, count, sizeof *rooms);
+    dq_tensor **buffers = cf_realloc(NULL, count, sizeof *buffers);
     char **memory = cf_realloc(NULL, count, sizeof *memory);
     bool good = true;
     dq_value_info info = DQ_VALUE_INFO_INIT;
@@ -192,11 +192,11 @@ static bool run_into(case_run *run, const values *wanted, const compare_toleranc
     for (size_t i = 0; i < count; i++) {
         const dq_tensor *got;
         memory[i] = NULL;
-        rooms[i] = NULL;
+        buffers[i] = NULL;
         dq_model_output(run->model, i, &info, NULL);
         if (dq_session_get_output(run->session, info.name, &got, &err) == DQ_OK)
-            rooms[i] = room_like(got, &memory[i]);
-        if (rooms[i] && dq_session_set_output(run->session, info.name, rooms[i], &err) != DQ_OK)
+            buffers[i] = memory_like(got, &memory[i]);
+        if (buffers[i] && dq_session_set_output(run->session, info.name, buffers[i], &err) != DQ_OK)
             good = fail(run, "%s", err.message);
     }
     if (good && dq_session_run(run->session, &err) != DQ_OK)
@@ -204,16 +204,16 @@ static bool run_into(case_run *run, const values *wanted, const compare_toleranc
     for (size_t i = 0; i < count; i++) {
         compare_result compared = {.same = true};
         dq_model_output(run->model, i, &info, NULL);
-        if (good && rooms[i])
-            compare_tensors(rooms[i], wanted->tensors[i], tolerance, &compared);
+        if (good && buffers[i])
+            compare_tensors(buffers[i], wanted->tensors[i], tolerance, &compared);
         if (!compared.same)
             good = fail(run, "output '%s' in the caller's memory: %s", info.name, compared.sentence);
-        if (rooms[i])
+        if (buffers[i])
             dq_session_set_output(run->session, info.name, NULL, &err);
-        dq_tensor_free(rooms[i]);
+        dq_tensor_free(buffers[i]);
         free(memory[i]);
     }
-    free(rooms);
+    free(buffers);
     free(memory);
     return good;
 }

@@ -231,20 +231,21 @@ dq_status io_read_file(const char *path, uint64_t limit, void **bytes, size_t *s
 dq_status io_read_stream(FILE *stream, uint64_t limit, void **bytes, size_t *size, dq_error *err)
 {
     enum { FIRST_BYTES = 1 << 16 };
-    size_t room = 0, used = 0;
+    size_t workspace = 0, used = 0;
     char *data = NULL;
     dq_status status = DQ_OK;
     while (status == DQ_OK && !feof(stream)) {
-        if (used == room) {
-            room = room ? 2 * room : FIRST_BYTES;
-            char *grown = room > used ? realloc(data, room) : NULL;
+        if (used == workspace) {
+            workspace = workspace ? 2 * workspace : FIRST_BYTES;
+            char *grown = workspace > used ? realloc(data, workspace) : NULL;
             if (!grown) {
-                status = io_fail(err, DQ_OUT_OF_MEMORY, "needs %zu bytes, more memory than there is", room);
+                status =
+                    io_fail(err, DQ_OUT_OF_MEMORY, "needs %zu bytes, more memory than there is", workspace);
                 break;
             }
             data = grown;
         }
-        used += fread(data + used, 1, room - used, stream);
+        used += fread(data + used, 1, workspace - used, stream);
         if (ferror(stream))
             status = io_fail(err, DQ_BAD_INPUT, "cannot be read: %s", strerror(errno));
         else if (used > limit)

@@ -74,24 +74,24 @@ static double cosine_near(double r)
 }
 
 /* The sine of `turns` pi/2 + x */
-static float turned_sine(float x, int turns)
+static float shifted_sine(float x, int quarters)
 {
     double r;
     if (!isfinite(x))
         return NAN;
-    int quarter = reduce_angle((double)x, &r) + turns;
+    int quarter = reduce_angle((double)x, &r) + quarters;
     double y = quarter & 1 ? cosine_near(r) : sine_near(r);
     return (float)(quarter & 2 ? -y : y);
 }
 
 float dq_sinf(float x)
 {
-    return x == 0 ? x : turned_sine(x, 0);
+    return x == 0 ? x : shifted_sine(x, 0);
 }
 
 float dq_cosf(float x)
 {
-    return turned_sine(x, 1);
+    return shifted_sine(x, 1);
 }
 
 float dq_tanf(float x)

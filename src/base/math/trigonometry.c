@@ -31,17 +31,17 @@ int dq_reduce_far_angle(double x, dd *r)
         int low = point - 32 * (i + 1);
         rest[i] = (uint32_t)((product[low / 32] | (uint64_t)product[low / 32 + 1] << 32) >> low % 32);
     }
-    uint32_t flip = rest[0] >> 31 ? 0xffffffff : 0; /* 1/2 or more: 1 - fraction to the other side */
+    uint32_t sign_xor = rest[0] >> 31 ? 0xffffffff : 0; /* 1/2 or more: 1 - fraction to the other side */
     dd fraction = {0, 0};
     double unit = 1;
     for (int i = 0; i < REST; i++) {
         unit *= 0x1p-32;
-        dd sum = two_sum(fraction.high, (double)(rest[i] ^ flip) * unit);
+        dd sum = two_sum(fraction.high, (double)(rest[i] ^ sign_xor) * unit);
         fraction = fast_two_sum(sum.high, fraction.low + sum.low);
     }
-    quarter += flip != 0;
+    quarter += sign_xor != 0;
     fraction = dd_multiply(fraction, (dd){HALF_PI_HIGH, HALF_PI_LOW});
-    *r = dd_signed(fraction, (flip != 0) != (x < 0) ? -1 : 1);
+    *r = dd_signed(fraction, (sign_xor != 0) != (x < 0) ? -1 : 1);
     return (x < 0 ? -quarter : quarter) & 3;
 }
 

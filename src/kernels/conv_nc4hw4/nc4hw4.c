@@ -7,11 +7,11 @@
 
 enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS };
 
-void dq_nc4hw4_interleave_c(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
+void dq_nc4hw4_interleave_c(const uint8_t *const planes[STEP], size_t n, uint8_t sign_xor, uint8_t *out)
 {
     for (size_t e = 0; e < STEP; e++)
         for (size_t p = 0; p < n; p++)
-            out[STEP * p + e] = planes[e] ? planes[e][p] ^ flip : 0;
+            out[STEP * p + e] = planes[e] ? planes[e][p] ^ sign_xor : 0;
 }
 
 static size_t panel_size(size_t steps)

@@ -16,7 +16,7 @@ enum {
 };
 
 /** out[DQ_QLANES_STEP * p + e] = planes[e][p] ^ flip for p < n; a plane that is NULL gives zeros. */
-typedef void dq_nc4hw4_interleave_fn(const uint8_t *const planes[DQ_QLANES_STEP], size_t n, uint8_t flip,
+typedef void dq_nc4hw4_interleave_fn(const uint8_t *const planes[DQ_QLANES_STEP], size_t n, uint8_t sign_xor,
                                      uint8_t *out);
 
 /** Most bytes of a panel of so many steps: a multiple of 64, or 0 when it does not fit in a size_t. */
@@ -41,24 +41,24 @@ typedef void dq_nc4hw4_store_fn(const int32_t *c, size_t c_stride, size_t n, siz
 
 /** A float for dq_nc4hw4_codes_fn that gives the codes of multiplier 0 for all sums of up to `largest` in
  * size; 0: none is known. */
-typedef float dq_nc4hw4_sure_fn(const dq_requantize_to *to, double largest);
+typedef float dq_nc4hw4_exact_scale_fn(const dq_requantize_to *to, double largest);
 
 /** to->out[p] from c[p] for p < n as dq_requantize_fn says, n being at least 1, by a float that
- * dq_nc4hw4_sure_fn gave. c may be read up to the next multiple of 2 * DQ_QLANES_PIXELS. */
+ * dq_nc4hw4_exact_scale_fn gave. c may be read up to the next multiple of 2 * DQ_QLANES_PIXELS. */
 typedef void dq_nc4hw4_codes_fn(const int32_t *c, size_t n, float scale, const dq_requantize_to *to);
 
 typedef struct dq_nc4hw4 {
     size_t lanes;   /* pixels that are computed at once */
     size_t least;   /* for images of at least so many pixels … */
     size_t deepest; /* … and of at most so many channels where the kernel is of 1×1 */
-    bool turns;     /* takes and gives images with channels last, too */
+    bool nhwc;      /* takes and gives images with channels last, too */
     dq_nc4hw4_interleave_fn *interleave;
     dq_nc4hw4_panel_size_fn *panel_size;
     dq_nc4hw4_pack_fn *pack;
     dq_nc4hw4_sums_fn *sums;
     dq_nc4hw4_store_fn *store;
-    dq_nc4hw4_sure_fn *sure;   /* NULL, and … */
-    dq_nc4hw4_codes_fn *codes; /* there is none */
+    dq_nc4hw4_exact_scale_fn *exact_scale; /* NULL, and … */
+    dq_nc4hw4_codes_fn *codes;             /* there is none */
 } dq_nc4hw4;
 
 /** In portable C, for remainders. */
@@ -68,7 +68,7 @@ dq_nc4hw4_interleave_fn dq_nc4hw4_interleave_sse41, dq_nc4hw4_interleave_avx2;
 dq_nc4hw4_panel_size_fn dq_nc4hw4_panel_size_sse41;
 dq_nc4hw4_pack_fn dq_nc4hw4_pack_sse41;
 dq_nc4hw4_store_fn dq_nc4hw4_store_avx2;
-dq_nc4hw4_sure_fn dq_nc4hw4_sure_avx2;
+dq_nc4hw4_exact_scale_fn dq_nc4hw4_exact_scale_avx2;
 dq_nc4hw4_codes_fn dq_nc4hw4_codes_avx2, dq_nc4hw4_codes_avx512;
 
 #endif

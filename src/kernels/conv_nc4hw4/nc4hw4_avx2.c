@@ -3,24 +3,24 @@
 
 #include "kernels/conv_nc4hw4/nc4hw4_sums.h"
 
-static inline __m256i plane(const uint8_t *from, size_t p, __m256i flips)
+static inline __m256i plane(const uint8_t *from, size_t p, __m256i sign_xors)
 {
-    return from ? _mm256_xor_si256(vi_load(from + p), flips) : _mm256_setzero_si256();
+    return from ? _mm256_xor_si256(vi_load(from + p), sign_xors) : _mm256_setzero_si256();
 }
 
 /* Halves of vectors hold pixels 16 apart until they are stored. */
-void dq_nc4hw4_interleave_avx2(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
+void dq_nc4hw4_interleave_avx2(const uint8_t *const planes[STEP], size_t n, uint8_t sign_xor, uint8_t *out)
 {
     enum { SOME = 32, VECTOR = 32 };
-    const __m256i flips = _mm256_set1_epi8((char)flip);
+    const __m256i sign_xors = _mm256_set1_epi8((char)sign_xor);
     if (n < SOME) {
-        dq_nc4hw4_interleave_sse41(planes, n, flip, out);
+        dq_nc4hw4_interleave_sse41(planes, n, sign_xor, out);
         return;
     }
     for (size_t at = 0; at < n; at += SOME) {
         size_t p = n - at < SOME ? n - SOME : at; /* the last ones reach back over those before them */
-        __m256i x0 = plane(planes[0], p, flips), x1 = plane(planes[1], p, flips);
-        __m256i x2 = plane(planes[2], p, flips), x3 = plane(planes[3], p, flips);
+        __m256i x0 = plane(planes[0], p, sign_xors), x1 = plane(planes[1], p, sign_xors);
+        __m256i x2 = plane(planes[2], p, sign_xors), x3 = plane(planes[3], p, sign_xors);
         __m256i low0 = _mm256_unpacklo_epi8(x0, x1), low2 = _mm256_unpacklo_epi8(x2, x3);
         __m256i high0 = _mm256_unpackhi_epi8(x0, x1), high2 = _mm256_unpackhi_epi8(x2, x3);
         __m256i a = _mm256_unpacklo_epi16(low0, low2), b = _mm256_unpackhi_epi16(low0, low2);
@@ -36,11 +36,11 @@ void dq_nc4hw4_interleave_avx2(const uint8_t *const planes[STEP], size_t n, uint
 const dq_nc4hw4 dq_nc4hw4_avx2 = {.lanes = 8,
                                   .least = 24,
                                   .deepest = 256,
-                                  .turns = true,
+                                  .nhwc = true,
                                   .interleave = dq_nc4hw4_interleave_avx2,
                                   .panel_size = dq_nc4hw4_panel_size_sse41,
                                   .pack = dq_nc4hw4_pack_sse41,
                                   .sums = sums,
                                   .store = dq_nc4hw4_store_avx2,
-                                  .sure = dq_nc4hw4_sure_avx2,
+                                  .exact_scale = dq_nc4hw4_exact_scale_avx2,
                                   .codes = dq_nc4hw4_codes_avx2};

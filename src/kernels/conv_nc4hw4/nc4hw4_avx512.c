@@ -2,27 +2,27 @@
 #include "kernels/simd/vec_avx512.h"
 
 #include "kernels/conv_nc4hw4/nc4hw4_sums.h"
-#include "kernels/requantize/sure_avx2.h"
+#include "kernels/requantize/exact_scale_avx2.h"
 
 enum { CODES = 64 };
 
 typedef struct row {
     __m512 scale, shift;
-    __m512i zero_point, flip;
+    __m512i zero_point, sign_xor;
 } row;
 
-/* As sure_rounded() of AVX2. */
+/* As exact_scale_rounded() of AVX2. */
 static inline __attribute__((always_inline)) __m512i rounded(const int32_t *c, __mmask64 some, int v,
                                                              const row *by, bool shifted)
 {
-    const __m512 magic = _mm512_set1_ps(SURE_MAGIC);
+    const __m512 magic = _mm512_set1_ps(EXACT_SCALE_MAGIC);
     __m512i sums = _mm512_maskz_loadu_epi32((__mmask16)(some >> v * VF_LANES), c + v * VF_LANES);
     const __m512 x = _mm512_cvtepi32_ps(sums);
     return _mm512_castps_si512(shifted ? _mm512_add_ps(_mm512_fmadd_ps(x, by->scale, by->shift), magic)
                                        : _mm512_fmadd_ps(x, by->scale, magic));
 }
 
-/* As sure_halves() of AVX2. */
+/* As exact_scale_halves() of AVX2. */
 static inline __m512i halves(__m512i first, __m512i second, __m512i zero_point)
 {
     return _mm512_adds_epi16(_mm512_mask_blend_epi16(0xaaaaaaaa, first, _mm512_slli_epi32(second, 16)),
@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) void put(const int32_t *c, __mmask6
     __m512i low = halves(rounded(c, some, 0, by, shifted), rounded(c, some, 1, by, shifted), by->zero_point);
     __m512i high = halves(rounded(c, some, 2, by, shifted), rounded(c, some, 3, by, shifted), by->zero_point);
     __m512i codes = _mm512_shuffle_epi8(_mm512_packus_epi16(low, high), turn);
-    codes = _mm512_xor_si512(_mm512_permutexvar_epi32(order, codes), by->flip);
+    codes = _mm512_xor_si512(_mm512_permutexvar_epi32(order, codes), by->sign_xor);
     _mm512_mask_storeu_epi8(out, some, codes);
 }
 
@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) void put_all(const int32_t *c, size
 
 void dq_nc4hw4_codes_avx512(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
 {
-    const float shift = sure_shift(to);
+    const float shift = exact_scale_shift(to);
     const row by = {_mm512_set1_ps(scale), _mm512_set1_ps(shift),
                     _mm512_set1_epi16((int16_t)(to->zero_point - to->lo)), _mm512_set1_epi8((char)to->lo)};
     if (shift != 0)
@@ -67,11 +67,11 @@ void dq_nc4hw4_codes_avx512(const int32_t *c, size_t n, float scale, const dq_re
 const dq_nc4hw4 dq_nc4hw4_avx512 = {.lanes = 8,
                                     .least = 24,
                                     .deepest = 256,
-                                    .turns = true,
+                                    .nhwc = true,
                                     .interleave = dq_nc4hw4_interleave_avx2,
                                     .panel_size = dq_nc4hw4_panel_size_sse41,
                                     .pack = dq_nc4hw4_pack_sse41,
                                     .sums = sums,
                                     .store = dq_nc4hw4_store_avx2,
-                                    .sure = dq_nc4hw4_sure_avx2,
+                                    .exact_scale = dq_nc4hw4_exact_scale_avx2,
                                     .codes = dq_nc4hw4_codes_avx512};

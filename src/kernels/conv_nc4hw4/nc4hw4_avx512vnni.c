@@ -65,7 +65,7 @@ static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const
     {                                                                                                        \
         .lanes = LANES, .least = BYTES, .deepest = most, .interleave = dq_nc4hw4_interleave_avx2,            \
         .panel_size = panel_size, .pack = pack, .sums = sums, .store = dq_nc4hw4_store_avx2,                 \
-        .sure = dq_nc4hw4_sure_avx2, .codes = dq_nc4hw4_codes_avx512                                         \
+        .exact_scale = dq_nc4hw4_exact_scale_avx2, .codes = dq_nc4hw4_codes_avx512                           \
     }
 const dq_nc4hw4 dq_nc4hw4_avx512vnni = KERNELS(224);
 const dq_nc4hw4 dq_nc4hw4_amx = KERNELS(144);

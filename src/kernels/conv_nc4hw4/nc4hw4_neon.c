@@ -46,7 +46,7 @@ static inline int8x16_t four(const int8_t *w)
 static inline void tile(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const int8_t *w,
                         const int32_t start[OUTS], int32_t *c, size_t c_stride)
 {
-    const uint8x16_t flip = vdupq_n_u8(0x80);
+    const uint8x16_t sign_xor = vdupq_n_u8(0x80);
     int32x4_t acc[OUTS][VECTORS][2]; /* of two pixels each */
     for (int j = 0; j < OUTS; j++)
         for (int v = 0; v < VECTORS; v++)
@@ -54,7 +54,7 @@ static inline void tile(const uint8_t *x, const ptrdiff_t *offsets, size_t steps
     for (size_t s = 0; s < steps; s++, w += OUTS * STEP) {
         int8x16_t pixels[VECTORS];
         for (int v = 0; v < VECTORS; v++)
-            pixels[v] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(x + offsets[s] + 16 * v), flip));
+            pixels[v] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(x + offsets[s] + 16 * v), sign_xor));
         for (int j = 0; j < OUTS; j++) {
             int8x16_t by = four(w + j * STEP);
             for (int v = 0; v < VECTORS; v++) {
@@ -80,19 +80,20 @@ static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const
         tile(x + STEP * p, offsets, steps, (const int8_t *)panel + HEAD, start, c + p, c_stride);
 }
 
-static void dq_nc4hw4_interleave_neon(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
+static void dq_nc4hw4_interleave_neon(const uint8_t *const planes[STEP], size_t n, uint8_t sign_xor,
+                                      uint8_t *out)
 {
     const uint8_t *rest[STEP];
     size_t p = 0;
     for (; p + 16 <= n; p += 16) {
         uint8x16x4_t x;
         for (int e = 0; e < STEP; e++)
-            x.val[e] = planes[e] ? veorq_u8(vld1q_u8(planes[e] + p), vdupq_n_u8(flip)) : vdupq_n_u8(0);
+            x.val[e] = planes[e] ? veorq_u8(vld1q_u8(planes[e] + p), vdupq_n_u8(sign_xor)) : vdupq_n_u8(0);
         vst4q_u8(out + STEP * p, x);
     }
     for (int e = 0; e < STEP; e++)
         rest[e] = planes[e] ? planes[e] + p : NULL;
-    dq_nc4hw4_interleave_c(rest, n - p, flip, out + STEP * p);
+    dq_nc4hw4_interleave_c(rest, n - p, sign_xor, out + STEP * p);
 }
 
 #include "kernels/conv_nc4hw4/nc4hw4_store.h"
@@ -100,7 +101,7 @@ static void dq_nc4hw4_interleave_neon(const uint8_t *const planes[STEP], size_t 
 const dq_nc4hw4 dq_nc4hw4_neon = {.lanes = 8,
                                   .least = 24,
                                   .deepest = 256,
-                                  .turns = true,
+                                  .nhwc = true,
                                   .interleave = dq_nc4hw4_interleave_neon,
                                   .panel_size = panel_size,
                                   .pack = pack,

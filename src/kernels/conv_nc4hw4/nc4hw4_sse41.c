@@ -49,7 +49,7 @@ static inline __m128i sizes_of(__m128i part)
     return _mm_packus_epi16(more, less);
 }
 
-static inline bool safe_together(__m128i sizes, const uint8_t *others)
+static inline bool no_overflow(__m128i sizes, const uint8_t *others)
 {
     __m128i sum = _mm_adds_epu8(sizes, _mm_loadu_si128((const void *)others)),
             most = _mm_set1_epi8((char)MOST);
@@ -94,7 +94,7 @@ static size_t match(const uint8_t *sizes, size_t steps, uint32_t *order, int32_t
     while (first < end) {
         __m128i one = _mm_loadu_si128((const void *)(sizes + (size_t)order[first] * OUTS * STEP));
         size_t other = first + 1;
-        while (other < end && !safe_together(one, sizes + (size_t)order[other] * OUTS * STEP))
+        while (other < end && !no_overflow(one, sizes + (size_t)order[other] * OUTS * STEP))
             other++;
         if (other < end) {
             uint32_t step = order[other];
@@ -169,19 +169,19 @@ size_t dq_nc4hw4_pack_sse41(const int8_t *w, size_t steps, void *panel)
 
 /* ---- Pixels ------------------------------------------------------------------------------------------- */
 
-void dq_nc4hw4_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uint8_t flip, uint8_t *out)
+void dq_nc4hw4_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uint8_t sign_xor, uint8_t *out)
 {
     enum { SOME = 16 };
-    const __m128i flips = _mm_set1_epi8((char)flip);
+    const __m128i sign_xors = _mm_set1_epi8((char)sign_xor);
     if (n < SOME) {
-        dq_nc4hw4_interleave_c(planes, n, flip, out);
+        dq_nc4hw4_interleave_c(planes, n, sign_xor, out);
         return;
     }
     for (size_t at = 0; at < n; at += SOME) {
         size_t p = n - at < SOME ? n - SOME : at; /* the last ones reach back over those before them */
         __m128i x[STEP];
         for (int e = 0; e < STEP; e++)
-            x[e] = planes[e] ? _mm_xor_si128(_mm_loadu_si128((const void *)(planes[e] + p)), flips)
+            x[e] = planes[e] ? _mm_xor_si128(_mm_loadu_si128((const void *)(planes[e] + p)), sign_xors)
                              : _mm_setzero_si128();
         __m128i low0 = _mm_unpacklo_epi8(x[0], x[1]), low2 = _mm_unpacklo_epi8(x[2], x[3]);
         __m128i high0 = _mm_unpackhi_epi8(x[0], x[1]), high2 = _mm_unpackhi_epi8(x[2], x[3]);
@@ -200,7 +200,7 @@ void dq_nc4hw4_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uin
 const dq_nc4hw4 dq_nc4hw4_sse41 = {.lanes = 8,
                                    .least = 24,
                                    .deepest = 256,
-                                   .turns = true,
+                                   .nhwc = true,
                                    .interleave = dq_nc4hw4_interleave_sse41,
                                    .panel_size = dq_nc4hw4_panel_size_sse41,
                                    .pack = dq_nc4hw4_pack_sse41,

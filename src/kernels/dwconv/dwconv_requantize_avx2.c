@@ -11,11 +11,11 @@
  * A row of a kernel of 3×3 is two taps that are one byte apart, so that they share what is loaded: the middle
  * weight is shared out among them.
  *
- * A product of floats with nothing to check makes codes of them (sure_avx2.h). */
+ * A product of floats with nothing to check makes codes of them (exact_scale_avx2.h). */
 #include "base/copy.h"
 #include "kernels/gemm_s8/accumulate_avx2.h"
 #include "kernels/kernels.h"
-#include "kernels/requantize/sure_avx2.h"
+#include "kernels/requantize/exact_scale_avx2.h"
 
 #include <immintrin.h>
 #include <math.h>
@@ -37,7 +37,7 @@ typedef struct head {
     int32_t init;
     float scale, shift; /* shift: 0 where there is none */
     int16_t zero_point;
-    int8_t flip;
+    int8_t sign_xor;
     bool couples;          /* six taps, every other one a byte behind the one before it */
     uint32_t groups, each; /* taps of a group */
 } head;
@@ -59,14 +59,14 @@ static __m128 exact_products(__m256d sums, const dq_requantize_to *to)
     const __m256d shift = _mm256_set1_pd(to->bias.shift ? to->bias.shift[0] : 0);
     __m256d v = _mm256_add_pd(_mm256_mul_pd(sums, _mm256_set1_pd(to->scale[0])), shift), rounded = whole(v);
     __m256d off = _mm256_andnot_pd(_mm256_set1_pd(-0.0), _mm256_sub_pd(v, rounded));
-    int unsure = _mm256_movemask_pd(_mm256_cmp_pd(off, _mm256_set1_pd(DQ_NEARLY_HALF), _CMP_GE_OQ));
+    int near_tie = _mm256_movemask_pd(_mm256_cmp_pd(off, _mm256_set1_pd(DQ_NEARLY_HALF), _CMP_GE_OQ));
     float out[4];
     _mm_storeu_ps(out, _mm256_cvtpd_ps(rounded));
-    if (unsure) {
+    if (near_tie) {
         int32_t sum[4];
         _mm_storeu_si128((__m128i *)(void *)sum, _mm256_cvtpd_epi32(sums));
         for (int i = 0; i < 4; i++)
-            if (unsure >> i & 1)
+            if (near_tie >> i & 1)
                 out[i] = (float)dq_requantize_exactly(sum[i], to, 0);
     }
     return _mm_loadu_ps(out);
@@ -77,12 +77,13 @@ static __m128 exact_products(__m256d sums, const dq_requantize_to *to)
  * nearest one move such a place by no more than NEAR of it, and with a shift, which is rounded to float as
  * its sum with the product is, by NEAR_SHIFTED of where it would be without: where no sum is so near, there
  * is nothing to see. */
-static bool is_sure(const dq_requantize_to *to, float with, int first, int end)
+static bool has_exact_scale(const dq_requantize_to *to, float with, int first, int end)
 {
-    const bool shifted = sure_shift(to) != 0;
+    const bool shifted = exact_scale_shift(to) != 0;
     const __m256d inverse = _mm256_set1_pd(1 / to->scale[0]);
     const __m256d shift = _mm256_set1_pd(shifted ? to->bias.shift[0] : 0);
-    const __m128 floats = _mm_set1_ps(with), middle = _mm_set1_ps(SURE_MAGIC), more = _mm256_cvtpd_ps(shift);
+    const __m128 floats = _mm_set1_ps(with), middle = _mm_set1_ps(EXACT_SCALE_MAGIC),
+                 more = _mm256_cvtpd_ps(shift);
     const double share = shifted ? NEAR_SHIFTED : NEAR;
     __m128 differ = _mm_setzero_ps();
     for (; first < end; first += 4) {
@@ -106,7 +107,7 @@ static bool is_sure(const dq_requantize_to *to, float with, int first, int end)
     return _mm_movemask_ps(differ) == 0;
 }
 
-float dq_nc4hw4_sure_avx2(const dq_requantize_to *to, double largest)
+float dq_nc4hw4_exact_scale_avx2(const dq_requantize_to *to, double largest)
 {
     enum { TRIES = 3 };
     const double scale = to->scale[0];
@@ -115,7 +116,7 @@ float dq_nc4hw4_sure_avx2(const dq_requantize_to *to, double largest)
     if (!(scale >= 0x1p-14) || !(largest * scale + 1 < INT16_MAX))
         return 0;
     for (size_t i = 0; i < TRIES; i++)
-        if (is_sure(to, tries[i], to->lo - to->zero_point, to->hi - to->zero_point))
+        if (has_exact_scale(to, tries[i], to->lo - to->zero_point, to->hi - to->zero_point))
             return tries[i];
     return 0;
 }
@@ -135,8 +136,9 @@ static int size_of_tap(const tap *t)
 /* As much of a weight as a tap takes beside another one. */
 static int8_t part_of(int w, int other)
 {
-    int most = w < 0 ? -INT8_MIN : INT8_MAX, room = TAP_MOST - ((w < 0) == (other < 0) ? size_of(other) : 0);
-    most = most < room ? most : room;
+    int most = w < 0 ? -INT8_MIN : INT8_MAX,
+        workspace = TAP_MOST - ((w < 0) == (other < 0) ? size_of(other) : 0);
+    most = most < workspace ? most : workspace;
     most = most < size_of(w) ? most : size_of(w);
     return (int8_t)(w < 0 ? -most : most);
 }
@@ -200,13 +202,13 @@ static bool share_out(const tap *taps, size_t count, const head *h, tap *out)
 }
 
 /* Groups are summed two by two, so that an odd number of more than one is of no use. */
-static bool find_groups(const tap *taps, size_t count, size_t room, head *h, tap *out)
+static bool find_groups(const tap *taps, size_t count, size_t workspace, head *h, tap *out)
 {
     for (size_t groups = 1; groups <= GROUPS_MOST; groups += groups == 1 ? 1 : 2)
         for (size_t each = (count + groups - 1) / groups, i = 0; i < 2; i++, each++) {
             h->groups = (uint32_t)groups;
             h->each = (uint32_t)each;
-            if (groups * (each + 1) <= room && share_out(taps, count, h, out))
+            if (groups * (each + 1) <= workspace && share_out(taps, count, h, out))
                 return true;
         }
     return false;
@@ -263,7 +265,7 @@ static bool find_couples(const int16_t *w, const size_t *at, size_t n, head *h, 
 }
 
 /* Groups and their taps, which may be single weights that share themselves out unevenly. */
-static size_t room_for(size_t n)
+static size_t capacity_for(size_t n)
 {
     enum { MORE = 4 };
     return n + MORE;
@@ -271,7 +273,7 @@ static size_t room_for(size_t n)
 
 static size_t size(size_t n)
 {
-    return sizeof(head) + (room_for(n) + 1) / 2 * 2 * sizeof(tap);
+    return sizeof(head) + (capacity_for(n) + 1) / 2 * 2 * sizeof(tap);
 }
 
 /* Once for a channel: small, not fast. */
@@ -284,15 +286,16 @@ static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_
     size_t count;
     for (size_t i = 0; i < n; i++)
         largest += 255 * size_of(w[i]);
-    h->scale = dq_nc4hw4_sure_avx2(to, largest);
+    h->scale = dq_nc4hw4_exact_scale_avx2(to, largest);
     if (h->scale == 0 || largest >= 0x1p22)
         return false;
     h->couples = find_couples(w, at, n, h, out);
-    if (!h->couples && (!find_taps(w, at, n, taps, &count) || !find_groups(taps, count, room_for(n), h, out)))
+    if (!h->couples &&
+        (!find_taps(w, at, n, taps, &count) || !find_groups(taps, count, capacity_for(n), h, out)))
         return false;
-    h->shift = sure_shift(to);
+    h->shift = exact_scale_shift(to);
     h->zero_point = (int16_t)(to->zero_point - to->lo);
-    h->flip = (int8_t)to->lo;
+    h->sign_xor = (int8_t)to->lo;
     h->init = init;
     for (size_t g = 0; g < h->groups; g++)
         h->init -= h->groups > 1 ? (int16_t)out[g * (h->each + 1u)].at : out->at;
@@ -332,20 +335,20 @@ static inline __m256i load(const void *p)
 typedef struct windows {
     const uint8_t *x;
     size_t down, n, all, column;
-    bool apart;
+    bool row_stride;
 } windows;
 
-static inline windows begin_windows(const uint8_t *x, size_t down, bool apart, size_t rows, size_t n)
+static inline windows begin_windows(const uint8_t *x, size_t down, bool row_stride, size_t rows, size_t n)
 {
-    size_t all = apart ? rows * ((n + HALF - 1) / HALF * HALF) : (rows - 1) * down + n;
-    return (windows){.x = x, .down = down, .n = n, .all = all, .apart = apart};
+    size_t all = row_stride ? rows * ((n + HALF - 1) / HALF * HALF) : (rows - 1) * down + n;
+    return (windows){.x = x, .down = down, .n = n, .all = all, .row_stride = row_stride};
 }
 
 /* The first bytes of the vectors of a chunk, outputs i and on, which goes before the next one. */
 static inline void find_vectors(windows *w, size_t i, const uint8_t *from[VECTORS])
 {
     const uint8_t *x = w->x;
-    if (!w->apart) {
+    if (!w->row_stride) {
         from[0] = x;
         from[1] = x + 1;
         from[2] = w->all - i > STEP ? x + STEP : x;
@@ -438,8 +441,8 @@ static inline __attribute__((always_inline)) void sum_couples(const windows *w, 
 }
 
 /* The same where windows are two bytes apart. */
-static inline __attribute__((always_inline)) void sum_apart(const windows *w, const head *h, bool one,
-                                                            __m256i *sums)
+static inline __attribute__((always_inline)) void sum_stride(const windows *w, const head *h, bool one,
+                                                             __m256i *sums)
 {
     const couples c = couples_of(h, one);
     const uint8_t *rows[ROWS] = {w->x + c.at[0], w->x + c.at[1], w->x + c.at[2]};
@@ -465,10 +468,10 @@ static void sum_all(windows *w, const head *h, __m256i *sums)
 {
     if (!h->couples)
         sum_taps(w, h, sums);
-    else if (w->apart && h->groups == 1)
-        sum_apart(w, h, true, sums);
-    else if (w->apart)
-        sum_apart(w, h, false, sums);
+    else if (w->row_stride && h->groups == 1)
+        sum_stride(w, h, true, sums);
+    else if (w->row_stride)
+        sum_stride(w, h, false, sums);
     else if (h->groups == 1)
         sum_couples(w, h, true, sums);
     else
@@ -505,9 +508,10 @@ static inline __attribute__((always_inline)) void floats_of(const __m256i *sums,
 
 /* n outputs of so many groups: 1 and 2 are constants; `shifted` is constant, too. */
 static inline __attribute__((always_inline)) void codes_of(const __m256i *sums, const head *h, size_t groups,
-                                                           bool apart, bool shifted, size_t n, uint8_t *out)
+                                                           bool row_stride, bool shifted, size_t n,
+                                                           uint8_t *out)
 {
-    const __m256i zero_point = _mm256_set1_epi16(h->zero_point), flip = _mm256_set1_epi8(h->flip);
+    const __m256i zero_point = _mm256_set1_epi16(h->zero_point), sign_xor = _mm256_set1_epi8(h->sign_xor);
     const __m256i even = _mm256_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8,
                                           10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
     const __m256 scale = _mm256_set1_ps(h->scale), shift = _mm256_set1_ps(h->shift);
@@ -518,33 +522,35 @@ static inline __attribute__((always_inline)) void codes_of(const __m256i *sums, 
         else
             floats_of(sums, h, groups, v);
         for (int k = 0; k < 2 * VECTORS; k += 4, out += STEP) {
-            __m256i low = sure_halves(sure_rounded(v[k], scale, shift, shifted),
-                                      sure_rounded(v[k + 2], scale, shift, shifted), zero_point);
-            __m256i high = sure_halves(sure_rounded(v[k + 1], scale, shift, shifted),
-                                       sure_rounded(v[k + 3], scale, shift, shifted), zero_point);
+            __m256i low =
+                exact_scale_halves(exact_scale_rounded(v[k], scale, shift, shifted),
+                                   exact_scale_rounded(v[k + 2], scale, shift, shifted), zero_point);
+            __m256i high =
+                exact_scale_halves(exact_scale_rounded(v[k + 1], scale, shift, shifted),
+                                   exact_scale_rounded(v[k + 3], scale, shift, shifted), zero_point);
             __m256i codes = _mm256_packus_epi16(low, high);
-            if (apart)
+            if (row_stride)
                 codes = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(codes, even), 0xd8);
-            _mm256_storeu_si256((void *)out, _mm256_xor_si256(codes, flip));
+            _mm256_storeu_si256((void *)out, _mm256_xor_si256(codes, sign_xor));
         }
     }
 }
 
-static inline __attribute__((always_inline)) void put_codes(const __m256i *sums, const head *h, bool apart,
-                                                            bool shifted, size_t n, uint8_t *out)
+static inline __attribute__((always_inline)) void
+put_codes(const __m256i *sums, const head *h, bool row_stride, bool shifted, size_t n, uint8_t *out)
 {
     if (h->groups == 1)
-        codes_of(sums, h, 1, apart, shifted, n, out);
+        codes_of(sums, h, 1, row_stride, shifted, n, out);
     else if (h->groups == 2)
-        codes_of(sums, h, 2, apart, shifted, n, out);
+        codes_of(sums, h, 2, row_stride, shifted, n, out);
     else
-        codes_of(sums, h, h->groups, apart, shifted, n, out);
+        codes_of(sums, h, h->groups, row_stride, shifted, n, out);
 }
 
-static __attribute__((noinline)) void put_shifted(const __m256i *sums, const head *h, bool apart, size_t n,
-                                                  uint8_t *out)
+static __attribute__((noinline)) void put_shifted(const __m256i *sums, const head *h, bool row_stride,
+                                                  size_t n, uint8_t *out)
 {
-    put_codes(sums, h, apart, true, n, out);
+    put_codes(sums, h, row_stride, true, n, out);
 }
 
 /* Rows of n bytes, `step` apart, one behind the other. Where there is room, short ones are written with what
@@ -573,20 +579,20 @@ static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const
     __m256i sums[SOME / HALF * GROUPS_MOST];
     uint8_t made[SOME];
     const head *h = packed;
-    const bool apart = stride != 1;
-    const size_t pitch = apart ? (n + HALF - 1) / HALF * HALF : down;
-    const size_t together = n && n < SOME ? 1 + (SOME - n) / pitch : 1;
+    const bool row_stride = stride != 1;
+    const size_t pitch = row_stride ? (n + HALF - 1) / HALF * HALF : down;
+    const size_t rows_at_once = n && n < SOME ? 1 + (SOME - n) / pitch : 1;
     for (size_t i = 0, some; i < rows; i += some) {
-        some = rows - i < together ? rows - i : together;
+        some = rows - i < rows_at_once ? rows - i : rows_at_once;
         for (size_t j = 0, width; j < n; j += width) {
             width = n - j < SOME ? n - j : SOME;
-            windows w = begin_windows(x + i * down + j * stride, down, apart, some, width);
+            windows w = begin_windows(x + i * down + j * stride, down, row_stride, some, width);
             const size_t all = w.all;
             sum_all(&w, h, sums);
             if (h->shift == 0)
-                put_codes(sums, h, apart, false, all, made);
+                put_codes(sums, h, row_stride, false, all, made);
             else
-                put_shifted(sums, h, apart, all, made);
+                put_shifted(sums, h, row_stride, all, made);
             put_rows(made, pitch, some, width, out + i * n + j);
         }
     }

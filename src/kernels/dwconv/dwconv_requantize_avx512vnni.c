@@ -8,9 +8,9 @@
  * span two lines, which is what they take longest for. Where int8 does not hold a weight, another three of
  * the same bytes have the rest.
  *
- * A product of floats with nothing to check makes codes of sums (sure_avx2.h). */
+ * A product of floats with nothing to check makes codes of sums (exact_scale_avx2.h). */
 #include "kernels/kernels.h"
-#include "kernels/requantize/sure_avx2.h"
+#include "kernels/requantize/exact_scale_avx2.h"
 
 #include <immintrin.h>
 #include <math.h>
@@ -64,8 +64,8 @@ static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_
     for (size_t i = 0; i < n; i++)
         largest += 255 * abs(w[i]);
     *h = (head){.init = init, .zero_point = to->zero_point, .lo = to->lo};
-    h->shift = sure_shift(to);
-    h->scale = largest < INT32_MAX ? dq_nc4hw4_sure_avx2(to, largest) : 0;
+    h->shift = exact_scale_shift(to);
+    h->scale = largest < INT32_MAX ? dq_nc4hw4_exact_scale_avx2(to, largest) : 0;
     for (size_t i = 0, first; i < n && h->scale > 0;) {
         int16_t left[QUAD] = {0};
         if (w[i] == 0) {
@@ -106,7 +106,7 @@ static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void
 /* ---- Codes -------------------------------------------------------------------------------------------- */
 
 typedef struct form {
-    __m512i init, zero_point, flip;
+    __m512i init, zero_point, sign_xor;
     __m512 scale, shift;
 } form;
 
@@ -120,7 +120,7 @@ static inline __m512i halves(__m512i first, __m512i second, __m512i zero_point)
 /* 64 codes of windows that begin in the vectors at x: two, or `apart` four; that and, where not 0, `quads`
  * are constant in most calls, and so is `shifted`. */
 static inline __attribute__((always_inline)) __m512i
-codes(const uint8_t *const x[QUAD], const quad *q, size_t quads, bool apart, bool shifted, const form *f)
+codes(const uint8_t *const x[QUAD], const quad *q, size_t quads, bool row_stride, bool shifted, const form *f)
 {
     const __m512i turn =
         _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
@@ -130,19 +130,19 @@ codes(const uint8_t *const x[QUAD], const quad *q, size_t quads, bool apart, boo
         memcpy(both, q[i].w, sizeof both);
         const __m512i w = _mm512_set1_epi32(both[0]), next = _mm512_set1_epi32(both[1]);
         for (int k = 0; k < QUAD; k++) {
-            __m512i bytes = _mm512_loadu_si512(x[apart ? k : k / 2] + q[i].at);
-            v[k] = _mm512_dpbusd_epi32(v[k], bytes, apart || k % 2 == 0 ? w : next);
+            __m512i bytes = _mm512_loadu_si512(x[row_stride ? k : k / 2] + q[i].at);
+            v[k] = _mm512_dpbusd_epi32(v[k], bytes, row_stride || k % 2 == 0 ? w : next);
         }
     }
     for (int k = 0; k < QUAD; k++) {
-        const __m512 sums = _mm512_cvtepi32_ps(v[k]), magic = _mm512_set1_ps(SURE_MAGIC);
+        const __m512 sums = _mm512_cvtepi32_ps(v[k]), magic = _mm512_set1_ps(EXACT_SCALE_MAGIC);
         v[k] = _mm512_castps_si512(shifted ? _mm512_add_ps(_mm512_fmadd_ps(sums, f->scale, f->shift), magic)
                                            : _mm512_fmadd_ps(sums, f->scale, magic));
     }
     __m512i all = _mm512_packus_epi16(halves(v[0], v[1], f->zero_point), halves(v[2], v[3], f->zero_point));
-    all = apart ? _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), all)
-                : _mm512_shuffle_epi8(all, turn);
-    return _mm512_xor_si512(all, f->flip);
+    all = row_stride ? _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), all)
+                     : _mm512_shuffle_epi8(all, turn);
+    return _mm512_xor_si512(all, f->sign_xor);
 }
 
 /* Units of windows: of rows that lie one behind the other, those between rows being left out when codes are
@@ -168,18 +168,18 @@ static inline void next_unit(units *u, const uint8_t *x[2])
     }
 }
 
-static inline __attribute__((always_inline)) void make_codes(units u, const head *h, size_t quads, bool apart,
-                                                             bool shifted, uint8_t *out)
+static inline __attribute__((always_inline)) void make_codes(units u, const head *h, size_t quads,
+                                                             bool row_stride, bool shifted, uint8_t *out)
 {
     const quad *q = (const quad *)(h + 1);
     const form f = {_mm512_set1_epi32(h->init), _mm512_set1_epi16((int16_t)(h->zero_point - h->lo)),
                     _mm512_set1_epi8((char)h->lo), _mm512_set1_ps(h->scale), _mm512_set1_ps(h->shift)};
-    for (size_t i = apart ? (u.left + 1) / 2 : u.left; i; i--, out += UNIT) {
+    for (size_t i = row_stride ? (u.left + 1) / 2 : u.left; i; i--, out += UNIT) {
         const uint8_t *x[QUAD];
         next_unit(&u, x);
-        if (apart)
+        if (row_stride)
             next_unit(&u, x + 2);
-        _mm512_storeu_si512(out, codes(x, q, quads, apart, shifted, &f));
+        _mm512_storeu_si512(out, codes(x, q, quads, row_stride, shifted, &f));
     }
 }
 
@@ -203,16 +203,16 @@ static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const
     enum { ROW = 3 }; /* quads of a kernel of 3x3 */
     uint8_t made[SOME + 2 * UNIT];
     const head *h = packed;
-    const bool apart = stride != 1;
+    const bool row_stride = stride != 1;
     if (n == 0)
         return;
-    const unsigned each = apart ? 5 : 6; /* windows of a unit: 2 to the … */
-    const size_t whole = (((n - 1) >> each) + 1) << each, step = apart ? down / 2 : down;
-    const bool one = (!apart || down % 2 == 0) && step < whole;
+    const unsigned each = row_stride ? 5 : 6; /* windows of a unit: 2 to the … */
+    const size_t whole = (((n - 1) >> each) + 1) << each, step = row_stride ? down / 2 : down;
+    const bool one = (!row_stride || down % 2 == 0) && step < whole;
     const size_t pitch = one ? step : whole;
-    const size_t together = n > SOME ? 1 : (rows - 1) * pitch + n <= SOME ? rows : 1 + (SOME - n) / pitch;
+    const size_t rows_at_once = n > SOME ? 1 : (rows - 1) * pitch + n <= SOME ? rows : 1 + (SOME - n) / pitch;
     for (size_t i = 0, some; i < rows; i += some) {
-        some = rows - i < together ? rows - i : together;
+        some = rows - i < rows_at_once ? rows - i : rows_at_once;
         for (size_t j = 0, width; j < n; j += width) {
             width = n - j < SOME ? n - j : SOME;
             size_t all = one ? (some - 1) * pitch + width : width, across = ((all - 1) >> each) + 1;
@@ -221,7 +221,7 @@ static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const
                        .across = across,
                        .left = one ? across : across * some,
                        .both = (all - 1 - ((across - 1) << each)) * stride > 1};
-            if (apart)
+            if (row_stride)
                 make_codes(u, h, h->quads, true, h->shift != 0, made);
             else if (h->quads == ROW && h->shift == 0)
                 make_codes(u, h, ROW, false, false, made);

@@ -14,7 +14,7 @@ void dq_dwconv_pairs_s8_c(const uint8_t *x, size_t stride, size_t distance, size
 static inline __attribute__((always_inline)) void pairs_of_taps(const int16_t *x, size_t step, size_t rows,
                                                                 const ptrdiff_t *offsets, const int16_t *w,
                                                                 size_t taps, int32_t init, size_t n,
-                                                                size_t apart, int32_t *out)
+                                                                size_t row_stride, int32_t *out)
 {
     for (size_t i = 0; i < rows; i++, x += step, out += n) {
         for (size_t j = 0; j < n; j++)
@@ -22,7 +22,7 @@ static inline __attribute__((always_inline)) void pairs_of_taps(const int16_t *x
         for (size_t t = 0; t < taps; t++) {
             const int16_t *from = x + offsets[t], first = w[2 * t], second = w[2 * t + 1];
             for (size_t j = 0; j < n; j++) {
-                const int32_t both = first * from[apart * j] + second * from[apart * j + 1];
+                const int32_t both = first * from[row_stride * j] + second * from[row_stride * j + 1];
                 out[j] = (int32_t)((uint32_t)out[j] + (uint32_t)both);
             }
         }

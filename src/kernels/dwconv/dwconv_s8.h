@@ -11,19 +11,20 @@
 
 /** Elements of an image row beside each other as dq_dwconv_rows_s8_fn takes them: for j < n
  *      out[2j] = x[j * stride],   out[2j + 1] = x[j * stride + distance].
- * x may be read up to DQ_QGEMM_SLACK bytes past the last of them. */
+ * x may be read up to DQ_GEMM_S8_SLACK bytes past the last of them. */
 typedef void dq_dwconv_pairs_s8_fn(const uint8_t *x, size_t stride, size_t distance, size_t n, int16_t *out);
 
 /** Convolution of one channel, rows of outputs. For i < rows and j < n
  *      out[i * n + j] = init + sum over t < taps of w[2t] * z[2j] + w[2t + 1] * z[2j + 1]
- * with z = x + offsets[t] + i * step, modulo 2^32. |w| is at most 256. x may be read up to DQ_QGEMM_SLACK
+ * with z = x + offsets[t] + i * step, modulo 2^32. |w| is at most 256. x may be read up to DQ_GEMM_S8_SLACK
  * bytes past the last element used. */
 typedef void dq_dwconv_rows_s8_fn(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                                   const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out);
 
 /** The same of a kernel of 3×3 at stride 1, from bytes. For i < rows and j < n
  *      out[i * n + j] = init + sum over r < 3, c < 3 of w[4 * r + c] * x[(i + r) * step + j + c].
- * |w| is at most 256, w[4 * r + 3] is 0. x may be read up to DQ_QGEMM_SLACK bytes past the last element used.
+ * |w| is at most 256, w[4 * r + 3] is 0. x may be read up to DQ_GEMM_S8_SLACK bytes past the last element
+ * used.
  */
 typedef void dq_dwconv_3x3_s8_fn(const uint8_t *x, size_t step, size_t rows, const int16_t *w, int32_t init,
                                  size_t n, int32_t *out);
@@ -35,7 +36,7 @@ typedef struct dq_dwconv_3x3_s8 {
 
 /** Convolution of one channel to codes: for i < rows and j < n, out[i * n + j] is what dq_requantize_fn makes
  * of init + sum over t < elements of w[t] * x[i * down + j * stride + at[t]], stride being 1 or 2, down not
- * 0. x may be read up to DQ_QGEMM_SLACK bytes past the last element used.
+ * 0. x may be read up to DQ_GEMM_S8_SLACK bytes past the last element used.
  *
  * What `put` wants to know of a channel is made before, from its weights (|w| is at most 256), init and
  * multiplier 0 of `to`, zero_point, lo and hi, in size(elements) bytes, a multiple of 8, aligned to 8; where

@@ -122,7 +122,7 @@ static void fconv_rows(const dq_fconv *f, const fconv_ending *e)
 typedef struct fconv_columns {
     const float *x;
     float *y;
-    size_t x_apart, y_apart, n[2];
+    size_t x_stride, y_stride, n[2];
 } fconv_columns;
 
 static inline __attribute__((always_inline)) void fconv_store(const vf *sum, float *y, size_t y_row, size_t n)
@@ -141,13 +141,13 @@ static inline __attribute__((always_inline)) void fconv_store(const vf *sum, flo
 static inline __attribute__((always_inline)) void fconv_lines(const dq_fconv *f, const fconv_columns *at,
                                                               int lines, vf *sum)
 {
-    const size_t across = f->across, apart = at->x_apart;
+    const size_t across = f->across, row_stride = at->x_stride;
     const float *x = at->x;
 #pragma GCC unroll 8
     for (int line = 0; line < lines + FCONV_ROWS - 1; line++, x += f->x_row)
         for (size_t t = 0; t < across; t++) {
             const float *from = x + f->offsets[t], *w = f->w + t;
-            const vf one = vf_load(from), two = vf_load(from + apart);
+            const vf one = vf_load(from), two = vf_load(from + row_stride);
 #pragma GCC unroll 4
             for (int r = 0; r < FCONV_ROWS; r++)
                 if (line >= r && line < lines + r) {
@@ -166,13 +166,13 @@ static inline __attribute__((always_inline)) void fconv_lines(const dq_fconv *f,
 
 /* A line of the input, which rows `first` to `last` of the results see, as constants: what is loaded meets
  * all of them. */
-static inline __attribute__((always_inline)) void fconv_line(const dq_fconv *f, const float *x, size_t apart,
-                                                             const float *w, int first, int last, vf *sum)
+static inline __attribute__((always_inline)) void
+fconv_line(const dq_fconv *f, const float *x, size_t row_stride, const float *w, int first, int last, vf *sum)
 {
     const size_t across = f->across;
     for (size_t t = 0; t < across; t++) {
         const float *from = x + f->offsets[t], *here = w + t;
-        const vf one = vf_load(from), two = vf_load(from + apart);
+        const vf one = vf_load(from), two = vf_load(from + row_stride);
 #pragma GCC unroll 4
         for (int r = first; r <= last; r++) {
             const vf factor = vf_set(*(here - (size_t)r * across));
@@ -191,12 +191,12 @@ static inline __attribute__((always_inline)) void fconv_many_lines(const dq_fcon
     const float *x = at->x, *w = f->w;
 #pragma GCC unroll 4
     for (int line = 0; line < REST; line++, x += f->x_row, w += f->across)
-        fconv_line(f, x, at->x_apart, w, 0, line, sum);
+        fconv_line(f, x, at->x_stride, w, 0, line, sum);
     for (size_t line = REST; line < lines; line++, x += f->x_row, w += f->across)
-        fconv_line(f, x, at->x_apart, w, 0, REST, sum);
+        fconv_line(f, x, at->x_stride, w, 0, REST, sum);
 #pragma GCC unroll 4
     for (int line = 0; line < REST; line++, x += f->x_row, w += f->across)
-        fconv_line(f, x, at->x_apart, w, line + 1, REST, sum);
+        fconv_line(f, x, at->x_stride, w, line + 1, REST, sum);
 }
 
 static inline void fconv_block(const dq_fconv *f, const fconv_ending *e, const fconv_columns *at)
@@ -214,7 +214,7 @@ static inline void fconv_block(const dq_fconv *f, const fconv_ending *e, const f
     }
     fconv_end(f, e, sum);
     fconv_store(sum, at->y, f->y_row, at->n[0]);
-    fconv_store(sum + FCONV_ROWS, at->y + at->y_apart, f->y_row, at->n[1]);
+    fconv_store(sum + FCONV_ROWS, at->y + at->y_stride, f->y_row, at->n[1]);
 }
 
 /* Rows from top to bottom, the columns side by side or below each other; the last ones have rows of those
@@ -226,8 +226,8 @@ static void fconv_blocks(const dq_fconv *f, const fconv_ending *e)
         const bool below = n <= VF_LANES && f->rows > FCONV_ROWS;
         const size_t more = !below ? 0 : f->rows < FCONV_VECTORS ? f->rows - FCONV_ROWS : FCONV_ROWS;
         const size_t rows = FCONV_ROWS + more;
-        fconv_columns at = {.x_apart = below ? more * f->x_row : VF_LANES,
-                            .y_apart = below ? more * f->y_row : VF_LANES,
+        fconv_columns at = {.x_stride = below ? more * f->x_row : VF_LANES,
+                            .y_stride = below ? more * f->y_row : VF_LANES,
                             .n = {n, below          ? n
                                      : n > VF_LANES ? n - VF_LANES
                                                     : 0}};
@@ -265,14 +265,14 @@ static void conv_direct_f32(const dq_fconv *f)
 /* ---- Channels side by side ----------------------------------------------------------------------------- */
 
 enum {
-    FCONV_BESIDE = VF_LANES >= 8 ? DQ_FCONV_CHANNELS / VF_LANES : 1, /* vectors of a place */
-    FCONV_PLACES = FCONV_VECTORS / FCONV_BESIDE
+    FCONV_NCHWC = VF_LANES >= 8 ? DQ_FCONV_CHANNELS / VF_LANES : 1, /* vectors of a place */
+    FCONV_PLACES = FCONV_VECTORS / FCONV_NCHWC
 };
 
 static void dwconv_nchwc_f32(const dq_dwconv_nchwc_f32 *f)
 {
     const vf low = vf_set(f->low), high = vf_set(f->high);
-    for (size_t at = 0; at < DQ_FCONV_CHANNELS; at += (size_t)FCONV_BESIDE * VF_LANES)
+    for (size_t at = 0; at < DQ_FCONV_CHANNELS; at += (size_t)FCONV_NCHWC * VF_LANES)
         for (size_t i = 0; i < f->n; i += FCONV_PLACES) {
             const uint32_t *offsets = f->offsets + i;
             const float *x = f->x + at, *w = f->w + at;
@@ -283,14 +283,14 @@ static void dwconv_nchwc_f32(const dq_dwconv_nchwc_f32 *f)
             for (size_t t = 0; t < f->taps; t++, offsets += f->n, w += DQ_FCONV_CHANNELS)
 #pragma GCC unroll 8
                 for (int v = 0; v < FCONV_VECTORS; v++) {
-                    const size_t c = (size_t)(v % FCONV_BESIDE) * VF_LANES;
-                    fconv_onto(sum[v], vf_load(w + c), vf_load(x + offsets[v / FCONV_BESIDE] + c));
+                    const size_t c = (size_t)(v % FCONV_NCHWC) * VF_LANES;
+                    fconv_onto(sum[v], vf_load(w + c), vf_load(x + offsets[v / FCONV_NCHWC] + c));
                 }
 #pragma GCC unroll 8
             for (int v = 0; v < FCONV_VECTORS; v++) {
-                const size_t c = at + (size_t)(v % FCONV_BESIDE) * VF_LANES;
+                const size_t c = at + (size_t)(v % FCONV_NCHWC) * VF_LANES;
                 const vf y = vf_min(high, vf_max(low, vf_add(sum[v], vf_load(f->bias + c))));
-                vf_store(f->y + (i + (size_t)(v / FCONV_BESIDE)) * f->pitch + c, y);
+                vf_store(f->y + (i + (size_t)(v / FCONV_NCHWC)) * f->pitch + c, y);
             }
         }
 }

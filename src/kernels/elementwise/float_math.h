@@ -234,10 +234,10 @@ static inline vf gelu_tanh_any(vf x)
 
 /* sin(x + turns pi/2) for |x| below PI_2_FAR: x = n pi/2 + r, |r| <= pi/4, and the sine (2^-28) or cosine
  * (2^-33) of r. The first difference is exact, the others round what is left. */
-static inline vf sine_of(vf x, uint32_t turns)
+static inline vf sine_of(vf x, uint32_t quarters)
 {
     vf to = vf_fma(x, vf_set(0.636619772f), vf_set(WHOLE_PART)), n = vf_sub(to, vf_set(WHOLE_PART));
-    vi quarter = vi_add(vf_bits(to), vi_set(turns));
+    vi quarter = vi_add(vf_bits(to), vi_set(quarters));
     vf r = vf_fma(n, vf_set(-0x1.921fb6p+0f), x);
     r = vf_fma(n, vf_set(0x1.ee59dap-50f), vf_fma(n, vf_set(0x1.777a5cp-25f), r));
     vf s = vf_mul(r, r);
@@ -318,10 +318,10 @@ static inline vf acos_any(vf x)
 {
     arc a = arc_of_sine(x);
     vf times = vi_float(vi_xor(vf_bits(vf_pick(a.far, vf_set(-2.0f), vf_set(1.0f))), sign_of(x)));
-    vf turns = vf_pick(vf_less(x, vf_set(0.0f)), vf_set(2.0f), vf_set(0.0f));
-    turns = vf_pick(a.far, turns, vf_set(1.0f));
-    vf low = vf_mul(turns, vf_set(-HALF_PI_LOW)), off = vf_fma(a.rest, times, low);
-    return vf_sub(vf_sub(vf_mul(turns, vf_set(HALF_PI)), vf_mul(a.most, times)), off);
+    vf quarters = vf_pick(vf_less(x, vf_set(0.0f)), vf_set(2.0f), vf_set(0.0f));
+    quarters = vf_pick(a.far, quarters, vf_set(1.0f));
+    vf low = vf_mul(quarters, vf_set(-HALF_PI_LOW)), off = vf_fma(a.rest, times, low);
+    return vf_sub(vf_sub(vf_mul(quarters, vf_set(HALF_PI)), vf_mul(a.most, times)), off);
 }
 
 /* Of |x| above 1, pi/2 - atan(1 / |x|): 2^-28.5. */

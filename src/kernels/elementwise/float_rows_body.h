@@ -29,22 +29,23 @@ static __attribute__((noinline)) void store_few(float *y, size_t n, vf a)
 /* What is left of a row from element i on with `fill` behind it, in `room`: with what stands before it, where
  * that is enough, since a copy of a constant size takes a tenth of the time. */
 static __attribute__((noinline)) const float *fill_up(const float *x, size_t i, size_t n, float fill,
-                                                      float room[2 * GROUP])
+                                                      float workspace[2 * GROUP])
 {
-    float *at = room + GROUP - (n - i);
+    float *at = workspace + GROUP - (n - i);
     for (int p = 0; p < PARTS; p++)
-        vf_store(room + GROUP + p * VF_LANES, vf_set(fill));
+        vf_store(workspace + GROUP + p * VF_LANES, vf_set(fill));
     for (int p = 0; p < PARTS && i >= GROUP; p++)
-        vf_store(room + p * VF_LANES, vf_load(x + n - GROUP + p * VF_LANES));
+        vf_store(workspace + p * VF_LANES, vf_load(x + n - GROUP + p * VF_LANES));
     if (i < GROUP)
         memcpy(at, x + i, (n - i) * sizeof *x);
     return at;
 }
 
 /* A whole group: the row's, or what is left of it. */
-static inline const float *group_at(const float *x, size_t i, size_t n, float fill, float room[2 * GROUP])
+static inline const float *group_at(const float *x, size_t i, size_t n, float fill,
+                                    float workspace[2 * GROUP])
 {
-    return n - i >= GROUP ? x + i : fill_up(x, i, n, fill, room);
+    return n - i >= GROUP ? x + i : fill_up(x, i, n, fill, workspace);
 }
 
 /* ---- Functions of one element and of two --------------------------------------------------------------- */
@@ -53,12 +54,12 @@ static inline const float *group_at(const float *x, size_t i, size_t n, float fi
 typedef void whole_fn(const float *a, size_t a_step, const float *b, size_t b_step, size_t n, float *y);
 
 /* Where a vector of copies of *x, or of the row's last elements, stands. */
-static inline const float *spread(const float *x, size_t step, float room[VF_LANES])
+static inline const float *broadcast(const float *x, size_t step, float workspace[VF_LANES])
 {
     if (step)
         return x;
-    vf_store(room, vf_set(*x));
-    return room;
+    vf_store(workspace, vf_set(*x));
+    return workspace;
 }
 
 /* Runs `whole` on the row, and on a vector that holds what is left of it: each function stands in the library
@@ -67,20 +68,20 @@ static __attribute__((noinline)) void by_vectors(whole_fn *whole, const float *a
                                                  const float *b, size_t b_step, size_t n, float *y)
 {
     size_t rest = n % VF_LANES, done = n - rest;
-    float a_room[VF_LANES] = {0}, b_room[VF_LANES] = {0};
+    float a_workspace[VF_LANES] = {0}, b_workspace[VF_LANES] = {0};
     if (n == 0)
         return;
-    a = spread(a, a_step, a_room);
-    b = spread(b, b_step, b_room);
+    a = broadcast(a, a_step, a_workspace);
+    b = broadcast(b, b_step, b_workspace);
     whole(a, a_step * VF_LANES, b, b_step * VF_LANES, done, y);
     if (rest == 0)
         return;
     if (a_step)
-        memcpy(a_room, a + done, rest * sizeof *a);
+        memcpy(a_workspace, a + done, rest * sizeof *a);
     if (b_step)
-        memcpy(b_room, b + done, rest * sizeof *b);
-    whole(a_room, 0, b_room, 0, VF_LANES, a_room);
-    memcpy(y + done, a_room, rest * sizeof *y);
+        memcpy(b_workspace, b + done, rest * sizeof *b);
+    whole(a_workspace, 0, b_workspace, 0, VF_LANES, a_workspace);
+    memcpy(y + done, a_workspace, rest * sizeof *y);
 }
 
 #define WHOLE(name, expr)                                                                                    \
@@ -271,13 +272,13 @@ static void requantize_row(const float *x, size_t n, float scale, float low, flo
         return first(lane[0]);                                                                               \
     }
 #define fold_floats_VECTORS(h) JOIN(lane, h, vf_add)
-#define fold_floats_LANES(h) lane[0] = vf_add(lane[0], vf_turned(lane[0], h))
+#define fold_floats_LANES(h) lane[0] = vf_add(lane[0], vf_rotate(lane[0], h))
 #define fold_doubles_VECTORS(h) JOIN(lane, h, vd_add)
-#define fold_doubles_LANES(h) lane[0] = vd_add(lane[0], vd_turned(lane[0], h))
+#define fold_doubles_LANES(h) lane[0] = vd_add(lane[0], vd_rotate(lane[0], h))
 #define fold_largest_VECTORS(h) JOIN(lane, h, larger)
-#define fold_largest_LANES(h) lane[0] = larger(lane[0], vf_turned(lane[0], h))
+#define fold_largest_LANES(h) lane[0] = larger(lane[0], vf_rotate(lane[0], h))
 #define fold_peak_VECTORS(h) JOIN(lane, h, vf_max)
-#define fold_peak_LANES(h) lane[0] = vf_max(lane[0], vf_turned(lane[0], h))
+#define fold_peak_LANES(h) lane[0] = vf_max(lane[0], vf_rotate(lane[0], h))
 FOLD(fold_floats, vf, float, PARTS, VF_LANES, vf_first)
 FOLD(fold_doubles, vd, double, HALVES, VD_LANES, vd_first)
 FOLD(fold_largest, vf, float, PARTS, VF_LANES, vf_first)
@@ -298,11 +299,11 @@ static inline void add_to_doubles(vd lane[HALVES], int part, vf a)
 }
 
 /* The largest of a group and of those before it; NaN is looked for in two vectors at once. */
-static inline void larger_group(const float *from, vi flip, vf most[PARTS], vf *odd)
+static inline void larger_group(const float *from, vi sign_xor, vf most[PARTS], vf *odd)
 {
     vf v[PARTS];
     for (int p = 0; p < PARTS; p++) {
-        v[p] = vi_float(vi_xor(vf_bits(vf_load(from + p * VF_LANES)), flip));
+        v[p] = vi_float(vi_xor(vf_bits(vf_load(from + p * VF_LANES)), sign_xor));
         most[p] = vf_max(v[p], most[p]);
     }
     for (int p = 0; p < PARTS; p += 2)
@@ -312,16 +313,16 @@ static inline void larger_group(const float *from, vi flip, vf most[PARTS], vf *
 /* Signs are flipped by `sign`. */
 static float largest(const float *x, size_t n, uint32_t sign)
 {
-    const vi flip = vi_set(sign);
+    const vi sign_xor = vi_set(sign);
     vf most[PARTS], odd = vf_set(-INFINITY);
-    float room[2 * GROUP];
+    float workspace[2 * GROUP];
     const size_t whole = n / GROUP * GROUP;
     for (int p = 0; p < PARTS; p++)
         most[p] = vf_set(-INFINITY);
     if (whole < n)
-        larger_group(fill_up(x, whole, n, sign ? INFINITY : -INFINITY, room), flip, most, &odd);
+        larger_group(fill_up(x, whole, n, sign ? INFINITY : -INFINITY, workspace), sign_xor, most, &odd);
     for (size_t i = 0; i < whole; i += GROUP)
-        larger_group(x + i, flip, most, &odd);
+        larger_group(x + i, sign_xor, most, &odd);
     most[0] = larger(odd, most[0]);
     return fold_largest(most);
 }
@@ -339,11 +340,11 @@ static float min_of(const float *x, size_t n)
 static float peak(const float *x, size_t n)
 {
     vf most[PARTS];
-    float room[2 * GROUP];
+    float workspace[2 * GROUP];
     for (int p = 0; p < PARTS; p++)
         most[p] = vf_set(-INFINITY);
     for (size_t i = 0; i < n; i += GROUP) {
-        const float *from = group_at(x, i, n, -INFINITY, room);
+        const float *from = group_at(x, i, n, -INFINITY, workspace);
         for (int p = 0; p < PARTS; p++)
             most[p] = vf_max(vf_load(from + p * VF_LANES), most[p]);
     }
@@ -364,8 +365,8 @@ static double exp_sum(const float *x, size_t n, float off, float *y)
     const vf offs = vf_set(off);
     const size_t whole = n / GROUP * GROUP;
     vd total[HALVES];
-    float room[2 * GROUP], last[GROUP];
-    const float *rest = n > whole ? fill_up(x, whole, n, -INFINITY, room) : NULL; /* y may be x */
+    float workspace[2 * GROUP], last[GROUP];
+    const float *rest = n > whole ? fill_up(x, whole, n, -INFINITY, workspace) : NULL; /* y may be x */
     clear_doubles(total);
     for (size_t i = 0; i < n;) {
         const size_t end = n - i < BLOCK ? n : i + BLOCK;
@@ -491,10 +492,10 @@ static void softmax_columns(const float *x, size_t x_step, size_t count, size_t 
 static double sum(const float *x, size_t n)
 {
     vd total[HALVES];
-    float room[2 * GROUP];
+    float workspace[2 * GROUP];
     clear_doubles(total);
     for (size_t i = 0; i < n; i += GROUP) {
-        const float *from = group_at(x, i, n, 0, room);
+        const float *from = group_at(x, i, n, 0, workspace);
         for (int p = 0; p < HALVES; p++)
             total[p] = vd_add(total[p], vd_load_floats(from + p * VD_LANES));
     }
@@ -534,55 +535,55 @@ static void add_to(const float *x, size_t step, size_t count, size_t n, double *
 }
 
 /* One or two vectors of columns, a constant number; what is no number goes around the chain of extremes. */
-static inline void extreme_vectors(const float *from, size_t step, size_t count, vi flip, int vectors,
+static inline void extreme_vectors(const float *from, size_t step, size_t count, vi sign_xor, int vectors,
                                    float *y)
 {
     vf most[2], odd[2];
     for (int p = 0; p < vectors; p++) {
-        most[p] = vi_float(vi_xor(vf_bits(vf_load(y + p * VF_LANES)), flip));
+        most[p] = vi_float(vi_xor(vf_bits(vf_load(y + p * VF_LANES)), sign_xor));
         odd[p] = most[p];
     }
     for (size_t t = 0; t < count; t++, from += step)
         for (int p = 0; p < vectors; p++) {
-            vf v = vi_float(vi_xor(vf_bits(vf_load(from + p * VF_LANES)), flip));
+            vf v = vi_float(vi_xor(vf_bits(vf_load(from + p * VF_LANES)), sign_xor));
             most[p] = vf_max(v, most[p]);
             odd[p] = vf_pick(vf_unordered(v, v), v, odd[p]);
         }
     for (int p = 0; p < vectors; p++) {
         most[p] = vf_pick(vf_unordered(odd[p], odd[p]), odd[p], most[p]);
-        vf_store(y + p * VF_LANES, vi_float(vi_xor(vf_bits(most[p]), flip)));
+        vf_store(y + p * VF_LANES, vi_float(vi_xor(vf_bits(most[p]), sign_xor)));
     }
 }
 
 static void extreme_to(const float *x, size_t step, size_t count, size_t n, bool least, float *y)
 {
-    const vi flip = vi_set(least ? 0x80000000 : 0);
+    const vi sign_xor = vi_set(least ? 0x80000000 : 0);
     size_t i = 0;
     for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES)
-        extreme_vectors(x + i, step, count, flip, 2, y + i);
+        extreme_vectors(x + i, step, count, sign_xor, 2, y + i);
     while (i < n && n >= VF_LANES) { /* the last vector may be part of the one before's */
         i = n - i < VF_LANES ? n - VF_LANES : i;
-        extreme_vectors(x + i, step, count, flip, 1, y + i);
+        extreme_vectors(x + i, step, count, sign_xor, 1, y + i);
         i += VF_LANES;
     }
     for (size_t t = 0; t < count && i < n; t++) {
-        vf most = larger(vi_float(vi_xor(vf_bits(load_few(x + t * step, n)), flip)),
-                         vi_float(vi_xor(vf_bits(load_few(y, n)), flip)));
-        store_few(y, n, vi_float(vi_xor(vf_bits(most), flip)));
+        vf most = larger(vi_float(vi_xor(vf_bits(load_few(x + t * step, n)), sign_xor)),
+                         vi_float(vi_xor(vf_bits(load_few(y, n)), sign_xor)));
+        store_few(y, n, vi_float(vi_xor(vf_bits(most), sign_xor)));
     }
 }
 
 static inline void add_squares(vd lane[HALVES], const vf difference[PARTS])
 {
 #ifdef vf_in_memory
-    float room[GROUP];
+    float workspace[GROUP];
     for (int p = 0; p < PARTS; p++)
-        vf_store(room + p * VF_LANES, difference[p]);
-    vf_in_memory(room);
+        vf_store(workspace + p * VF_LANES, difference[p]);
+    vf_in_memory(workspace);
 #endif
     for (int h = 0; h < HALVES; h++) {
 #ifdef vf_in_memory
-        const vd d = vd_load_floats(room + h * VD_LANES);
+        const vd d = vd_load_floats(workspace + h * VD_LANES);
 #else
         const vf part = difference[h / VF_HALVES];
         const vd d = h % VF_HALVES ? vf_half(part, 1) : vf_half(part, 0);
@@ -595,14 +596,14 @@ static double squares(const float *x, size_t n, float high, float low)
 {
     vf off = vf_set(high), rest = vf_set(low);
     vd total[HALVES];
-    float room[GROUP] = {0};
+    float workspace[GROUP] = {0};
     clear_doubles(total);
     for (size_t i = 0; i < n; i += GROUP) {
         const float *from = x + i;
         if (n - i < GROUP) {
             for (size_t l = 0; i + l < n; l++)
-                room[l] = x[i + l] - high - low;
-            from = room;
+                workspace[l] = x[i + l] - high - low;
+            from = workspace;
             off = rest = vf_set(0.0f);
         }
         vf difference[PARTS];
@@ -616,7 +617,7 @@ static double squares(const float *x, size_t n, float high, float low)
 static void dots(const float *a, const float *b, size_t b_step, size_t n, size_t count, float *out)
 {
     enum { ROWS = 4 };
-    float room[2 * GROUP], other[2 * GROUP];
+    float workspace[2 * GROUP], other[2 * GROUP];
     for (size_t t = 0; t < count; t += ROWS) {
         vf lane[ROWS][PARTS];
         const float *row[ROWS];
@@ -626,7 +627,7 @@ static void dots(const float *a, const float *b, size_t b_step, size_t n, size_t
                 lane[r][p] = vf_set(0.0f);
         }
         for (size_t i = 0; i < n; i += GROUP) {
-            const float *left = group_at(a, i, n, 0, room);
+            const float *left = group_at(a, i, n, 0, workspace);
             for (size_t r = 0; r < ROWS; r++) {
                 const float *right = group_at(row[r], i, n, 0, other);
                 for (int p = 0; p < PARTS; p++)
@@ -652,15 +653,15 @@ static void normalize(const float *x, size_t n, float high, float low, float fac
     static const float one = 1.0f, none = -0.0f;
     const vf off = vf_set(high), rest = vf_set(low), f = vf_set(factor);
     const size_t g_step = gamma ? step : 0, b_step = beta ? step : 0;
-    float room[2][VF_LANES];
+    float workspace[2][VF_LANES];
     size_t i = 0;
     if (n == 0)
         return;
     if (!gamma && !beta && factor == 1.0f)
         for (; i + VF_LANES <= n; i += VF_LANES)
             vf_store(y + i, vf_sub(vf_sub(vf_load(x + i), off), rest));
-    gamma = spread(gamma ? gamma : &one, g_step, room[0]);
-    beta = spread(beta ? beta : &none, b_step, room[1]);
+    gamma = broadcast(gamma ? gamma : &one, g_step, workspace[0]);
+    beta = broadcast(beta ? beta : &none, b_step, workspace[1]);
     for (; i + VF_LANES <= n; i += VF_LANES) {
         vf g = vf_load(gamma), b = vf_load(beta);
         vf_store(y + i, vf_fma(normalized(vf_load(x + i), off, rest, f), g, b));

@@ -6,23 +6,23 @@
 void ISA(dq_fgemv)(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y)
 {
     enum { STRIP = DQ_FPANEL, MOST = 64 /* steps at a time */ };
-    float turned[STRIP * MOST] = {0};
+    float transposed[STRIP * MOST] = {0};
     for (size_t i = 0; i < rows; i += STRIP) {
         size_t n = rows - i < STRIP ? rows - i : STRIP, p = 0;
         do {
             size_t steps = k - p < MOST ? k - p : MOST;
             if (steps)
                 ISA(dq_transpose_x32)
-            ((const uint32_t *)(const void *)(a + i * a_row + p), a_row, n, steps, (uint32_t *)(void *)turned,
-             STRIP);
+            ((const uint32_t *)(const void *)(a + i * a_row + p), a_row, n, steps,
+             (uint32_t *)(void *)transposed, STRIP);
             const dq_gemm_block_f32 block = {.rows = 1,
                                              .cols = n,
                                              .k = steps,
                                              .a = steps ? x + p : x,
-                                             .b = turned,
+                                             .b = transposed,
                                              .a_row = steps,
                                              .b_step = STRIP,
-                                             .b_panel = sizeof turned / sizeof *turned,
+                                             .b_panel = sizeof transposed / sizeof *transposed,
                                              .c = y + i,
                                              .c_row = n,
                                              .more = p > 0};

@@ -26,12 +26,12 @@ void dq_gemm_block_f32_neon(const dq_gemm_block_f32 *g)
 static void gather_vector(const float *x, const int32_t at[VF_LANES], size_t channels, size_t plane,
                           size_t step, float *to)
 {
-    const int32_t apart = at[1] - at[0];
-    const bool even = at[0] >= 0 && at[2] - at[1] == apart && at[3] - at[2] == apart;
-    if (even && apart == 1)
+    const int32_t row_stride = at[1] - at[0];
+    const bool even = at[0] >= 0 && at[2] - at[1] == row_stride && at[3] - at[2] == row_stride;
+    if (even && row_stride == 1)
         for (; channels; channels--, x += plane, to += step)
             vf_store(to, vf_load(x + at[0]));
-    else if (even && apart == 2)
+    else if (even && row_stride == 2)
         for (; channels; channels--, x += plane, to += step)
             vf_store(to, vf_load_even(x + at[0]));
     else

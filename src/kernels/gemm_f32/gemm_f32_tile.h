@@ -93,22 +93,23 @@ static __attribute__((noinline)) void gate_rows(const dq_hswish_f32 *gate, float
  */
 typedef struct stream {
     const float *at;
-    size_t step;  /* onwards, with each step of the sums */
-    size_t apart; /* the last of the panels from the first */
+    size_t step;       /* onwards, with each step of the sums */
+    size_t row_stride; /* the last of the panels from the first */
     const float *rows;
 } stream;
 
 static inline stream next_panels(const dq_gemm_block_f32 *g, size_t col, const float *b, size_t tiles)
 {
     const float *panel = NULL;
-    size_t apart = 0;
+    size_t row_stride = 0;
     if (g->k && g->b_step == DQ_FPANEL) {
         panel = col + TILE_COLS < g->cols ? b + PANELS * g->b_panel : g->next;
-        apart = panel == g->next || col + TILE_COLS + DQ_FPANEL < g->cols ? (PANELS - 1) * g->b_panel : 0;
+        row_stride =
+            panel == g->next || col + TILE_COLS + DQ_FPANEL < g->cols ? (PANELS - 1) * g->b_panel : 0;
     }
     if (!panel)
         return (stream){b, 0, 0, NULL};
-    return (stream){panel, (DQ_FPANEL + tiles - 1) / tiles, apart, NULL};
+    return (stream){panel, (DQ_FPANEL + tiles - 1) / tiles, row_stride, NULL};
 }
 
 /* Lines: of each of the next panels, of each row of the next tile, and of what a tile ends upon. */
@@ -138,13 +139,13 @@ INLINE void tile(const dq_gemm_block_f32 *g, size_t row, const float *b, stream 
     if (z)
         fetch(z, z_row, rows);
     const float *at = next->at, *next_rows = next->rows;
-    const size_t onwards = next->step, apart = next->apart;
+    const size_t onwards = next->step, row_stride = next->row_stride;
     size_t p = 0;
     for (; p + UNROLL <= g->k; p += UNROLL) {
-        fetch(at, apart, PANELS);
+        fetch(at, row_stride, PANELS);
         if (onwards > LINE / UNROLL)
             for (size_t u = SPARING; u < UNROLL; u += SPARING)
-                fetch(at + u * onwards, apart, PANELS);
+                fetch(at + u * onwards, row_stride, PANELS);
         at += onwards * UNROLL;
         if (next_rows && p % LINE == 0)
             fetch(next_rows + p, a_row, rows);
@@ -279,7 +280,7 @@ INLINE void fetch_coming(coming *to, size_t most)
 /* What the next strip's rows end upon, where it comes from afar: a tile's steps are over sooner than memory
  * answers, and no processor foresees rows that are far apart. No further than into the second cache, as fewer
  * lines can be on their way into the first. */
-static __attribute__((noinline)) void fetch_beside(const strip *s, size_t row, size_t rows)
+static __attribute__((noinline)) void fetch_next_columns(const strip *s, size_t row, size_t rows)
 {
     __asm__ volatile(""); /* calls without an effect are left out, and fetching counts as none */
     for (size_t i = row; i < row + rows; i++)
@@ -308,14 +309,14 @@ INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int h
         for (int v = 0; v < VECTORS; v++)
             sum[i][v] = g->more ? vf_load(c + (size_t)i * s->c_row + v * VF_LANES) : vf_set(0);
     /* few lines of the next panels once in a while, many as evenly as can be */
-    const size_t few = next->step <= TIMES, group = few ? TIMES : 1, apart = next->apart;
+    const size_t few = next->step <= TIMES, group = few ? TIMES : 1, row_stride = next->row_stride;
     const size_t lines = few ? next->step : (next->step + TIMES - 1) / TIMES;
     const size_t rows = few ? to.each : (to.each + TIMES - 1) / TIMES;
     const float *at = next->at;
     for (size_t left = g->k / UNROLL, times; left; left -= times) {
         times = left < group ? left : group;
         for (size_t l = 0; l < lines; l++, at += LINE)
-            fetch(at, apart, PANELS);
+            fetch(at, row_stride, PANELS);
         fetch_coming(&to, rows);
         size_t n = times;
         do {
@@ -349,7 +350,7 @@ INLINE void tall_rows(const strip *s, size_t row, size_t end, stream *next, int 
     const size_t each = (HEIGHT * LINE + s->g->k - 1) / s->g->k;
     for (; row < end; row += (size_t)height) {
         if (s->g->far)
-            fetch_beside(s, row, (size_t)height);
+            fetch_next_columns(s, row, (size_t)height);
         tall_tile(s, row, next, coming_rows(s, row + (size_t)height, end, each), height);
     }
 }
@@ -405,7 +406,7 @@ INLINE void strip_tiles(const strip *s, int vectors)
         rows = each + (n-- <= more);
         const bool fetches = s->col == 0 && row + rows < s->rows && g->k;
         if (g->far)
-            fetch_beside(s, row, rows);
+            fetch_next_columns(s, row, rows);
         next.rows = fetches ? g->a + (s->row + row + rows) * g->a_row : NULL;
         tile_rows(g, s->row + row, rows, s->b, &next, s->c + row * s->c_row, s->c_row,
                   s->z ? s->z + row * s->z_row : NULL, s->z_row, vectors);
@@ -432,10 +433,10 @@ static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols)
 {
     float c[MOST_ROWS * DQ_FPANEL], z[MOST_ROWS * DQ_FPANEL];
     const size_t bytes = cols * sizeof *c;
-    strip room = *s;
-    room.c = c;
-    room.z = s->z ? z : NULL;
-    room.c_row = room.z_row = DQ_FPANEL;
+    strip workspace = *s;
+    workspace.c = c;
+    workspace.z = s->z ? z : NULL;
+    workspace.c_row = workspace.z_row = DQ_FPANEL;
     if (s->g->more)
         memset(c, 0, sizeof c);
     if (s->z)
@@ -445,9 +446,9 @@ static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols)
     for (size_t i = 0; i < s->rows && s->z; i++)
         dq_copy_row(z + i * DQ_FPANEL, s->z + i * s->z_row, bytes);
     if (VECTORS > 1 && cols <= TILE_COLS / 2)
-        strip_half(&room);
+        strip_half(&workspace);
     else
-        strip_whole(&room);
+        strip_whole(&workspace);
     for (size_t i = 0; i < s->rows; i++)
         dq_copy_row(s->c + i * s->c_row, c + i * DQ_FPANEL, bytes);
 }

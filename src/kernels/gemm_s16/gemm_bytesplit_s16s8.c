@@ -3,7 +3,13 @@
 
 #include <string.h>
 
-enum { ROWS = DQ_WQUADS_ROWS, COLS = DQ_WQUADS_COLS, OCTET = DQ_WQUADS_OCTET, QUAD = 4, LINE = COLS * QUAD };
+enum {
+    ROWS = DQ_WQUADS_ROWS,
+    COLS = DQ_WQUADS_COLS,
+    NR = DQ_GEMM_BYTESPLIT_NR,
+    QUAD = 4,
+    LINE = COLS * QUAD
+};
 
 /* A line of lower bytes, then one of upper ones, for each quad. */
 static void gather(const uint8_t *const x[2], const uint32_t *offsets, size_t quads, size_t upper,

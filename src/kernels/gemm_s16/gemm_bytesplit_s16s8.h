@@ -12,7 +12,7 @@
 enum {
     DQ_WQUADS_ROWS = 16, /* of weights, in a panel */
     DQ_WQUADS_COLS = 16, /* of codes: two octets that stand anywhere */
-    DQ_WQUADS_OCTET = 8,
+    DQ_GEMM_BYTESPLIT_NR = 8,
     DQ_WQUADS_DEPTH = 16,                                       /* quads of a block */
     DQ_WQUADS_PANELS = 2,                                       /* that are multiplied together */
     DQ_WQUADS_WEIGHTS = DQ_WQUADS_ROWS * DQ_WQUADS_DEPTH * 4,   /* bytes of a panel's block */

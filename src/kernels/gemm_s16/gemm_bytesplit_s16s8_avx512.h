@@ -9,7 +9,7 @@
 
 enum { QUADS_LINE = DQ_WQUADS_COLS * 4 };
 
-static inline __m512i two_octets(const uint8_t *x, const uint8_t *y)
+static inline __m512i two_blocks(const uint8_t *x, const uint8_t *y)
 {
     __m256i first = _mm256_loadu_si256((const __m256i *)(const void *)x);
     return _mm512_inserti64x4(_mm512_castsi256_si512(first),
@@ -17,12 +17,12 @@ static inline __m512i two_octets(const uint8_t *x, const uint8_t *y)
 }
 
 static inline void gather_quads(const uint8_t *const x[2], const uint32_t *offsets, size_t quads,
-                                size_t upper, __m512i flip, uint8_t *to)
+                                size_t upper, __m512i sign_xor, uint8_t *to)
 {
     for (size_t q = 0; q < quads; q++, to += 2 * QUADS_LINE) {
         const uint8_t *a = x[0] + offsets[q], *b = x[1] + offsets[q];
-        _mm512_storeu_si512(to, two_octets(a, b));
-        _mm512_storeu_si512(to + QUADS_LINE, _mm512_xor_si512(two_octets(a + upper, b + upper), flip));
+        _mm512_storeu_si512(to, two_blocks(a, b));
+        _mm512_storeu_si512(to + QUADS_LINE, _mm512_xor_si512(two_blocks(a + upper, b + upper), sign_xor));
     }
 }
 

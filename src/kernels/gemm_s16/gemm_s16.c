@@ -5,31 +5,31 @@
 
 #include <math.h>
 
-void dq_gemm_s16_c(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
-                   const uint32_t *offsets, size_t octets, int32_t *c)
+void dq_gemm_s16_c(const int16_t *a, size_t pairs, const int16_t *const b[DQ_GEMM_S16_BLOCKS],
+                   const uint32_t *offsets, size_t blocks, int32_t *c)
 {
-    enum { ROWS = DQ_WGEMM_ROWS, OCTET = DQ_WGEMM_OCTET };
+    enum { ROWS = DQ_WGEMM_ROWS, NR = DQ_GEMM_S16_NR };
     for (size_t i = 0; i < ROWS; i++)
-        for (size_t o = 0; o < octets; o++) {
+        for (size_t o = 0; o < blocks; o++) {
             const int16_t *x = a + 2 * i;
-            uint32_t sums[OCTET] = {0};
+            uint32_t sums[NR] = {0};
             for (size_t p = 0; p < pairs; p++, x += 2 * ROWS) {
                 const int16_t *z = b[o] + offsets[p];
-                for (size_t j = 0; j < OCTET; j++)
+                for (size_t j = 0; j < NR; j++)
                     sums[j] += (uint32_t)(x[0] * z[2 * j]) + (uint32_t)(x[1] * z[2 * j + 1]);
             }
-            for (size_t j = 0; j < OCTET; j++)
-                c[i * DQ_WGEMM_COLS + o * OCTET + j] = (int32_t)sums[j];
+            for (size_t j = 0; j < NR; j++)
+                c[i * DQ_WGEMM_COLS + o * NR + j] = (int32_t)sums[j];
         }
 }
 
-void dq_gemv_s16s8_c(const int16_t *x, size_t pairs, const int8_t *const b[DQ_WGEMM_OCTETS], int32_t *c)
+void dq_gemv_s16s8_c(const int16_t *x, size_t pairs, const int8_t *const b[DQ_GEMM_S16_BLOCKS], int32_t *c)
 {
-    enum { OCTET = DQ_WGEMM_OCTET };
+    enum { NR = DQ_GEMM_S16_NR };
     for (size_t i = 0; i < DQ_WGEMM_COLS; i++) {
-        const int8_t *z = b[i / OCTET] + 2 * (i % OCTET);
+        const int8_t *z = b[i / NR] + 2 * (i % NR);
         uint32_t sum = 0;
-        for (size_t p = 0; p < pairs; p++, z += 2 * OCTET)
+        for (size_t p = 0; p < pairs; p++, z += 2 * NR)
             sum += (uint32_t)(x[2 * p] * z[0]) + (uint32_t)(x[2 * p + 1] * z[1]);
         c[i] = (int32_t)sum;
     }
@@ -59,9 +59,9 @@ static inline __attribute__((always_inline)) void block_of(const dq_wide_sums *s
 {
     const double magic = 6755399441055744.0; /* adding 1.5 * 2^52 and taking it away rounds */
     const dq_wide_sums at = dq_wide_rest(s, i, j);
-    const double least = s->lo - s->zero_point, most = s->hi - s->zero_point, sure = 0.5 - s->error;
+    const double least = s->lo - s->zero_point, most = s->hi - s->zero_point, exact_scale = 0.5 - s->error;
     double off[BLOCK];
-    int unsure = 0;
+    int near_tie = 0;
     for (size_t k = 0; k < n; k++) {
         double sum = extra ? at.sums[k] + at.extra[k] : at.sums[k], rounded;
         sum += high ? 256.0 * at.high[k] : 0;
@@ -70,11 +70,11 @@ static inline __attribute__((always_inline)) void block_of(const dq_wide_sums *s
         v = v < most ? v : most;
         rounded = v + magic - magic;
         off[k] = fabs(v - rounded);
-        unsure |= !(off[k] < sure);
+        near_tie |= !(off[k] < exact_scale);
         out[k] = (uint16_t)((int32_t)rounded + s->zero_point);
     }
-    for (size_t k = 0; unsure && k < n; k++)
-        if (!(off[k] < sure))
+    for (size_t k = 0; near_tie && k < n; k++)
+        if (!(off[k] < exact_scale))
             out[k] = value_of(s, i, j + k);
 }
 

@@ -9,25 +9,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DQ_WGEMM_ROWS = 4, DQ_WGEMM_OCTET = 8, DQ_WGEMM_OCTETS = 3, DQ_WGEMM_COLS = 24 };
+enum { DQ_WGEMM_ROWS = 4, DQ_GEMM_S16_NR = 8, DQ_GEMM_S16_BLOCKS = 3, DQ_WGEMM_COLS = 24 };
 
 /** Sums of a tile, whose columns are one to three octets that stand anywhere: for i < DQ_WGEMM_ROWS, o <
- * octets and j < DQ_WGEMM_OCTET
- *      c[i * DQ_WGEMM_COLS + o * DQ_WGEMM_OCTET + j] = sum over p < pairs of
+ * octets and j < DQ_GEMM_S16_NR
+ *      c[i * DQ_WGEMM_COLS + o * DQ_GEMM_S16_NR + j] = sum over p < pairs of
  *          a[(p * DQ_WGEMM_ROWS + i) * 2] * z[2j] + a[(p * DQ_WGEMM_ROWS + i) * 2 + 1] * z[2j + 1]
  * with z = b[o] + offsets[p], modulo 2^32; other columns of c may hold anything after. */
-typedef void dq_gemm_s16_fn(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
-                            const uint32_t *offsets, size_t octets, int32_t *c);
+typedef void dq_gemm_s16_fn(const int16_t *a, size_t pairs, const int16_t *const b[DQ_GEMM_S16_BLOCKS],
+                            const uint32_t *offsets, size_t blocks, int32_t *c);
 
-/** Sums of one row, with panels of 8 bits: for o < DQ_WGEMM_OCTETS and j < DQ_WGEMM_OCTET
- *      c[o * DQ_WGEMM_OCTET + j] = sum over p < pairs of x[2p] * z[2j] + x[2p + 1] * z[2j + 1]
- * with z = b[o] + p * 2 * DQ_WGEMM_OCTET, modulo 2^32. */
-typedef void dq_gemv_s16s8_fn(const int16_t *x, size_t pairs, const int8_t *const b[DQ_WGEMM_OCTETS],
+/** Sums of one row, with panels of 8 bits: for o < DQ_GEMM_S16_BLOCKS and j < DQ_GEMM_S16_NR
+ *      c[o * DQ_GEMM_S16_NR + j] = sum over p < pairs of x[2p] * z[2j] + x[2p + 1] * z[2j + 1]
+ * with z = b[o] + p * 2 * DQ_GEMM_S16_NR, modulo 2^32. */
+typedef void dq_gemv_s16s8_fn(const int16_t *x, size_t pairs, const int8_t *const b[DQ_GEMM_S16_BLOCKS],
                               int32_t *c);
 
 /** Convolution of one channel, rows of outputs. For i < rows and j < n
  *      out[i * n + j] = init + sum over t < taps of w[2t] * z[j] + w[2t + 1] * z[j + 1]
- * with z = x + offsets[t] + i * step, modulo 2^32. |w| is at most 256. x may be read up to DQ_QGEMM_SLACK
+ * with z = x + offsets[t] + i * step, modulo 2^32. |w| is at most 256. x may be read up to DQ_GEMM_S8_SLACK
  * bytes past the last element used. */
 typedef void dq_dwconv_rows_s16_fn(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                                    const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out);

@@ -7,7 +7,7 @@
 #include "kernels/dwconv/dwconv_rows_s16_body.h"
 #include "kernels/gemm_s16/gemv_s16s8_body.h"
 
-enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, LANES = DQ_WGEMM_OCTET };
+enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, LANES = DQ_GEMM_S16_NR };
 
 static inline __m256i load(const int16_t *x)
 {
@@ -28,22 +28,22 @@ typedef struct row {
 } row;
 
 static inline __attribute__((always_inline)) void add(row *r, const int16_t *a, __m256i first, __m256i second,
-                                                      const int16_t *third, int octets)
+                                                      const int16_t *third, int blocks)
 {
     __m256i x = _mm256_castps_si256(_mm256_broadcast_ss((const float *)(const void *)a));
     r->first = _mm256_add_epi32(r->first, _mm256_madd_epi16(x, first));
-    if (octets > 1)
+    if (blocks > 1)
         r->second = _mm256_add_epi32(r->second, _mm256_madd_epi16(x, second));
-    if (octets > 2)
+    if (blocks > 2)
         r->third = _mm256_add_epi32(r->third, _mm256_madd_epi16(x, load(afresh(third))));
 }
 
-static inline void put(const row *r, int octets, int32_t *c)
+static inline void put(const row *r, int blocks, int32_t *c)
 {
     _mm256_storeu_si256((__m256i *)(void *)c, r->first);
-    if (octets > 1)
+    if (blocks > 1)
         _mm256_storeu_si256((__m256i *)(void *)(c + LANES), r->second);
-    if (octets > 2)
+    if (blocks > 2)
         _mm256_storeu_si256((__m256i *)(void *)(c + 2 * LANES), r->third);
 }
 
@@ -51,31 +51,31 @@ static inline void put(const row *r, int octets, int32_t *c)
  * vectors of b, one of a and a product; the third vector of b is read from the cache each time. */
 static inline __attribute__((always_inline)) void tile(const int16_t *a, size_t pairs,
                                                        const int16_t *const b[], const uint32_t *offsets,
-                                                       int octets, int32_t *c)
+                                                       int blocks, int32_t *c)
 {
     const row zero = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
     row r0 = zero, r1 = zero, r2 = zero, r3 = zero;
-    const int16_t *x = b[0], *y = b[octets > 1 ? 1 : 0], *z = b[octets > 2 ? 2 : 0];
+    const int16_t *x = b[0], *y = b[blocks > 1 ? 1 : 0], *z = b[blocks > 2 ? 2 : 0];
     for (; pairs > 0; pairs--, a += 2 * ROWS, offsets++) {
         size_t at = *offsets;
-        __m256i first = load(x + at), second = octets > 1 ? load(y + at) : first;
-        add(&r0, a, first, second, z + at, octets);
-        add(&r1, a + 2, first, second, z + at, octets);
-        add(&r2, a + 4, first, second, z + at, octets);
-        add(&r3, a + 6, first, second, z + at, octets);
+        __m256i first = load(x + at), second = blocks > 1 ? load(y + at) : first;
+        add(&r0, a, first, second, z + at, blocks);
+        add(&r1, a + 2, first, second, z + at, blocks);
+        add(&r2, a + 4, first, second, z + at, blocks);
+        add(&r3, a + 6, first, second, z + at, blocks);
     }
-    put(&r0, octets, c);
-    put(&r1, octets, c + COLS);
-    put(&r2, octets, c + 2 * COLS);
-    put(&r3, octets, c + 3 * COLS);
+    put(&r0, blocks, c);
+    put(&r1, blocks, c + COLS);
+    put(&r2, blocks, c + 2 * COLS);
+    put(&r3, blocks, c + 3 * COLS);
 }
 
-void dq_gemm_s16_avx2(const int16_t *a, size_t pairs, const int16_t *const b[DQ_WGEMM_OCTETS],
-                      const uint32_t *offsets, size_t octets, int32_t *c)
+void dq_gemm_s16_avx2(const int16_t *a, size_t pairs, const int16_t *const b[DQ_GEMM_S16_BLOCKS],
+                      const uint32_t *offsets, size_t blocks, int32_t *c)
 {
-    if (octets == 3)
+    if (blocks == 3)
         tile(a, pairs, b, offsets, 3, c);
-    else if (octets == 2)
+    else if (blocks == 2)
         tile(a, pairs, b, offsets, 2, c);
     else
         tile(a, pairs, b, offsets, 1, c);
@@ -86,7 +86,7 @@ void dq_gemm_s16_avx2(const int16_t *a, size_t pairs, const int16_t *const b[DQ_
 /* What is the same for all rows. */
 typedef struct form {
     __m256d begin;
-    __m256i low, add, most, flip, near; /* near: twice */
+    __m256i low, add, most, sign_xor, near; /* near: twice */
 } form;
 
 static inline form form_of(const fixed_point *f)
@@ -95,7 +95,7 @@ static inline form form_of(const fixed_point *f)
                   .low = _mm256_set1_epi32(f->low),
                   .add = _mm256_set1_epi32(f->add),
                   .most = _mm256_set1_epi16(f->high),
-                  .flip = _mm256_set1_epi16((int16_t)f->flip),
+                  .sign_xor = _mm256_set1_epi16((int16_t)f->sign_xor),
                   .near = _mm256_set1_epi32(2 * f->near)};
 }
 
@@ -141,15 +141,16 @@ static inline __attribute__((always_inline)) __m256i eight(const form *f, const 
 static inline __m256i sixteen_values(const form *f, __m256i first, __m256i second)
 {
     __m256i v = _mm256_packs_epi32(first, second); /* 0 1 4 5, 8 9 12 13, 2 3 6 7, 10 11 14 15 */
-    v = _mm256_xor_si256(_mm256_min_epi16(v, f->most), f->flip);
+    v = _mm256_xor_si256(_mm256_min_epi16(v, f->most), f->sign_xor);
     return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
 /* Rows from row i on, until there are all or one is not sure: its number. At least eight columns, the last
  * of which reach back over those before them. No function is called, so that constants stay in registers. */
-static inline __attribute__((always_inline)) size_t put_sure(const dq_wide_sums *s, const fixed_point *fixed,
-                                                             size_t i, bool high, bool extra, bool step,
-                                                             uint16_t *out)
+static inline __attribute__((always_inline)) size_t put_exact_scale(const dq_wide_sums *s,
+                                                                    const fixed_point *fixed, size_t i,
+                                                                    bool high, bool extra, bool step,
+                                                                    uint16_t *out)
 {
     const size_t rows = s->rows, cols = s->cols, stride = s->stride, row_step = s->row_step;
     const form f = form_of(fixed);
@@ -174,8 +175,8 @@ static inline __attribute__((always_inline)) size_t put_sure(const dq_wide_sums 
             v = sixteen_values(&f, v, v);
             _mm_storeu_si128((__m128i *)(void *)(out + at), _mm256_castsi256_si128(v));
         }
-        __m256i sure = _mm256_cmpeq_epi32(_mm256_max_epu32(least, f.near), least);
-        if (__builtin_expect(_mm256_movemask_epi8(sure) != -1, 0))
+        __m256i exact_scale = _mm256_cmpeq_epi32(_mm256_max_epu32(least, f.near), least);
+        if (__builtin_expect(_mm256_movemask_epi8(exact_scale) != -1, 0))
             break;
         r.sums += stride;
         if (high)
@@ -188,15 +189,17 @@ static inline __attribute__((always_inline)) size_t put_sure(const dq_wide_sums 
     return i;
 }
 
-/* put_sure for rows of any kind. */
+/* put_exact_scale for rows of any kind. */
 static size_t put_any(const dq_wide_sums *s, const fixed_point *f, size_t i, uint16_t *out)
 {
     const bool high = s->high != NULL, extra = s->extra != NULL, step = s->col_step != 0;
     if (high)
-        return put_sure(s, f, i, true, extra, step, out);
+        return put_exact_scale(s, f, i, true, extra, step, out);
     if (extra)
-        return step ? put_sure(s, f, i, false, true, true, out) : put_sure(s, f, i, false, true, false, out);
-    return step ? put_sure(s, f, i, false, false, true, out) : put_sure(s, f, i, false, false, false, out);
+        return step ? put_exact_scale(s, f, i, false, true, true, out)
+                    : put_exact_scale(s, f, i, false, true, false, out);
+    return step ? put_exact_scale(s, f, i, false, false, true, out)
+                : put_exact_scale(s, f, i, false, false, false, out);
 }
 
 /* The same for fewer than eight columns, made as many. */
@@ -210,7 +213,7 @@ static size_t put_few(const dq_wide_sums *s, const fixed_point *f, size_t i, uin
             sums[j] = padded.sums[j];
         padded.sums = sums;
         padded.cols = LANES;
-        if (put_sure(&padded, f, 0, false, false, false, values) == 0)
+        if (put_exact_scale(&padded, f, 0, false, false, false, values) == 0)
             break;
         for (size_t j = 0; j < s->cols; j++)
             out[i * s->out_stride + j] = values[j];

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-void ISA(dq_gemv_s16s8)(const int16_t *x, size_t pairs, const int8_t *const b[DQ_WGEMM_OCTETS], int32_t *c)
+void ISA(dq_gemv_s16s8)(const int16_t *x, size_t pairs, const int8_t *const b[DQ_GEMM_S16_BLOCKS], int32_t *c)
 {
-    enum { EACH = DQ_WGEMM_OCTET / VF_LANES, VECTORS = DQ_WGEMM_OCTETS * EACH };
+    enum { EACH = DQ_GEMM_S16_NR / VF_LANES, VECTORS = DQ_GEMM_S16_BLOCKS * EACH };
     vi sum[VECTORS];
     for (int v = 0; v < VECTORS; v++)
         sum[v] = vi_set(0);
@@ -15,7 +15,7 @@ void ISA(dq_gemv_s16s8)(const int16_t *x, size_t pairs, const int8_t *const b[DQ
         int32_t both;
         memcpy(&both, x + 2 * p, sizeof both);
         for (int v = 0; v < VECTORS; v++) {
-            const int8_t *z = b[v / EACH] + 2 * (p * DQ_WGEMM_OCTET + (size_t)(v % EACH) * VF_LANES);
+            const int8_t *z = b[v / EACH] + 2 * (p * DQ_GEMM_S16_NR + (size_t)(v % EACH) * VF_LANES);
             sum[v] = vi_add(sum[v], vi_dot_16(vi_set(both), vi_signed_words(z)));
         }
     }

@@ -33,7 +33,7 @@ static size_t pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *su
                                   p / b->inner * b->outer_stride + p % b->inner * b->inner_stride;
             memset(out, 0, NR);
             for (size_t j = 0; j < cols; j++) {
-                out[j] = (int8_t)(from[j * b->col_stride] ^ b->flip);
+                out[j] = (int8_t)(from[j * b->col_stride] ^ b->sign_xor);
                 sum[j] += (uint32_t)out[j];
             }
         }

@@ -10,17 +10,17 @@
  * one run of K bytes; a convolution over a channels-last image has one run for each kernel position (or
  * kernel row), and its rows are the image's windows. B is packed by the kernel into column panels whose
  * layout only the kernel knows. */
-#ifndef DQ_KERNELS_QGEMM_H
-#define DQ_KERNELS_QGEMM_H
+#ifndef DQ_KERNELS_GEMM_S8_H
+#define DQ_KERNELS_GEMM_S8_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    DQ_QGEMM_MR_MAX = 64, /* bounds of dq_gemm_s8.mr and nr */
-    DQ_QGEMM_NR_MAX = 64,
-    DQ_QGEMM_SLACK = 64 /* bytes that may be read past each run (they are multiplied by zero or dropped) */
+    DQ_GEMM_S8_MR_MAX = 64, /* bounds of dq_gemm_s8.mr and nr */
+    DQ_GEMM_S8_NR_MAX = 64,
+    DQ_GEMM_S8_SLACK = 64 /* bytes that may be read past each run (they are multiplied by zero or dropped) */
 };
 
 typedef struct dq_gemm_s8_a {
@@ -29,14 +29,14 @@ typedef struct dq_gemm_s8_a {
     size_t runs, run;
     bool far;            /* the panels are likely to come from memory */
     const int32_t *sums; /* of each row's elements, where they are known; NULL: they are not */
-    void
-        *turned; /* turned_size bytes where the kernel keeps these rows as it likes: aligned to 64; the first
-                    byte 0 before the first tile of these rows. Until dq_gemm_s8.done, no other rows' tiles */
+    void *
+        packed; /* packed_a_size bytes where the kernel keeps these rows as it likes: aligned to 64; the first
+                   byte 0 before the first tile of these rows. Until dq_gemm_s8.done, no other rows' tiles */
 } dq_gemm_s8_a;
 
 /** What packed weights are for: many rows in each of many runs; many rows of one run; or so few that reading
  * the weights takes the time. */
-enum { DQ_QGEMM_OFTEN, DQ_QGEMM_ONCE, DQ_QGEMM_FEW };
+enum { DQ_GEMM_S8_OFTEN, DQ_GEMM_S8_ONCE, DQ_GEMM_S8_FEW };
 
 /** Where B stands before packing: element (run t, position p, column j) is the byte
  *  data[j * col_stride + t * run_stride + p / inner * outer_stride + p % inner * inner_stride] ^ flip. */
@@ -44,8 +44,8 @@ typedef struct dq_gemm_s8_b {
     const uint8_t *data;
     size_t cols, runs, run, inner;
     size_t col_stride, run_stride, outer_stride, inner_stride;
-    uint8_t flip; /* 0x80 for uint8 weights, else 0 */
-    uint8_t use;  /* DQ_QGEMM_…: how much work on the weights the rows that meet them repay */
+    uint8_t sign_xor; /* 0x80 for uint8 weights, else 0 */
+    uint8_t use;      /* DQ_QGEMM_…: how much work on the weights the rows that meet them repay */
 } dq_gemm_s8_b;
 
 /** Most bytes of one panel: a multiple of 64, or 0 when it does not fit in a size_t. */
@@ -53,7 +53,7 @@ typedef size_t dq_gemm_s8_panel_size_fn(size_t runs, size_t run);
 
 /** Bytes of dq_gemm_s8_a.turned for up to `rows` rows and panels of b, of which runs, run and use count; 0
  * when it does not fit in a size_t. */
-typedef size_t dq_gemm_s8_turned_size_fn(const dq_gemm_s8_b *b, size_t rows);
+typedef size_t dq_gemm_s8_packed_a_size_fn(const dq_gemm_s8_b *b, size_t rows);
 
 /** Packs columns first … first + nr - 1 (those past b->cols as zeros) into `panel` (aligned to 64, panel_size
  * bytes) and writes the nr sums of the columns' elements. Returns how many bytes of the panel it used, a
@@ -78,12 +78,12 @@ typedef struct dq_gemm_s8 {
     bool dots; /* adds four products at once: two rows of bytes take less time than one of 16-bit codes in
                   dq_gemm_s16_fn */
     dq_gemm_s8_panel_size_fn *panel_size;
-    dq_gemm_s8_turned_size_fn *turned_size; /* NULL: the kernel keeps nothing */
+    dq_gemm_s8_packed_a_size_fn *packed_a_size; /* NULL: the kernel keeps nothing */
     dq_gemm_s8_pack_fn *pack;
     dq_gemm_s8_tile_fn *tile;
     dq_gemm_s8_done_fn *done; /* NULL: nothing to do */
     dq_gemm_s8_sums_fn *sums;
-    const struct dq_gemm_s8 *few; /* which takes weights that are for DQ_QGEMM_FEW, of the same a_signed;
+    const struct dq_gemm_s8 *few; /* which takes weights that are for DQ_GEMM_S8_FEW, of the same a_signed;
                                    NULL: this one */
     const struct dq_gemm_s8 *other_sign; /* which takes A as this one does not, but for few; NULL: none */
 } dq_gemm_s8;
@@ -92,8 +92,8 @@ typedef struct dq_gemm_s8 {
 typedef void dq_subtract_scaled_fn(int32_t *c, size_t n, int32_t factor, const int32_t *v);
 
 /** dst[c * dst_stride + r] = src[r * src_stride + c] ^ flip for r < rows, c < cols. */
-typedef void dq_transpose_x8_fn(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t flip,
-                                uint8_t *dst, size_t dst_stride);
+typedef void dq_transpose_x8_fn(const uint8_t *src, size_t src_stride, size_t rows, size_t cols,
+                                uint8_t sign_xor, uint8_t *dst, size_t dst_stride);
 /** The same for 16- and 32-bit elements (strides in elements), as they are. */
 typedef void dq_transpose_x16_fn(const uint16_t *src, size_t src_stride, size_t rows, size_t cols,
                                  uint16_t *dst, size_t dst_stride);

@@ -96,7 +96,7 @@ static size_t pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *su
     return HEAD + j / SIDE * size;
 }
 
-static size_t turned_size(const dq_gemm_s8_b *b, size_t rows)
+static size_t packed_a_size(const dq_gemm_s8_b *b, size_t rows)
 {
     size_t bytes;
     return dq_align_size(b->run, LINE, &bytes) && dq_mul_size(bytes, b->runs, &bytes) &&
@@ -119,9 +119,9 @@ static __attribute__((noinline)) void copy_rows(const dq_gemm_s8_a *a, size_t fi
         for (size_t t = 0; t < a->runs; t++) {
             const uint8_t *from = a->rows[first + i] + a->offsets[t];
             for (size_t p = 0, piece; p < run; p += piece, at += piece) {
-                size_t room = LINE - at % LINE;
+                size_t workspace = LINE - at % LINE;
                 uint8_t *line = to + at / LINE * TILE + at % LINE;
-                piece = run - p < room ? run - p : room;
+                piece = run - p < workspace ? run - p : workspace;
                 if (piece == LINE)
                     memcpy(line, from + p, LINE);
                 else
@@ -254,7 +254,7 @@ static void sum_rows(const dq_gemm_s8_a *a, size_t rows, const void *panel, cons
                      size_t c_stride)
 {
     enum { SHORT = 8 /* steps: long panels are streams, which processors fetch ahead themselves */ };
-    ready *r = a->turned;
+    ready *r = a->packed;
     if (!r->made)
         make_ready(a, rows, r);
     const size_t steps = r->runs * r->run, size = steps * TILE;
@@ -281,14 +281,14 @@ static void sum_rows(const dq_gemm_s8_a *a, size_t rows, const void *panel, cons
 static void tile(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
                  size_t c_stride)
 {
-    ((ready *)a->turned)->is_signed = false;
+    ((ready *)a->packed)->is_signed = false;
     sum_rows(a, rows, panel, init, c, c_stride);
 }
 
 static void tile_signed(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init,
                         int32_t *c, size_t c_stride)
 {
-    ((ready *)a->turned)->is_signed = true;
+    ((ready *)a->packed)->is_signed = true;
     sum_rows(a, rows, panel, init, c, c_stride);
 }
 
@@ -314,14 +314,14 @@ static void done(void)
     _tile_release();
 }
 
-#define QGEMM_AMX(of_signed, ...)                                                                            \
+#define GEMM_S8_AMX(of_signed, ...)                                                                          \
     {                                                                                                        \
         .mr = MR, .nr = NR, .a_signed = of_signed, .dots = true, .panel_size = panel_size,                   \
-        .turned_size = turned_size, .pack = pack, .done = done, __VA_ARGS__                                  \
+        .packed_a_size = packed_a_size, .pack = pack, .done = done, __VA_ARGS__                              \
     }
 
-static const dq_gemm_s8 of_signed_rows = QGEMM_AMX(true, .tile = tile_signed, .sums = sums_signed);
+static const dq_gemm_s8 of_signed_rows = GEMM_S8_AMX(true, .tile = tile_signed, .sums = sums_signed);
 
 /* Few rows would leave most of a tile empty, and want no more than to read the weights. */
-const dq_gemm_s8 dq_gemm_s8_amx = QGEMM_AMX(false, .tile = tile, .sums = dq_gemm_s8_sums_u8_avx2,
-                                            .few = &dq_gemm_s8_avx512vnni, .other_sign = &of_signed_rows);
+const dq_gemm_s8 dq_gemm_s8_amx = GEMM_S8_AMX(false, .tile = tile, .sums = dq_gemm_s8_sums_u8_avx2,
+                                              .few = &dq_gemm_s8_avx512vnni, .other_sign = &of_signed_rows);

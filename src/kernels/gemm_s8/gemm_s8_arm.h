@@ -2,8 +2,8 @@
 /* What the integer products of arm share. The instructions multiply int8 by int8, and rows are uint8: a row's
  * bytes less 128 are multiplied, and the column's sum of weights times 128, which stands at the panel's head,
  * is added. */
-#ifndef DQ_KERNELS_ARM_QGEMM_ARM_H
-#define DQ_KERNELS_ARM_QGEMM_ARM_H
+#ifndef DQ_KERNELS_GEMM_S8_ARM_H
+#define DQ_KERNELS_GEMM_S8_ARM_H
 
 #include "base/checked.h"
 #include "kernels/gemm_s8/gemm_s8_pack.h"

@@ -14,7 +14,7 @@
 
 enum { MR = 64, NR = DQ_AVX2_NR, VECTORS = NR / LANES, GROUP = DQ_AVX2_GROUP };
 enum { HEIGHT = 4, DEEP_HEIGHT = 3 /* rows at a time */ };
-enum { HALF = 32, TURN = 16 /* positions turned at once */ };
+enum { HALF = 32, TRANSPOSE = 16 /* positions turned at once */ };
 
 /* ---- Safe parts --------------------------------------------------------------------------------------- */
 
@@ -166,7 +166,7 @@ static void sum_all(const part *p, const uint8_t *const *rows, size_t count, int
 
 /* dq_gemm_s8_a.turned: this, rows as words, turned rows, where each group of positions is in a
  * row, and where those of a panel are in its order. */
-enum { KEPT_WORDS = 1, KEPT_TURNED = 2, KEPT_GROUPS = 4, KEPT_SUMS = 8 };
+enum { KEPT_WORDS = 1, KEPT_PACKED = 2, KEPT_GROUPS = 4, KEPT_SUMS = 8 };
 typedef struct kept_head {
     uint8_t kept; /* the contract's first byte: what is there */
     uint8_t padding[63];
@@ -182,7 +182,7 @@ static bool row_size(size_t runs, size_t run, size_t *positions)
            dq_align_size(*positions, VECTOR, positions) && dq_add_size(*positions, VECTOR, positions);
 }
 
-static size_t turned_size(const dq_gemm_s8_b *b, size_t rows)
+static size_t packed_a_size(const dq_gemm_s8_b *b, size_t rows)
 {
     size_t positions, all;
     (void)rows;
@@ -214,7 +214,7 @@ static __m256i widen_run(const uint8_t *x, size_t run, uint16_t *to)
 /* The rows as words, `positions` of each, made when they are first asked for. */
 static const uint16_t *row_words(const dq_gemm_s8_a *a, size_t rows, size_t positions)
 {
-    kept_head *head = a->turned;
+    kept_head *head = a->packed;
     uint16_t *words = (uint16_t *)(void *)(head + 1);
     if (head->kept & KEPT_WORDS)
         return words;
@@ -285,7 +285,7 @@ static void multiply_words(const dq_gemm_s8_a *a, size_t rows, const void *panel
     size_t positions = 0, groups = a->runs * dq_avx2_groups(a->run);
     row_size(a->runs, a->run, &positions);
     const uint16_t *x = row_words(a, rows, positions);
-    const int32_t *terms = ((const kept_head *)a->turned)->terms;
+    const int32_t *terms = ((const kept_head *)a->packed)->terms;
     for (; rows >= WORDS_HEIGHT; rows -= WORDS_HEIGHT) {
         words_rows(x, positions, WORDS_HEIGHT, terms, panel, groups, init, c, c_stride);
         x += WORDS_HEIGHT * positions;
@@ -303,28 +303,29 @@ static void multiply_words(const dq_gemm_s8_a *a, size_t rows, const void *panel
 /* ---- Turned rows -------------------------------------------------------------------------------------- */
 
 /* One step of a transpose of 16 by 16 bytes in each half: rows i and i + 8 interleaved. */
-static inline __attribute__((always_inline)) void interleave(const __m256i in[TURN], __m256i out[TURN])
+static inline __attribute__((always_inline)) void interleave(const __m256i in[TRANSPOSE],
+                                                             __m256i out[TRANSPOSE])
 {
-    for (int i = 0; i < TURN / 2; i++) {
-        out[2 * i] = _mm256_unpacklo_epi8(in[i], in[i + TURN / 2]);
-        out[2 * i + 1] = _mm256_unpackhi_epi8(in[i], in[i + TURN / 2]);
+    for (int i = 0; i < TRANSPOSE / 2; i++) {
+        out[2 * i] = _mm256_unpacklo_epi8(in[i], in[i + TRANSPOSE / 2]);
+        out[2 * i + 1] = _mm256_unpackhi_epi8(in[i], in[i + TRANSPOSE / 2]);
     }
 }
 
 /* 16 positions of 32 rows. */
-static void turn_square(const uint8_t *const x[HALF], ptrdiff_t from, uint8_t *to, size_t step)
+static void transpose_square(const uint8_t *const x[HALF], ptrdiff_t from, uint8_t *to, size_t step)
 {
-    __m256i a[TURN], b[TURN];
-    for (int i = 0; i < TURN; i++) {
+    __m256i a[TRANSPOSE], b[TRANSPOSE];
+    for (int i = 0; i < TRANSPOSE; i++) {
         __m128i low = _mm_loadu_si128((const __m128i *)(const void *)(x[i] + from));
-        __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(x[i + TURN] + from));
+        __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(x[i + TRANSPOSE] + from));
         a[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
     }
     interleave(a, b);
     interleave(b, a);
     interleave(a, b);
     interleave(b, a);
-    for (int i = 0; i < TURN; i++)
+    for (int i = 0; i < TRANSPOSE; i++)
         _mm256_storeu_si256((__m256i *)(void *)(to + (size_t)i * step), a[i]);
 }
 
@@ -335,7 +336,7 @@ static bool are_few(size_t rows)
 }
 
 /* What is turned past a run's end is overwritten by the next, or multiplied by nothing. */
-static void turn(const dq_gemm_s8_a *a, size_t rows, size_t step, uint8_t *out)
+static void pack(const dq_gemm_s8_a *a, size_t rows, size_t step, uint8_t *out)
 {
     for (size_t half = 0; half < step; half += HALF) {
         const uint8_t *x[HALF];
@@ -345,8 +346,8 @@ static void turn(const dq_gemm_s8_a *a, size_t rows, size_t step, uint8_t *out)
             x[i] = a->rows[row < rows ? row : rows - 1];
         }
         for (size_t t = 0; t < a->runs; t++) {
-            for (size_t k = 0; k < a->run; k += TURN)
-                turn_square(x, a->offsets[t] + (ptrdiff_t)k, to + k * step, step);
+            for (size_t k = 0; k < a->run; k += TRANSPOSE)
+                transpose_square(x, a->offsets[t] + (ptrdiff_t)k, to + k * step, step);
             to += dq_avx2_groups(a->run) * GROUP * step;
         }
     }
@@ -355,12 +356,12 @@ static void turn(const dq_gemm_s8_a *a, size_t rows, size_t step, uint8_t *out)
 /* ---- The rest ----------------------------------------------------------------------------------------- */
 
 /* The entries of one column for 32 rows: out[v] has rows 4v … 4v + 3, and the same 16 further. */
-static inline __attribute__((always_inline)) void rest_step(const uint8_t *turned, const dq_avx2_record *r,
+static inline __attribute__((always_inline)) void rest_step(const uint8_t *packed, const dq_avx2_record *r,
                                                             size_t step, __m256i out[4])
 {
     const __m256i ones = _mm256_set1_epi16(1), w = _mm256_set1_epi32(four(r->rest));
-    __m256i x0 = load(turned + r->position[0] * step), x1 = load(turned + r->position[1] * step);
-    __m256i x2 = load(turned + r->position[2] * step), x3 = load(turned + r->position[3] * step);
+    __m256i x0 = load(packed + r->position[0] * step), x1 = load(packed + r->position[1] * step);
+    __m256i x2 = load(packed + r->position[2] * step), x3 = load(packed + r->position[3] * step);
     __m256i low0 = _mm256_unpacklo_epi8(x0, x1), low2 = _mm256_unpacklo_epi8(x2, x3);
     __m256i high0 = _mm256_unpackhi_epi8(x0, x1), high2 = _mm256_unpackhi_epi8(x2, x3);
     __m256i bytes[4] = {_mm256_unpacklo_epi16(low0, low2), _mm256_unpackhi_epi16(low0, low2),
@@ -372,7 +373,7 @@ static inline __attribute__((always_inline)) void rest_step(const uint8_t *turne
 }
 
 /* sums[v]: vector v of `halves` times 4, as rest_step has them. */
-static inline __attribute__((always_inline)) void rest_column(const uint8_t *turned, const dq_avx2_record *r,
+static inline __attribute__((always_inline)) void rest_column(const uint8_t *packed, const dq_avx2_record *r,
                                                               size_t records, int halves, int32_t *sums)
 {
     __m256i acc[2][4];
@@ -380,14 +381,14 @@ static inline __attribute__((always_inline)) void rest_column(const uint8_t *tur
         acc[0][v] = acc[1][v] = _mm256_setzero_si256();
     for (const dq_avx2_record *end = r + records; r < end; r++)
         for (int h = 0; h < halves; h++)
-            rest_step(turned + h * HALF, r, (size_t)halves * HALF, acc[h]);
+            rest_step(packed + h * HALF, r, (size_t)halves * HALF, acc[h]);
     for (int h = 0; h < halves; h++)
         for (int v = 0; v < 4; v++)
             _mm256_storeu_si256((__m256i *)(void *)(sums + (h * 4 + v) * LANES), acc[h][v]);
 }
 
 /* The same of few rows: two vectors. */
-static inline void rest_column_few(const uint8_t *turned, const dq_avx2_record *r, size_t records,
+static inline void rest_column_few(const uint8_t *packed, const dq_avx2_record *r, size_t records,
                                    int32_t *sums)
 {
     const __m256i ones = _mm256_set1_epi16(1);
@@ -395,7 +396,7 @@ static inline void rest_column_few(const uint8_t *turned, const dq_avx2_record *
     for (const dq_avx2_record *end = r + records; r < end; r++) {
         __m256i x[4], w = _mm256_set1_epi32(four(r->rest));
         for (int e = 0; e < 4; e++)
-            x[e] = load(turned + r->position[e] * (size_t)HALF);
+            x[e] = load(packed + r->position[e] * (size_t)HALF);
         __m256i first = _mm256_unpacklo_epi8(x[0], x[1]), second = _mm256_unpacklo_epi8(x[2], x[3]);
         __m256i bytes[2] = {_mm256_unpacklo_epi16(first, second), _mm256_unpackhi_epi16(first, second)};
         for (int v = 0; v < 2; v++) {
@@ -409,7 +410,7 @@ static inline void rest_column_few(const uint8_t *turned, const dq_avx2_record *
 
 /* Adds eight columns of a vector's eight rows, of which the last four are `apart` from the first, to c:
  * column j's are at sums + j * MR. */
-static void add_square(const int32_t *sums, size_t row, size_t apart, size_t rows, int32_t *c,
+static void add_square(const int32_t *sums, size_t row, size_t row_stride, size_t rows, int32_t *c,
                        size_t c_stride)
 {
     __m256i x[LANES], y[LANES];
@@ -424,7 +425,7 @@ static void add_square(const int32_t *sums, size_t row, size_t apart, size_t row
         y[j + 3] = _mm256_unpackhi_epi64(b, e);
     }
     for (size_t i = 0; i < LANES; i++) {
-        size_t at = row + i % 4 + i / 4 * apart;
+        size_t at = row + i % 4 + i / 4 * row_stride;
         __m256i sum = i < 4 ? _mm256_permute2x128_si256(y[i], y[i + 4], 0x20)
                             : _mm256_permute2x128_si256(y[i - 4], y[i], 0x31);
         if (at < rows)
@@ -439,19 +440,19 @@ static void add_rest(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *hea
     int32_t sums[NR * MR];
     size_t halves = rows > HALF ? 2 : 1, positions = 0;
     bool few = are_few(rows);
-    kept_head *kept = a->turned;
+    kept_head *kept = a->packed;
     row_size(a->runs, a->run, &positions);
-    uint8_t *turned = (uint8_t *)(kept + 1) + 2 * MR * positions;
-    if (!(kept->kept & KEPT_TURNED))
-        turn(a, rows, halves * HALF, turned);
-    kept->kept |= KEPT_TURNED;
+    uint8_t *packed = (uint8_t *)(kept + 1) + 2 * MR * positions;
+    if (!(kept->kept & KEPT_PACKED))
+        pack(a, rows, halves * HALF, packed);
+    kept->kept |= KEPT_PACKED;
     for (size_t j = 0; j < NR; r += head->records[j], j++) {
         if (few)
-            rest_column_few(turned, r, head->records[j], sums + j * MR);
+            rest_column_few(packed, r, head->records[j], sums + j * MR);
         else if (halves == 2)
-            rest_column(turned, r, head->records[j], 2, sums + j * MR);
+            rest_column(packed, r, head->records[j], 2, sums + j * MR);
         else
-            rest_column(turned, r, head->records[j], 1, sums + j * MR);
+            rest_column(packed, r, head->records[j], 1, sums + j * MR);
     }
     for (size_t j = 0; j < NR; j += LANES)
         for (size_t v = 0; v < (few ? 2 : halves * 4); v++)
@@ -473,7 +474,7 @@ static void places_in_run(const uint16_t *order, size_t groups, ptrdiff_t offset
 /* Where each group of the panel is in a row. */
 static const ptrdiff_t *group_places(const dq_gemm_s8_a *a, const uint16_t *order)
 {
-    kept_head *kept = a->turned;
+    kept_head *kept = a->packed;
     size_t positions = 0, groups = dq_avx2_groups(a->run), all = a->runs * groups;
     row_size(a->runs, a->run, &positions);
     ptrdiff_t *places = (ptrdiff_t *)(void *)((char *)(kept + 1) + 3 * MR * positions),
@@ -495,7 +496,7 @@ static const ptrdiff_t *group_places(const dq_gemm_s8_a *a, const uint16_t *orde
 static void begin_sums(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *head, const int32_t *init,
                        int32_t *c, size_t c_stride)
 {
-    kept_head *kept = a->turned;
+    kept_head *kept = a->packed;
     const int32_t *sums = a->sums ? a->sums : kept->sums;
     if (head->shifted && !a->sums && !(kept->kept & KEPT_SUMS)) {
         dq_gemm_s8_sums_u8_avx2(a, rows, kept->sums);
@@ -573,7 +574,7 @@ const dq_gemm_s8 dq_gemm_s8_avx2 = {.mr = MR,
                                     .nr = NR,
                                     .a_signed = false,
                                     .panel_size = dq_gemm_s8_avx2_panel_size,
-                                    .turned_size = turned_size,
+                                    .packed_a_size = packed_a_size,
                                     .pack = dq_gemm_s8_avx2_pack,
                                     .tile = tile,
                                     .sums = dq_gemm_s8_sums_u8_avx2,

@@ -32,8 +32,8 @@
  *     terms   16 int32, the sums of w0 w2 + w1 w3
  *     words   of each group, for columns 0 … 7 and for 8 … 15: w2 and w3 of each, then w0 and w1 of each
  */
-#ifndef DQ_KERNELS_X86_QGEMM_AVX2_H
-#define DQ_KERNELS_X86_QGEMM_AVX2_H
+#ifndef DQ_KERNELS_GEMM_S8_AVX2_H
+#define DQ_KERNELS_GEMM_S8_AVX2_H
 
 #include "kernels/gemm_s8/gemm_s8.h"
 

@@ -52,7 +52,7 @@ typedef struct excess {
 enum { MOST_EXCESS = 64, LEAST_SHIFT = 8 };
 
 typedef struct shifts {
-    int8_t of[NR], spread[DQ_AVX2_GROUP_BYTES]; /* the latter as a group's weights stand */
+    int8_t of[NR], broadcast[DQ_AVX2_GROUP_BYTES]; /* the latter as a group's weights stand */
     size_t count;
     excess excess[MOST_EXCESS];
 } shifts;
@@ -68,7 +68,7 @@ static bool find_shifts(const int32_t *sums, size_t count, shifts *s)
         s->of[j] = (int8_t)(shift < -127 ? -127 : shift);
     }
     for (size_t i = 0; i < DQ_AVX2_GROUP_BYTES; i++)
-        s->spread[i] = s->of[i / GROUP];
+        s->broadcast[i] = s->of[i / GROUP];
     return any;
 }
 
@@ -78,7 +78,7 @@ static bool shift_all(const shifts *s, int8_t *w)
     __m256i fits = _mm256_set1_epi8(-1), shifted[2];
     for (int v = 0; v < 2; v++) {
         __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(w + 32 * v));
-        __m256i by = _mm256_loadu_si256((const __m256i *)(const void *)(s->spread + 32 * v));
+        __m256i by = _mm256_loadu_si256((const __m256i *)(const void *)(s->broadcast + 32 * v));
         shifted[v] = _mm256_subs_epi8(x, by);
         fits = _mm256_and_si256(fits, _mm256_cmpeq_epi8(shifted[v], _mm256_sub_epi8(x, by)));
     }
@@ -327,7 +327,7 @@ typedef struct splitter {
     size_t groups, depth;
     dq_avx2_record *records;
     uint8_t *columns; /* of record r at columns[-1 - r]: they grow towards the records */
-    size_t count, room;
+    size_t count, workspace;
     uint32_t spare[NR]; /* 1 + the column's record that has a pair to spare, or 0 */
     open_pairs open[NR];
     size_t total; /* entries, those missing in open pairs among them */
@@ -360,7 +360,7 @@ static bool put(splitter *s, size_t column, size_t position, int rest)
     if (s->spare[column]) {
         s->spare[column] = 0;
     } else {
-        if (s->count == s->room)
+        if (s->count == s->workspace)
             return false;
         pair = 2 * (uint32_t)s->count;
         s->records[s->count++] = (dq_avx2_record){{0}, {0}};
@@ -488,7 +488,7 @@ static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural, c
     splitter s = {.safe = safe, .order = order, .groups = groups, .depth = by->depth};
     s.records = (dq_avx2_record *)(void *)(safe + bytes);
     s.columns = (uint8_t *)s.records + rest;
-    s.room = rest / (sizeof(dq_avx2_record) + 1);
+    s.workspace = rest / (sizeof(dq_avx2_record) + 1);
     if (!split_panel(&s, shifted) ||
         (double)(COST_WORDS - by->cost) * (double)groups < COST_ENTRY * (double)s.total / (GROUP * NR))
         return 0;
@@ -535,7 +535,7 @@ size_t dq_gemm_s8_avx2_pack(const dq_gemm_s8_b *b, size_t first, void *panel, in
     int8_t *natural = at + dq_avx2_order_bytes(groups) + bytes;
     dq_gemm_s8_pack_avx2(b, first, NR, natural, sums);
     size_t used = 0;
-    if (b->use == DQ_QGEMM_OFTEN && groups > 0 && groups <= MOST_GROUPS) {
+    if (b->use == DQ_GEMM_S8_OFTEN && groups > 0 && groups <= MOST_GROUPS) {
         shifts by = {.count = 0};
         head->shifted = find_shifts(sums, b->runs * b->run, &by);
         if (!head->shifted || shift_panel(&by, natural, b))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of bytes times weights, for a row and 16 columns: first in 16 bits, then in 32. */
-#ifndef DQ_KERNELS_X86_QGEMM_AVX2_SUMS_H
-#define DQ_KERNELS_X86_QGEMM_AVX2_SUMS_H
+#ifndef DQ_KERNELS_GEMM_S8_AVX2_SUMS_H
+#define DQ_KERNELS_GEMM_S8_AVX2_SUMS_H
 
 #include <immintrin.h>
 #include <stdbool.h>

@@ -16,4 +16,4 @@ enum { LANES = 16, VECTORS = 2, MR = 8 };
 
 #include "kernels/gemm_s8/gemm_s8_vnni.h"
 
-const dq_gemm_s8 dq_gemm_s8_avx512vnni = DQ_QGEMM_VNNI;
+const dq_gemm_s8 dq_gemm_s8_avx512vnni = DQ_GEMM_S8_VNNI;

@@ -15,4 +15,4 @@ enum { LANES = 8, VECTORS = 2, MR = 6 };
 
 #include "kernels/gemm_s8/gemm_s8_vnni.h"
 
-const dq_gemm_s8 dq_gemm_s8_avxvnni = DQ_QGEMM_VNNI;
+const dq_gemm_s8 dq_gemm_s8_avxvnni = DQ_GEMM_S8_VNNI;

@@ -40,7 +40,7 @@ static bool row_size(size_t runs, size_t run, size_t *size)
 }
 
 /* The contract's first byte, in a line of its own, and the rows. */
-static size_t turned_size(const dq_gemm_s8_b *b, size_t rows)
+static size_t packed_a_size(const dq_gemm_s8_b *b, size_t rows)
 {
     size_t size;
     return row_size(b->runs, b->run, &size) && dq_mul_size(size, rows, &size) &&
@@ -64,7 +64,7 @@ static void split_run(const uint8_t *x, size_t run, uint8_t *to)
 /* Made when they are first asked for. */
 static const uint8_t *row_halves(const dq_gemm_s8_a *a, size_t rows, size_t row)
 {
-    uint8_t *kept = a->turned, *halves = kept + HEAD;
+    uint8_t *kept = a->packed, *halves = kept + HEAD;
     for (size_t i = 0; i < rows && !*kept; i++) {
         uint8_t *to = halves + i * row;
         for (size_t t = 0; t < a->runs; t++, to += groups_of(a->run) * SPLIT_GROUP)
@@ -169,7 +169,7 @@ const dq_gemm_s8 dq_gemm_s8_few_avx2 = {.mr = MR,
                                         .nr = NR,
                                         .a_signed = false,
                                         .panel_size = panel_size,
-                                        .turned_size = turned_size,
+                                        .packed_a_size = packed_a_size,
                                         .pack = pack,
                                         .tile = tile,
                                         .sums = dq_gemm_s8_sums_u8_avx2};

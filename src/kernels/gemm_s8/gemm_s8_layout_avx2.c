@@ -19,9 +19,9 @@ typedef struct sums16 {
     __m256i low, high;
 } sums16;
 
-static inline __m128i load16(const uint8_t *p, __m128i flip)
+static inline __m128i load16(const uint8_t *p, __m128i sign_xor)
 {
-    return _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)p), flip);
+    return _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)p), sign_xor);
 }
 
 static inline __m256i sums_of(__m128i a, __m128i b)
@@ -47,14 +47,14 @@ static const uint8_t *position(const dq_gemm_s8_b *b, const uint8_t *run, size_t
 /* A run whose columns are neighbours; groups are `step` bytes apart. */
 static void across(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t step, sums16 *sums)
 {
-    __m128i flip = _mm_set1_epi8((char)b->flip), zero = _mm_setzero_si128(), v[4];
+    __m128i sign_xor = _mm_set1_epi8((char)b->sign_xor), zero = _mm_setzero_si128(), v[4];
     bool flat = b->inner >= b->run;
     for (size_t p = 0; p < b->run; p += GROUP, to += step) {
         __m128i r[GROUP];
         for (size_t i = 0; i < GROUP; i++)
             r[i] = p + i >= b->run ? zero
-                   : flat          ? load16(run + (p + i) * b->inner_stride, flip)
-                                   : load16(position(b, run, p + i), flip);
+                   : flat          ? load16(run + (p + i) * b->inner_stride, sign_xor)
+                                   : load16(position(b, run, p + i), sign_xor);
         __m128i low = _mm_unpacklo_epi8(r[0], r[1]), low2 = _mm_unpacklo_epi8(r[2], r[3]);
         __m128i high = _mm_unpackhi_epi8(r[0], r[1]), high2 = _mm_unpackhi_epi8(r[2], r[3]);
         v[0] = _mm_unpacklo_epi16(low, low2);
@@ -66,10 +66,10 @@ static void across(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_
 }
 
 /* Four groups of four columns, `apart` bytes from each other: out[g] has group g of the four. */
-static inline void four_columns(const uint8_t *x, size_t apart, __m128i flip, __m128i out[AT_ONCE])
+static inline void four_columns(const uint8_t *x, size_t row_stride, __m128i sign_xor, __m128i out[AT_ONCE])
 {
-    __m128i a = load16(x, flip), b = load16(x + apart, flip);
-    __m128i c = load16(x + 2 * apart, flip), d = load16(x + 3 * apart, flip);
+    __m128i a = load16(x, sign_xor), b = load16(x + row_stride, sign_xor);
+    __m128i c = load16(x + 2 * row_stride, sign_xor), d = load16(x + 3 * row_stride, sign_xor);
     __m128i low = _mm_unpacklo_epi32(a, b), low2 = _mm_unpacklo_epi32(c, d);
     __m128i high = _mm_unpackhi_epi32(a, b), high2 = _mm_unpackhi_epi32(c, d);
     out[0] = _mm_unpacklo_epi64(low, low2);
@@ -82,11 +82,11 @@ static inline void four_columns(const uint8_t *x, size_t apart, __m128i flip, __
 static void along(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t step, sums16 *sums)
 {
     enum { LENGTH = AT_ONCE * GROUP };
-    __m128i flip = _mm_set1_epi8((char)b->flip), columns[4][AT_ONCE], v[4];
+    __m128i sign_xor = _mm_set1_epi8((char)b->sign_xor), columns[4][AT_ONCE], v[4];
     size_t p = 0;
     for (; p + LENGTH <= b->run; p += LENGTH) {
         for (size_t i = 0; i < 4; i++)
-            four_columns(run + p + 4 * i * b->col_stride, b->col_stride, flip, columns[i]);
+            four_columns(run + p + 4 * i * b->col_stride, b->col_stride, sign_xor, columns[i]);
         for (size_t g = 0; g < AT_ONCE; g++, to += step) {
             for (size_t i = 0; i < 4; i++)
                 v[i] = columns[i][g];
@@ -97,7 +97,7 @@ static void along(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t
         uint8_t group[BYTES] = {0};
         for (size_t j = 0; j < COLS; j++)
             for (size_t i = 0; i < GROUP && p + i < b->run; i++)
-                group[j * GROUP + i] = run[j * b->col_stride + p + i] ^ b->flip;
+                group[j * GROUP + i] = run[j * b->col_stride + p + i] ^ b->sign_xor;
         for (size_t i = 0; i < 4; i++)
             v[i] = load16(group + 16 * i, _mm_setzero_si128());
         store_group(v, to, sums);
@@ -105,9 +105,9 @@ static void along(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t
 }
 
 /* A run whose columns and positions are both apart; a group's are at one stride. */
-static void apart(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t step, sums16 *sums)
+static void row_stride(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t step, sums16 *sums)
 {
-    __m128i flip = _mm_set1_epi8((char)b->flip), v[4];
+    __m128i sign_xor = _mm_set1_epi8((char)b->sign_xor), v[4];
     size_t far = b->inner_stride;
     for (size_t p = 0; p < b->run; p += GROUP, to += step) {
         uint8_t group[BYTES];
@@ -121,9 +121,9 @@ static void apart(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t
         else
             for (size_t j = 0; j < COLS; j++, x += b->col_stride)
                 for (size_t i = 0; i < GROUP; i++)
-                    group[j * GROUP + i] = p + i < b->run ? x[i * far] : b->flip;
+                    group[j * GROUP + i] = p + i < b->run ? x[i * far] : b->sign_xor;
         for (size_t i = 0; i < 4; i++)
-            v[i] = load16(group + 16 * i, flip);
+            v[i] = load16(group + 16 * i, sign_xor);
         store_group(v, to, sums);
     }
 }
@@ -138,7 +138,7 @@ static void pack16(const dq_gemm_s8_b *b, size_t first, size_t step, uint8_t *to
         else if (b->inner_stride == 1 && b->inner >= b->run)
             along(b, run, to, step, &found);
         else
-            apart(b, run, to, step, &found);
+            row_stride(b, run, to, step, &found);
         to += (b->run + GROUP - 1) / GROUP * step;
     }
     _mm256_storeu_si256((__m256i *)(void *)sums, found.low);

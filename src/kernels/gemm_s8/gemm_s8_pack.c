@@ -19,7 +19,7 @@ size_t dq_gemm_s8_pack(const dq_gemm_s8_b *b, size_t first, size_t nr, size_t gr
 {
     uint8_t *out = panel;
     size_t cols = b->cols - first < nr ? b->cols - first : nr;
-    uint32_t sum[DQ_QGEMM_NR_MAX] = {0};
+    uint32_t sum[DQ_GEMM_S8_NR_MAX] = {0};
     size_t size = dq_gemm_s8_panel_size(b->runs, b->run, nr, group);
     memset(out, 0, size);
     for (size_t t = 0; t < b->runs; t++) {
@@ -28,7 +28,7 @@ size_t dq_gemm_s8_pack(const dq_gemm_s8_b *b, size_t first, size_t nr, size_t gr
                                   p / b->inner * b->outer_stride + p % b->inner * b->inner_stride;
             uint8_t *to = out + p / group * group * nr + p % group;
             for (size_t j = 0; j < cols; j++) {
-                to[j * group] = from[j * b->col_stride] ^ b->flip;
+                to[j * group] = from[j * b->col_stride] ^ b->sign_xor;
                 sum[j] += (uint32_t)(int8_t)to[j * group];
             }
         }

@@ -2,8 +2,8 @@
 /* What integer products with dot instructions share: panels in groups of `group` positions of a column (2 or
  * 4), one column after another, so that a broadcast of as many bytes of a row meets a vector of columns. Runs
  * are padded to whole groups with zero weights. */
-#ifndef DQ_KERNELS_QGEMM_PACK_H
-#define DQ_KERNELS_QGEMM_PACK_H
+#ifndef DQ_KERNELS_GEMM_S8_PACK_H
+#define DQ_KERNELS_GEMM_S8_PACK_H
 
 #include "kernels/gemm_s8/gemm_s8.h"
 

@@ -5,8 +5,8 @@
  *   MR, VECTORS           rows of a tile, at most 8, and vectors of its columns: the sums stay in registers
  *   v_load, v_store, v_set, v_add, v_dot(sums, u8, s8)
  * and after it the record. */
-#ifndef DQ_KERNELS_X86_QGEMM_VNNI_H
-#define DQ_KERNELS_X86_QGEMM_VNNI_H
+#ifndef DQ_KERNELS_GEMM_S8_VNNI_H
+#define DQ_KERNELS_GEMM_S8_VNNI_H
 
 #include "kernels/gemm_s8/gemm_s8_pack.h"
 
@@ -109,7 +109,7 @@ static void tile(const dq_gemm_s8_a *a, size_t rows, const void *panel, const in
         tile_rows(a, MR, VECTORS, count, b, init, c, c_stride);
 }
 
-#define DQ_QGEMM_VNNI                                                                                        \
+#define DQ_GEMM_S8_VNNI                                                                                      \
     {                                                                                                        \
         .mr = MR, .nr = NR, .a_signed = false, .dots = true, .panel_size = panel_size, .pack = pack,         \
         .tile = tile, .sums = dq_gemm_s8_sums_u8_avx2                                                        \

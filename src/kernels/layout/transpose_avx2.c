@@ -18,16 +18,16 @@ enum { CHANNELS = 4, HALF = 16, WHOLE = 32 };
  * how many are done. Each vector of the result takes from those of all planes, or of as many halves of
  * pixels, in both halves alike. */
 static inline size_t shuffle(const uint8_t *from, uint8_t *to, size_t n, size_t plane, unsigned log,
-                             int channels, bool apart, uint8_t flip)
+                             int channels, bool row_stride, uint8_t sign_xor)
 {
     uint8_t takes[CHANNELS][CHANNELS][HALF];
     __m256i mask[CHANNELS][CHANNELS];
-    const __m256i flips = _mm256_set1_epi8((char)flip);
+    const __m256i sign_xors = _mm256_set1_epi8((char)sign_xor);
     memset(takes, 0x80, sizeof takes); /* nothing */
     for (int c = 0; c < channels; c++)
         for (int b = 0; b < HALF; b++) { /* byte b of plane c, byte `at` of pixels */
             int at = (((b >> log) * channels + c) << log) + (b & ((1 << log) - 1));
-            if (apart)
+            if (row_stride)
                 takes[c][at / HALF][b] = (uint8_t)(at % HALF);
             else
                 takes[at / HALF][c][at % HALF] = (uint8_t)b;
@@ -40,21 +40,22 @@ static inline size_t shuffle(const uint8_t *from, uint8_t *to, size_t n, size_t 
     for (size_t g = 0; g < count; g++) {
         __m256i x[CHANNELS];
         for (int k = 0; k < channels; k++)
-            x[k] = apart ? _mm256_loadu2_m128i((const __m128i *)(const void *)(from + (channels + k) * HALF),
-                                               (const __m128i *)(const void *)(from + k * HALF))
-                         : _mm256_loadu_si256((const __m256i *)(const void *)(from + k * plane));
+            x[k] = row_stride
+                       ? _mm256_loadu2_m128i((const __m128i *)(const void *)(from + (channels + k) * HALF),
+                                             (const __m128i *)(const void *)(from + k * HALF))
+                       : _mm256_loadu_si256((const __m256i *)(const void *)(from + k * plane));
         for (int i = 0; i < channels; i++) {
-            __m256i y = flips;
+            __m256i y = sign_xors;
             for (int k = 0; k < channels; k++)
                 y = _mm256_xor_si256(y, _mm256_shuffle_epi8(x[k], mask[i][k]));
-            if (apart)
+            if (row_stride)
                 _mm256_storeu_si256((__m256i *)(void *)(to + i * plane), y);
             else
                 _mm256_storeu2_m128i((__m128i *)(void *)(to + (channels + i) * HALF),
                                      (__m128i *)(void *)(to + i * HALF), y);
         }
-        from += apart ? channels * WHOLE : WHOLE;
-        to += apart ? WHOLE : channels * WHOLE;
+        from += row_stride ? channels * WHOLE : WHOLE;
+        to += row_stride ? WHOLE : channels * WHOLE;
     }
     return (count * WHOLE) >> log;
 }
@@ -65,17 +66,17 @@ typedef struct done {
 
 /* Rows that are pixels side by side, or columns that become such, as far as there are whole vectors of them.
  */
-static done pixels(const void *src, size_t src_stride, size_t rows, size_t cols, unsigned log, uint8_t flip,
-                   void *dst, size_t dst_stride)
+static done pixels(const void *src, size_t src_stride, size_t rows, size_t cols, unsigned log,
+                   uint8_t sign_xor, void *dst, size_t dst_stride)
 {
     if (cols == 3 && src_stride == 3)
-        return (done){.rows = shuffle(src, dst, rows, dst_stride << log, log, 3, true, flip)};
+        return (done){.rows = shuffle(src, dst, rows, dst_stride << log, log, 3, true, sign_xor)};
     if (rows == 3 && dst_stride == 3)
-        return (done){.cols = shuffle(src, dst, cols, src_stride << log, log, 3, false, flip)};
+        return (done){.cols = shuffle(src, dst, cols, src_stride << log, log, 3, false, sign_xor)};
     if (cols == 4 && src_stride == 4 && log < 2)
-        return (done){.rows = shuffle(src, dst, rows, dst_stride << log, log, 4, true, flip)};
+        return (done){.rows = shuffle(src, dst, rows, dst_stride << log, log, 4, true, sign_xor)};
     if (rows == 4 && dst_stride == 4 && log < 2)
-        return (done){.cols = shuffle(src, dst, cols, src_stride << log, log, 4, false, flip)};
+        return (done){.cols = shuffle(src, dst, cols, src_stride << log, log, 4, false, sign_xor)};
     return (done){0, 0};
 }
 
@@ -123,16 +124,16 @@ void dq_transpose_x16_avx2(const uint16_t *src, size_t src_stride, size_t rows, 
 
 /* Rows i and i + 16 stand in a vector's halves. Each step puts neighbours of the first eight vectors beside
  * those of the others: after four of them rows are columns. */
-static inline void block_8(const uint8_t *src, size_t src_stride, uint8_t flip, uint8_t *dst,
+static inline void block_8(const uint8_t *src, size_t src_stride, uint8_t sign_xor, uint8_t *dst,
                            size_t dst_stride)
 {
-    const __m256i flips = _mm256_set1_epi8((char)flip);
+    const __m256i sign_xors = _mm256_set1_epi8((char)sign_xor);
     __m256i v[COLS8], next[COLS8];
     for (size_t i = 0; i < COLS8; i++) {
         const uint8_t *from = src + i * src_stride;
         __m128i low = _mm_loadu_si128((const __m128i *)(const void *)from);
         __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(from + COLS8 * src_stride));
-        v[i] = _mm256_xor_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1), flips);
+        v[i] = _mm256_xor_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1), sign_xors);
     }
     for (int step = 0; step < 4; step++) {
         for (int i = 0; i < COLS8 / 2; i++) {
@@ -146,10 +147,10 @@ static inline void block_8(const uint8_t *src, size_t src_stride, uint8_t flip, 
         _mm256_storeu_si256((__m256i *)(void *)(dst + i * dst_stride), v[i]);
 }
 
-void dq_transpose_x8_avx2(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t flip,
+void dq_transpose_x8_avx2(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t sign_xor,
                           uint8_t *dst, size_t dst_stride)
 {
-    const done d = pixels(src, src_stride, rows, cols, 0, flip, dst, dst_stride);
+    const done d = pixels(src, src_stride, rows, cols, 0, sign_xor, dst, dst_stride);
     src += d.rows * src_stride + d.cols;
     dst += d.cols * dst_stride + d.rows;
     rows -= d.rows;
@@ -157,10 +158,10 @@ void dq_transpose_x8_avx2(const uint8_t *src, size_t src_stride, size_t rows, si
     size_t whole = cols >= COLS8 ? rows / ROWS8 * ROWS8 : 0;
     for (size_t c = 0; whole && c < cols; c = dq_next_square(c, COLS8, cols))
         for (size_t r = 0; r < whole; r += ROWS8)
-            block_8(src + r * src_stride + c, src_stride, flip, dst + c * dst_stride + r, dst_stride);
+            block_8(src + r * src_stride + c, src_stride, sign_xor, dst + c * dst_stride + r, dst_stride);
     if (whole == rows)
         return;
     whole = whole && rows - whole < COLS8 ? rows - COLS8 : whole; /* its squares take some rows again */
-    dq_transpose_x8_sse41(src + whole * src_stride, src_stride, rows - whole, cols, flip, dst + whole,
+    dq_transpose_x8_sse41(src + whole * src_stride, src_stride, rows - whole, cols, sign_xor, dst + whole,
                           dst_stride);
 }

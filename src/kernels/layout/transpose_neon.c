@@ -24,28 +24,28 @@ static inline void transpose_16(uint8x16_t v[SIDE8])
     }
 }
 
-static inline void square_8(const uint8_t *src, size_t src_stride, uint8x16_t flip, uint8_t *dst,
+static inline void square_8(const uint8_t *src, size_t src_stride, uint8x16_t sign_xor, uint8_t *dst,
                             size_t dst_stride)
 {
     uint8x16_t v[SIDE8];
     for (size_t r = 0; r < SIDE8; r++)
-        v[r] = veorq_u8(vld1q_u8(src + r * src_stride), flip);
+        v[r] = veorq_u8(vld1q_u8(src + r * src_stride), sign_xor);
     transpose_16(v);
     for (size_t c = 0; c < SIDE8; c++)
         vst1q_u8(dst + c * dst_stride, v[c]);
 }
 
-void dq_transpose_x8_neon(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t flip,
+void dq_transpose_x8_neon(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t sign_xor,
                           uint8_t *dst, size_t dst_stride)
 {
     if (rows < SIDE8 || cols < SIDE8) {
-        dq_transpose_x8_c(src, src_stride, rows, cols, flip, dst, dst_stride);
+        dq_transpose_x8_c(src, src_stride, rows, cols, sign_xor, dst, dst_stride);
         return;
     }
-    uint8x16_t flips = vdupq_n_u8(flip);
+    uint8x16_t sign_xors = vdupq_n_u8(sign_xor);
     for (size_t c = 0; c < cols; c = dq_next_square(c, SIDE8, cols))
         for (size_t r = 0; r < rows; r = dq_next_square(r, SIDE8, rows))
-            square_8(src + r * src_stride + c, src_stride, flips, dst + c * dst_stride + r, dst_stride);
+            square_8(src + r * src_stride + c, src_stride, sign_xors, dst + c * dst_stride + r, dst_stride);
 }
 
 static inline void square_16(const uint16_t *src, size_t src_stride, uint16_t *dst, size_t dst_stride)

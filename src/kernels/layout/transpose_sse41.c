@@ -43,7 +43,7 @@ static inline void transpose_16(__m128i v[SIDE8])
 }
 
 /* The square at src: rows below 16 are loaded, columns below 16 stored, each a whole vector. */
-static inline void square(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, __m128i flip,
+static inline void square(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, __m128i sign_xor,
                           uint8_t *dst, size_t dst_stride)
 {
     __m128i v[SIDE8];
@@ -52,7 +52,7 @@ static inline void square(const uint8_t *src, size_t src_stride, size_t rows, si
         v[r] = r >= rows       ? _mm_setzero_si128()
                : cols >= SIDE8 ? _mm_loadu_si128((const __m128i *)(const void *)from)
                                : load_few(from, cols);
-        v[r] = _mm_xor_si128(v[r], flip);
+        v[r] = _mm_xor_si128(v[r], sign_xor);
     }
     transpose_16(v);
     for (size_t c = 0; c < SIDE8 && c < cols; c++)
@@ -62,35 +62,36 @@ static inline void square(const uint8_t *src, size_t src_stride, size_t rows, si
 /* Fewer rows than a square has, columns without gaps between them: what a store writes too much is
  * overwritten by the columns that follow. Returns how many columns are done: those whose stores end inside
  * dst. */
-static size_t narrow(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, __m128i flip,
+static size_t narrow(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, __m128i sign_xor,
                      uint8_t *dst)
 {
     size_t done = 0, spill = (SIDE8 - 1) / rows; /* columns behind one that its store touches */
     for (; done + SIDE8 + spill <= cols; done += SIDE8)
-        square(src + done, src_stride, rows, SIDE8, flip, dst + done * rows, rows);
+        square(src + done, src_stride, rows, SIDE8, sign_xor, dst + done * rows, rows);
     return done;
 }
 
-void dq_transpose_x8_sse41(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t flip,
+void dq_transpose_x8_sse41(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t sign_xor,
                            uint8_t *dst, size_t dst_stride)
 {
-    __m128i flips = _mm_set1_epi8((char)flip);
+    __m128i sign_xors = _mm_set1_epi8((char)sign_xor);
     size_t done = 0;
     if (src_stride == 1 && cols == 1) { /* the channels of a single pixel */
         for (size_t i = 0; i < rows; i++)
-            dst[i] = src[i] ^ flip;
+            dst[i] = src[i] ^ sign_xor;
         return;
     }
     if (rows >= SIDE8 && cols) {
         for (size_t c = 0; c<cols; c = cols> SIDE8 ? dq_next_square(c, SIDE8, cols) : cols)
             for (size_t r = 0; r < rows; r = dq_next_square(r, SIDE8, rows))
-                square(src + r * src_stride + c, src_stride, SIDE8, cols, flips, dst + c * dst_stride + r,
+                square(src + r * src_stride + c, src_stride, SIDE8, cols, sign_xors, dst + c * dst_stride + r,
                        dst_stride);
         return;
     }
     if (rows > 1 && dst_stride == rows)
-        done = narrow(src, src_stride, rows, cols, flips, dst);
-    dq_transpose_x8_c(src + done, src_stride, rows, cols - done, flip, dst + done * dst_stride, dst_stride);
+        done = narrow(src, src_stride, rows, cols, sign_xors, dst);
+    dq_transpose_x8_c(src + done, src_stride, rows, cols - done, sign_xor, dst + done * dst_stride,
+                      dst_stride);
 }
 
 /* ---- Halves -------------------------------------------------------------------------------------------- */

@@ -31,10 +31,10 @@ void dq_upsample2x_neon(const void *x, size_t n, size_t width, size_t rows, void
     const char *from = x;
     char *to = y;
     for (; rows > 0; rows--, from += bytes, to += 4 * bytes) {
-        char *end = to + 2 * (bytes - left), room[4 * 16];
+        char *end = to + 2 * (bytes - left), workspace[4 * 16];
         by_width[width](from, vectors, to, to + 2 * bytes);
-        dq_upsample2x_c(from + bytes - left, left / width, width, 1, room);
-        memcpy(end, room, 2 * left);
-        memcpy(end + 2 * bytes, room, 2 * left);
+        dq_upsample2x_c(from + bytes - left, left / width, width, 1, workspace);
+        memcpy(end, workspace, 2 * left);
+        memcpy(end + 2 * bytes, workspace, 2 * left);
     }
 }

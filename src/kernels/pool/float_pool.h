@@ -17,13 +17,13 @@ enum { DQ_POOL_SLACK = 32 /* elements of a line behind the last one that may be 
 typedef struct dq_pool_lines {
     const float *x;
     const size_t *at;
-    size_t under, step, n, lines, apart;
+    size_t under, step, n, lines, row_stride;
 } dq_pool_lines;
 
 /** Windows along `lines` lines that are `apart` from each other: `count` of them on each, `stride` apart,
  * each of `taps` elements `dilation` apart. The results of a line follow those of the one before. */
 typedef struct dq_line_windows {
-    size_t count, stride, taps, dilation, lines, apart;
+    size_t count, stride, taps, dilation, lines, row_stride;
     bool root; /* for mean_windows */
 } dq_line_windows;
 

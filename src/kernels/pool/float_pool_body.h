@@ -70,7 +70,7 @@ static void pool_max_line(const dq_pool_lines *p, const float *x, float *line)
 static void pool_max_rows(const dq_pool_lines *p, float *line)
 {
     for (size_t l = 0; l < p->lines; l++)
-        pool_max_line(p, p->x + l * p->step, line + l * p->apart);
+        pool_max_line(p, p->x + l * p->step, line + l * p->row_stride);
 }
 
 static inline void pool_add(vd sum[VF_HALVES], vf v)
@@ -116,7 +116,7 @@ static void pool_sum_threes(const dq_pool_lines *p, const float *x, double *line
         double *line = lines + i;
         vd first = vd_add(zero, vd_load_floats(from)), second = vd_load_floats(from + p->step);
         from += 2 * p->step;
-        for (size_t l = 0; l < p->lines; l++, from += p->step, line += p->apart) {
+        for (size_t l = 0; l < p->lines; l++, from += p->step, line += p->row_stride) {
             vd third = vd_load_floats(from);
             vd_store(line, vd_add(vd_add(first, second), third));
             first = vd_add(zero, second);
@@ -133,13 +133,13 @@ static void pool_sum_rows(const dq_pool_lines *p, double *line)
         return;
     }
     for (size_t l = 0; l < p->lines; l++)
-        pool_sum_line(p, p->x + l * p->step, line + l * p->apart);
+        pool_sum_line(p, p->x + l * p->step, line + l * p->row_stride);
 }
 
 static void pool_square_rows(const dq_pool_lines *p, double *line)
 {
     const float *x = p->x;
-    for (size_t l = 0; l < p->lines; l++, x += p->step, line += p->apart) {
+    for (size_t l = 0; l < p->lines; l++, x += p->step, line += p->row_stride) {
         for (size_t i = 0; i < p->n && p->n >= VD_LANES; i = pool_next(i, VD_LANES, p->n)) {
             vd sum = vd_zero();
             for (size_t r = 0; r < p->under; r++) {
@@ -171,7 +171,7 @@ static inline __attribute__((always_inline)) void pool_max_by(const float *line,
                                                               size_t taps, size_t stride, float *y)
 {
     const size_t dilation = w->dilation, count = w->count;
-    for (size_t l = 0; l < w->lines; l++, line += w->apart, y += count) {
+    for (size_t l = 0; l < w->lines; l++, line += w->row_stride, y += count) {
         if (count < VF_LANES) {
             pool_store_first(y, count, pool_max_at(line, taps, dilation, stride));
             continue;
@@ -192,7 +192,7 @@ static void pool_max_windows(const float *line, const dq_line_windows *w, float 
     else
         for (size_t l = 0; l < w->lines; l++)
             for (size_t i = 0; i < w->count; i++) {
-                const float *at = line + l * w->apart + i * w->stride;
+                const float *at = line + l * w->row_stride + i * w->stride;
                 float most = *at;
                 for (size_t t = 1; t < w->taps; t++)
                     most = most > at[t * w->dilation] || most != most ? most : at[t * w->dilation];
@@ -217,7 +217,7 @@ static inline __attribute__((always_inline)) void pool_mean_by(const double *lin
 {
     const vd f = vd_set(factor);
     const size_t dilation = w->dilation, count = w->count;
-    for (size_t l = 0; l < w->lines; l++, line += w->apart, y += count)
+    for (size_t l = 0; l < w->lines; l++, line += w->row_stride, y += count)
         for (size_t i = 0; i < count; i = pool_next(i, VD_LANES, count)) {
             vd sum = pool_sum_at(line + i * stride, taps, dilation, stride);
             sum = vd_mul(sum, vd_mul(f, vd_load(shares + i)));
@@ -239,7 +239,7 @@ static void pool_mean_windows(const double *line, const dq_line_windows *w, doub
     else
         for (size_t l = 0; l < w->lines; l++)
             for (size_t i = 0; i < w->count; i++) {
-                const double *at = line + l * w->apart + i * w->stride;
+                const double *at = line + l * w->row_stride + i * w->stride;
                 double sum = *at;
                 for (size_t t = 1; t < w->taps; t++)
                     sum += at[t * w->dilation];

@@ -25,15 +25,15 @@ static inline void put(uint8_t *out, vb v, size_t n)
 }
 
 /* Rows of fewer than QUARTER bytes. */
-static void join_few(const dq_max_windows *w, const uint8_t *x, uint8_t flip, uint8_t *line)
+static void join_few(const dq_max_windows *w, const uint8_t *x, uint8_t sign_xor, uint8_t *line)
 {
     for (size_t j = 0; j < w->n; j++) {
         uint8_t most = 0;
         for (size_t r = 0; r < w->under; r++) {
-            uint8_t here = x[r * w->x_step + j] ^ flip;
+            uint8_t here = x[r * w->x_step + j] ^ sign_xor;
             most = here > most ? here : most;
         }
-        line[j] = most ^ flip;
+        line[j] = most ^ sign_xor;
     }
 }
 

@@ -10,8 +10,8 @@
 
 #define JOIN_LANES(h)                                                                                        \
     if (VF_LANES > (h)) {                                                                                    \
-        low[0] = vf_min(low[0], vf_turned(low[0], h));                                                       \
-        high[0] = vf_max(high[0], vf_turned(high[0], h));                                                    \
+        low[0] = vf_min(low[0], vf_rotate(low[0], h));                                                       \
+        high[0] = vf_max(high[0], vf_rotate(high[0], h));                                                    \
     }
 
 /* Several vectors of minima and maxima hide the instructions' latency. */

@@ -5,11 +5,11 @@
 
 /* `next` is made of a, what there is, and e, the element. */
 #define JOIN(name, from, to, next)                                                                           \
-    static void name(const void *x, size_t step, size_t count, size_t n, uint64_t flip, void *y)             \
+    static void name(const void *x, size_t step, size_t count, size_t n, uint64_t sign_xor, void *y)         \
     {                                                                                                        \
-        const from *restrict row = x, turn = (from)flip;                                                     \
+        const from *restrict row = x, map = (from)sign_xor;                                                  \
         to *restrict of = y;                                                                                 \
-        (void)turn;                                                                                          \
+        (void)map;                                                                                           \
         for (size_t t = 0; t < count; t++, row += step)                                                      \
             for (size_t i = 0; i < n; i++) {                                                                 \
                 const from e = row[i];                                                                       \
@@ -17,9 +17,9 @@
                 of[i] = next;                                                                                \
             }                                                                                                \
     }
-JOIN(max_8, uint8_t, uint8_t, (e ^ turn) > a ? e ^ turn : a)
-JOIN(max_32, int32_t, int32_t, (e ^ turn) > a ? e ^ turn : a)
-JOIN(max_64, int64_t, int64_t, (e ^ turn) > a ? e ^ turn : a)
+JOIN(max_8, uint8_t, uint8_t, (e ^ map) > a ? e ^ map : a)
+JOIN(max_32, int32_t, int32_t, (e ^ map) > a ? e ^ map : a)
+JOIN(max_64, int64_t, int64_t, (e ^ map) > a ? e ^ map : a)
 JOIN(add_32, int32_t, uint64_t, a + (uint64_t)e)
 JOIN(add_64, uint64_t, uint64_t, a + e)
 JOIN(mul_f32, float, double, a *(double)e)
@@ -38,31 +38,31 @@ static void cumulate_f32(const float *restrict x, ptrdiff_t step, size_t count, 
 }
 
 /* `turned` is made of e, the element, and `turn`. */
-#define ARG(name, from, to, turning, turned)                                                                 \
-    static void name(const void *x, ptrdiff_t step, size_t count, size_t n, uint64_t flip, void *best,       \
+#define ARG(name, from, to, key_map, mapped)                                                                 \
+    static void name(const void *x, ptrdiff_t step, size_t count, size_t n, uint64_t sign_xor, void *best,   \
                      int32_t *restrict where)                                                                \
     {                                                                                                        \
         const from *restrict row = x;                                                                        \
-        const to turn = (to)(turning);                                                                       \
+        const to map = (to)(key_map);                                                                        \
         to *restrict most = best;                                                                            \
         for (size_t i = 0; i < n; i++) {                                                                     \
             const from e = row[i];                                                                           \
-            most[i] = turned;                                                                                \
+            most[i] = mapped;                                                                                \
             where[i] = 0;                                                                                    \
         }                                                                                                    \
         for (int32_t t = 1; t < (int32_t)count; t++) {                                                       \
             row += step;                                                                                     \
             for (size_t i = 0; i < n; i++) {                                                                 \
                 const from e = row[i];                                                                       \
-                const to v = turned;                                                                         \
+                const to v = mapped;                                                                         \
                 where[i] = v > most[i] ? t : where[i];                                                       \
                 most[i] = v > most[i] || v != v ? v : most[i]; /* NaN is more than any, and stays */         \
             }                                                                                                \
         }                                                                                                    \
     }
-ARG(arg_8, uint8_t, int32_t, flip, e ^ turn)
-ARG(arg_32, int32_t, int32_t, flip, e ^ turn)
-ARG(arg_f32, float, float, flip ? -1 : 1, e *turn)
+ARG(arg_8, uint8_t, int32_t, sign_xor, e ^ map)
+ARG(arg_32, int32_t, int32_t, sign_xor, e ^ map)
+ARG(arg_f32, float, float, sign_xor ? -1 : 1, e *map)
 
 const dq_reduce_axis dq_reduce_axis_c = {.max_8 = max_8,
                                          .max_32 = max_32,

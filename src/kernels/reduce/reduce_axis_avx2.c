@@ -35,15 +35,15 @@ static inline __m256d load_double(const float *p)
  *
  * Four vectors of results at a time. The last ones may be part of those before: they are computed first, and
  * stored last. `next` is made of a, what there is, and e, elements. */
-#define JOIN(name, from, to, vector, load_y, store_y, load_x, turning, next)                                 \
-    static void name(const void *x, size_t step, size_t count, size_t n, uint64_t flip, void *y)             \
+#define JOIN(name, from, to, vector, load_y, store_y, load_x, key_map, next)                                 \
+    static void name(const void *x, size_t step, size_t count, size_t n, uint64_t sign_xor, void *y)         \
     {                                                                                                        \
         enum { LANES = sizeof(vector) / sizeof(to), W = VECTORS * LANES };                                   \
-        const __m256i turn = turning;                                                                        \
+        const __m256i map = key_map;                                                                         \
         to last[W], *to_y = y, *out = last;                                                                  \
-        (void)turn;                                                                                          \
+        (void)map;                                                                                           \
         if (n < W) {                                                                                         \
-            dq_reduce_axis_c.name(x, step, count, n, flip, y);                                               \
+            dq_reduce_axis_c.name(x, step, count, n, sign_xor, y);                                           \
             return;                                                                                          \
         }                                                                                                    \
         for (size_t i = n - W, then = 0; i + W < n || out == last; i = then, then += W, out = to_y + i) {    \
@@ -61,8 +61,8 @@ static inline __m256d load_double(const float *p)
         }                                                                                                    \
         memcpy(to_y + n - W, last, sizeof last);                                                             \
     }
-#define JOIN_INTS(name, from, to, load_x, turning, next)                                                     \
-    JOIN(name, from, to, __m256i, load_ints, store_ints, load_x, turning, next)
+#define JOIN_INTS(name, from, to, load_x, key_map, next)                                                     \
+    JOIN(name, from, to, __m256i, load_ints, store_ints, load_x, key_map, next)
 #define JOIN_FLOATS(name, next)                                                                              \
     JOIN(name, float, double, __m256d, _mm256_loadu_pd, _mm256_storeu_pd, load_double,                       \
          _mm256_setzero_si256(), next)
@@ -77,12 +77,12 @@ static inline __m256d absolute(__m256d a)
     return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a);
 }
 
-JOIN_INTS(max_8, uint8_t, uint8_t, load_ints, _mm256_set1_epi8((char)flip),
-          _mm256_max_epu8(_mm256_xor_si256(e, turn), a))
-JOIN_INTS(max_32, int32_t, int32_t, load_ints, _mm256_set1_epi32((int)flip),
-          _mm256_max_epi32(_mm256_xor_si256(e, turn), a))
-JOIN_INTS(max_64, int64_t, int64_t, load_ints, _mm256_set1_epi64x((long long)flip),
-          larger_64(_mm256_xor_si256(e, turn), a))
+JOIN_INTS(max_8, uint8_t, uint8_t, load_ints, _mm256_set1_epi8((char)sign_xor),
+          _mm256_max_epu8(_mm256_xor_si256(e, map), a))
+JOIN_INTS(max_32, int32_t, int32_t, load_ints, _mm256_set1_epi32((int)sign_xor),
+          _mm256_max_epi32(_mm256_xor_si256(e, map), a))
+JOIN_INTS(max_64, int64_t, int64_t, load_ints, _mm256_set1_epi64x((long long)sign_xor),
+          larger_64(_mm256_xor_si256(e, map), a))
 JOIN_INTS(add_32, int32_t, uint64_t, load_wide, _mm256_setzero_si256(), _mm256_add_epi64(a, e))
 JOIN_INTS(add_64, uint64_t, uint64_t, load_ints, _mm256_setzero_si256(), _mm256_add_epi64(a, e))
 JOIN_FLOATS(mul_f32, _mm256_mul_pd(a, e))
@@ -145,24 +145,24 @@ static inline __m256i odd_floats(__m256 a, __m256 b)
     return _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_UNORD_Q));
 }
 
-#define ARG(name, from, vector, load, turning, turned, larger, kind, bits)                                   \
-    static inline __m256i name##_step(const from *row, vector turn, __m256i t, vector *most, __m256i *at)    \
+#define ARG(name, from, vector, load, key_map, mapped, larger, kind, bits)                                   \
+    static inline __m256i name##_step(const from *row, vector map, __m256i t, vector *most, __m256i *at)     \
     {                                                                                                        \
         vector v[VECTORS];                                                                                   \
         for (int p = 0; p < VECTORS; p++) {                                                                  \
-            v[p] = turned(load(row + 8 * p), turn);                                                          \
+            v[p] = mapped(load(row + 8 * p), map);                                                           \
             at[p] = _mm256_max_epi32(at[p], _mm256_and_si256(more_##kind(v[p], most[p]), t));                \
             most[p] = larger(v[p], most[p]);                                                                 \
         }                                                                                                    \
         return _mm256_or_si256(odd_##kind(v[0], v[1]), odd_##kind(v[2], v[3]));                              \
     }                                                                                                        \
-    static void name(const void *x, ptrdiff_t step, size_t count, size_t n, uint64_t flip, void *best,       \
+    static void name(const void *x, ptrdiff_t step, size_t count, size_t n, uint64_t sign_xor, void *best,   \
                      int32_t *where)                                                                         \
     {                                                                                                        \
         enum { W = 8 * VECTORS };                                                                            \
-        const vector turn = turning;                                                                         \
+        const vector map = key_map;                                                                          \
         if (n < W) {                                                                                         \
-            dq_reduce_axis_c.name(x, step, count, n, flip, best, where);                                     \
+            dq_reduce_axis_c.name(x, step, count, n, sign_xor, best, where);                                 \
             return;                                                                                          \
         }                                                                                                    \
         for (size_t i = 0; i < n; i += W) {                                                                  \
@@ -171,11 +171,11 @@ static inline __m256i odd_floats(__m256 a, __m256 b)
             __m256i at[VECTORS], odd = _mm256_setzero_si256(), t = odd;                                      \
             vector most[VECTORS];                                                                            \
             for (int p = 0; p < VECTORS; p++) {                                                              \
-                most[p] = turned(load(row + 8 * p), turn);                                                   \
+                most[p] = mapped(load(row + 8 * p), map);                                                    \
                 at[p] = t;                                                                                   \
             }                                                                                                \
             for (size_t left = count; left-- > 0; row += step) {                                             \
-                odd = _mm256_or_si256(odd, name##_step(row, turn, t, most, at));                             \
+                odd = _mm256_or_si256(odd, name##_step(row, map, t, most, at));                              \
                 t = _mm256_add_epi32(t, _mm256_set1_epi32(1));                                               \
             }                                                                                                \
             for (int p = 0; p < VECTORS; p++) {                                                              \
@@ -185,12 +185,12 @@ static inline __m256i odd_floats(__m256 a, __m256 b)
         }                                                                                                    \
     }
 #define SAME(a) (a)
-ARG(arg_8, uint8_t, __m256i, load_bytes, _mm256_set1_epi32((int)flip), _mm256_xor_si256, _mm256_max_epi32,
+ARG(arg_8, uint8_t, __m256i, load_bytes, _mm256_set1_epi32((int)sign_xor), _mm256_xor_si256, _mm256_max_epi32,
     ints, SAME)
-ARG(arg_32, int32_t, __m256i, load_ints, _mm256_set1_epi32((int)flip), _mm256_xor_si256, _mm256_max_epi32,
+ARG(arg_32, int32_t, __m256i, load_ints, _mm256_set1_epi32((int)sign_xor), _mm256_xor_si256, _mm256_max_epi32,
     ints, SAME)
-ARG(arg_f32, float, __m256, _mm256_loadu_ps, _mm256_castsi256_ps(_mm256_set1_epi32((int)flip)), _mm256_xor_ps,
-    _mm256_max_ps, floats, _mm256_castps_si256)
+ARG(arg_f32, float, __m256, _mm256_loadu_ps, _mm256_castsi256_ps(_mm256_set1_epi32((int)sign_xor)),
+    _mm256_xor_ps, _mm256_max_ps, floats, _mm256_castps_si256)
 
 const dq_reduce_axis dq_reduce_axis_avx2 = {.max_8 = max_8,
                                             .max_32 = max_32,

@@ -52,13 +52,13 @@ uint8_t dq_requantize_again(int32_t sum, const dq_requantize_to *to, size_t colu
     return (uint8_t)(v < to->lo ? to->lo : v > to->hi ? to->hi : v);
 }
 
-void dq_requantize_unsure(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
-                          uint8_t *out)
+void dq_requantize_near_tie(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first,
+                            size_t step, uint8_t *out)
 {
     for (size_t j = 0; j < n; j++) {
         double v = acc[j] * to->scale[first + j * step];
         v += to->bias.shift ? to->bias.shift[first + j * step] : 0;
-        if (fabs(v) < 512 && !(fabs(v - rint(v)) < dq_requantize_sure(to)))
+        if (fabs(v) < 512 && !(fabs(v - rint(v)) < dq_requantize_has_exact_scale(to)))
             out[j] = dq_requantize_again(acc[j], to, first + j * step);
     }
 }
@@ -73,8 +73,8 @@ static inline __attribute__((always_inline)) bool block_of(const int32_t *acc, s
     const double magic = 6755399441055744.0;
     const double low = to->lo - to->zero_point, high = to->hi - to->zero_point, *scale = to->scale + first;
     const double *shift = shifted ? to->bias.shift + first : NULL;
-    const double sure = dq_requantize_sure(to);
-    int unsure = 0;
+    const double exact_scale = dq_requantize_has_exact_scale(to);
+    int near_tie = 0;
     for (size_t j = 0; j < n; j++) {
         double v = (double)acc[j] * scale[j * step], rounded;
         if (shifted)
@@ -82,10 +82,10 @@ static inline __attribute__((always_inline)) bool block_of(const int32_t *acc, s
         v = v > low ? v : low; /* also for NaN */
         v = v < high ? v : high;
         rounded = v + magic - magic;
-        unsure |= fabs(v - rounded) >= sure;
+        near_tie |= fabs(v - rounded) >= exact_scale;
         out[j] = (uint8_t)((int32_t)rounded + to->zero_point);
     }
-    return !unsure;
+    return !near_tie;
 }
 
 void dq_requantize_c(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
@@ -93,11 +93,11 @@ void dq_requantize_c(const int32_t *acc, size_t n, const dq_requantize_to *to, s
 {
     for (size_t j = 0; j < n; j += BLOCK) {
         const size_t some = n - j < BLOCK ? n - j : BLOCK, at = first + j * step;
-        const bool sure = to->bias.shift ? block_of(acc + j, some, to, at, step, true, out + j)
-                          : step         ? block_of(acc + j, some, to, at, 1, false, out + j)
-                                         : block_of(acc + j, some, to, at, 0, false, out + j);
-        if (!sure)
-            dq_requantize_unsure(acc + j, some, to, at, step, out + j);
+        const bool exact_scale = to->bias.shift ? block_of(acc + j, some, to, at, step, true, out + j)
+                                 : step         ? block_of(acc + j, some, to, at, 1, false, out + j)
+                                                : block_of(acc + j, some, to, at, 0, false, out + j);
+        if (!exact_scale)
+            dq_requantize_near_tie(acc + j, some, to, at, step, out + j);
     }
 }
 

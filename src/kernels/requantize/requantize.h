@@ -85,7 +85,7 @@ typedef void dq_requantize_tile_fn(const int32_t *acc, size_t acc_stride, size_t
 #define DQ_NEARLY_HALF (0.5 - 0x1p-42)
 
 /** Products in double are sure that are nearer than this to a whole number. */
-static inline double dq_requantize_sure(const dq_requantize_to *to)
+static inline double dq_requantize_has_exact_scale(const dq_requantize_to *to)
 {
     return to->exact ? 1 : DQ_NEARLY_HALF;
 }
@@ -97,7 +97,7 @@ int32_t dq_requantize_exactly(int32_t sum, const dq_requantize_to *to, size_t co
 uint8_t dq_requantize_again(int32_t sum, const dq_requantize_to *to, size_t column);
 
 /** Computes those of out[0 … n-1] again whose products in double are not sure. */
-void dq_requantize_unsure(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
-                          uint8_t *out);
+void dq_requantize_near_tie(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first,
+                            size_t step, uint8_t *out);
 
 #endif

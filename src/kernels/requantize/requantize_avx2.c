@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/copy.h"
 #include "kernels/kernels.h"
+#include "kernels/requantize/exact_scale_avx2.h"
 #include "kernels/requantize/requantize_float.h"
-#include "kernels/requantize/sure_avx2.h"
 
 #include <float.h>
 #include <immintrin.h>
@@ -15,7 +15,7 @@ enum { BAND = 8 };
 
 /* What stays the same from row to row. Codes are made as if `lo` were 0, and flipped at the end. */
 typedef struct fixed {
-    __m256i below, flip; /* what is taken from bits 14 and up */
+    __m256i below, sign_xor; /* what is taken from bits 14 and up */
 } fixed;
 
 static inline fixed fix(int32_t zero_point, int32_t lo)
@@ -25,9 +25,9 @@ static inline fixed fix(int32_t zero_point, int32_t lo)
 }
 
 /* `least`: the smallest fraction so far. */
-static inline bool sure(__m256i least)
+static inline bool exact_scale(__m256i least)
 {
-    return _mm256_movemask_epi8(_mm256_cmpgt_epi32(least, _mm256_set1_epi32(UNSURE))) == -1;
+    return _mm256_movemask_epi8(_mm256_cmpgt_epi32(least, _mm256_set1_epi32(NEAR_TIE))) == -1;
 }
 
 /* Bits 14 and up for eight sums; the scale is finite, and times UNIT. `begin` is BEGINNING, or beginning_with
@@ -47,13 +47,13 @@ typedef struct multipliers {
 } multipliers;
 
 /* The rounded products of four sums, those of `unsure` computed exactly. */
-static __attribute__((noinline)) __m128i settled(__m128i rounded, int unsure, const int32_t *acc,
+static __attribute__((noinline)) __m128i settled(__m128i rounded, int near_tie, const int32_t *acc,
                                                  const multipliers *m)
 {
     int32_t v[LANES / 2];
     _mm_storeu_si128((__m128i *)(void *)v, rounded);
     for (size_t i = 0; i < LANES / 2; i++)
-        if (unsure >> i & 1)
+        if (near_tie >> i & 1)
             v[i] = dq_requantize_exactly(acc[i], m->to, m->first + i * m->step);
     return _mm_loadu_si128((const __m128i *)(const void *)v);
 }
@@ -84,11 +84,11 @@ static inline __m128i four_exactly(const int32_t *acc, const term *t, const mult
     v = _mm256_min_pd(_mm256_max_pd(v, low), high);
     __m256d whole = _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m256d off = _mm256_andnot_pd(_mm256_set1_pd(-0.0), _mm256_sub_pd(v, whole));
-    const __m256d limit = _mm256_set1_pd(dq_requantize_sure(m->to));
-    int unsure = _mm256_movemask_pd(_mm256_cmp_pd(off, limit, _CMP_GE_OQ));
+    const __m256d limit = _mm256_set1_pd(dq_requantize_has_exact_scale(m->to));
+    int near_tie = _mm256_movemask_pd(_mm256_cmp_pd(off, limit, _CMP_GE_OQ));
     __m128i rounded = _mm256_cvttpd_epi32(whole);
-    if (__builtin_expect(unsure, 0))
-        rounded = settled(rounded, unsure, acc, m);
+    if (__builtin_expect(near_tie, 0))
+        rounded = settled(rounded, near_tie, acc, m);
     return _mm_add_epi32(rounded, _mm_set1_epi32(MIDDLE));
 }
 
@@ -102,7 +102,7 @@ static inline __m256i codes_of(const __m256i v[4], const fixed *f)
 {
     __m256i first = _mm256_subs_epu16(_mm256_packus_epi32(v[0], v[1]), f->below);
     __m256i second = _mm256_subs_epu16(_mm256_packus_epi32(v[2], v[3]), f->below);
-    return _mm256_xor_si256(_mm256_packus_epi16(first, second), f->flip);
+    return _mm256_xor_si256(_mm256_packus_epi16(first, second), f->sign_xor);
 }
 
 static inline __m256i in_order(__m256i codes)
@@ -191,7 +191,8 @@ static inline size_t step_at(const row *r, size_t at)
 
 /* Elements from `at` on, until there are all or a step is not sure: where this begins. No function is called,
  * so that constants stay in registers; `step` and `shifted` are constant in each call. */
-static inline __attribute__((always_inline)) size_t put_sure(const row *r, size_t at, bool step, bool shifted)
+static inline __attribute__((always_inline)) size_t put_exact_scale(const row *r, size_t at, bool step,
+                                                                    bool shifted)
 {
     const fixed f = r->f;
     __m256 begin = same_begins(shifted ? r->shift : NULL);
@@ -210,7 +211,7 @@ static inline __attribute__((always_inline)) size_t put_sure(const row *r, size_
                 begin = eight_begins(r->shift + j + i * LANES);
             v[i] = eight(r->acc + j + i * LANES, s[i], begin, &least);
         }
-        if (!finite || !sure(least))
+        if (!finite || !exact_scale(least))
             return at;
         _mm256_storeu_si256((__m256i *)(void *)(r->out + j), in_order(codes_of(v, &f)));
     }
@@ -234,9 +235,9 @@ static void put_row(const row *r, bool step)
 {
     for (size_t at = 0; at < r->n; at += ROW_STEP) {
         if (r->shift)
-            at = step ? put_sure(r, at, true, true) : put_sure(r, at, false, true);
+            at = step ? put_exact_scale(r, at, true, true) : put_exact_scale(r, at, false, true);
         else
-            at = step ? put_sure(r, at, true, false) : put_sure(r, at, false, false);
+            at = step ? put_exact_scale(r, at, true, false) : put_exact_scale(r, at, false, false);
         if (at >= r->n)
             return;
         put_exact(r, step_at(r, at));
@@ -306,7 +307,7 @@ static inline void two_rows(const tile *t, const int32_t *first, const int32_t *
         eight(first, t->s[0], t->begin[0], &least), eight(first + LANES, t->s[1], t->begin[1], &least),
         eight(second, t->s[0], t->begin[0], &least), eight(second + LANES, t->s[1], t->begin[1], &least)};
     __m256i codes = codes_of(v, &t->f);
-    if (__builtin_expect(!sure(least) || !t->finite, 0)) {
+    if (__builtin_expect(!exact_scale(least) || !t->finite, 0)) {
         const double *scale = t->scale, *next = scale + LANES, *shift = t->shift;
         const double *next_shift = shift ? shift + LANES : NULL;
         const quad_sums q = {.to = t->to,
@@ -337,13 +338,13 @@ static inline void as_rows(const tile *t, const int32_t *acc, size_t acc_stride,
 /* Four rows of eight columns, each column's four bytes together. */
 static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int half)
 {
-    const __m256i turn = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12,
-                                          1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m256i transpose = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8,
+                                               12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m256i v[QUAD], least = no_fraction();
     for (int i = 0; i < QUAD; i++)
         v[i] = eight(rows[i] + half * LANES, t->s[half], t->begin[half], &least);
     __m256i codes = codes_of(v, &t->f);
-    if (__builtin_expect(!sure(least) || !t->finite, 0)) {
+    if (__builtin_expect(!exact_scale(least) || !t->finite, 0)) {
         const int at = half * LANES;
         const size_t first = t->first + (size_t)at;
         const double *scale = t->scale + at, *shift = t->shift ? t->shift + at : NULL;
@@ -355,7 +356,7 @@ static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int h
                              .first = {first, first, first, first}};
         codes = exact_codes(&q);
     }
-    return _mm256_shuffle_epi8(codes, turn);
+    return _mm256_shuffle_epi8(codes, transpose);
 }
 
 /* 16 rows, of which n are there, by eight columns, of which `cols` are: both constant where all are. */
@@ -434,8 +435,8 @@ void dq_requantize_tile_avx2(const int32_t *acc, size_t acc_stride, size_t rows,
 void dq_nc4hw4_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t channels,
                           const dq_requantize_to *to)
 {
-    const __m256i turn = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12,
-                                          1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m256i transpose = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8,
+                                               12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const double *shift = to->bias.shift;
     fixed f = fix(to->zero_point, to->lo);
     __m256 s[QUAD], begin[QUAD];
@@ -454,7 +455,7 @@ void dq_nc4hw4_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
         for (int j = 0; j < QUAD; j++)
             v[j] = eight(rows[j] + p, s[j], begin[j], &least);
         __m256i codes = codes_of(v, &f);
-        if (__builtin_expect(!finite || !sure(least), 0)) {
+        if (__builtin_expect(!finite || !exact_scale(least), 0)) {
             quad_sums q = {.to = to, .step = 0};
             for (size_t j = 0; j < QUAD; j++) {
                 q.first[j] = j < channels ? j : channels - 1;
@@ -464,7 +465,7 @@ void dq_nc4hw4_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
             }
             codes = exact_codes(&q);
         }
-        codes = _mm256_shuffle_epi8(codes, turn);
+        codes = _mm256_shuffle_epi8(codes, transpose);
         uint32_t pixels[LANES];
         if (channels == QUAD && to->out_stride == QUAD && p + LANES <= n) {
             _mm256_storeu_si256((__m256i *)(void *)out, codes);
@@ -482,30 +483,30 @@ void dq_nc4hw4_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
 
 /* ---- A row whose scale is sure ------------------------------------------------------------------------- */
 
-typedef struct sure_row {
+typedef struct exact_scale_row {
     __m256 scale, shift;
-    __m256i zero_point, flip;
-} sure_row;
+    __m256i zero_point, sign_xor;
+} exact_scale_row;
 
 /* `shifted` is constant in each call. */
-static inline __attribute__((always_inline)) void put_32(const int32_t *c, const sure_row *by, bool shifted,
-                                                         uint8_t *out)
+static inline __attribute__((always_inline)) void put_32(const int32_t *c, const exact_scale_row *by,
+                                                         bool shifted, uint8_t *out)
 {
-    const __m256i turn = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 0, 2, 4, 6, 1,
-                                          3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
+    const __m256i transpose = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 0, 2, 4,
+                                               6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
     __m256i v[ROW_VECTORS];
     for (size_t i = 0; i < ROW_VECTORS; i++) {
         __m256i sums = _mm256_loadu_si256((const __m256i *)(const void *)(c + i * LANES));
-        v[i] = sure_rounded(_mm256_cvtepi32_ps(sums), by->scale, by->shift, shifted);
+        v[i] = exact_scale_rounded(_mm256_cvtepi32_ps(sums), by->scale, by->shift, shifted);
     }
-    __m256i codes =
-        _mm256_packus_epi16(sure_halves(v[0], v[1], by->zero_point), sure_halves(v[2], v[3], by->zero_point));
-    codes = in_order(_mm256_shuffle_epi8(codes, turn));
-    _mm256_storeu_si256((__m256i *)(void *)out, _mm256_xor_si256(codes, by->flip));
+    __m256i codes = _mm256_packus_epi16(exact_scale_halves(v[0], v[1], by->zero_point),
+                                        exact_scale_halves(v[2], v[3], by->zero_point));
+    codes = in_order(_mm256_shuffle_epi8(codes, transpose));
+    _mm256_storeu_si256((__m256i *)(void *)out, _mm256_xor_si256(codes, by->sign_xor));
 }
 
-static inline __attribute__((always_inline)) void put_sure_row(const int32_t *c, size_t n, const sure_row *by,
-                                                               bool shifted, uint8_t *out)
+static inline __attribute__((always_inline)) void
+put_exact_scale_row(const int32_t *c, size_t n, const exact_scale_row *by, bool shifted, uint8_t *out)
 {
     uint8_t few[ROW_STEP];
     if (n < ROW_STEP) {
@@ -520,12 +521,12 @@ static inline __attribute__((always_inline)) void put_sure_row(const int32_t *c,
 
 void dq_nc4hw4_codes_avx2(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
 {
-    const float shift = sure_shift(to);
-    const sure_row by = {_mm256_set1_ps(scale), _mm256_set1_ps(shift),
-                         _mm256_set1_epi16((int16_t)(to->zero_point - to->lo)),
-                         _mm256_set1_epi8((char)to->lo)};
+    const float shift = exact_scale_shift(to);
+    const exact_scale_row by = {_mm256_set1_ps(scale), _mm256_set1_ps(shift),
+                                _mm256_set1_epi16((int16_t)(to->zero_point - to->lo)),
+                                _mm256_set1_epi8((char)to->lo)};
     if (shift != 0)
-        put_sure_row(c, n, &by, true, to->out);
+        put_exact_scale_row(c, n, &by, true, to->out);
     else
-        put_sure_row(c, n, &by, false, to->out);
+        put_exact_scale_row(c, n, &by, false, to->out);
 }

@@ -11,7 +11,7 @@ enum { LANES = 16, ROWS = 16, GROUP = 4 /* vectors that become one of bytes */, 
 /* What stays the same from row to row. Codes are made as if `lo` were 0, and flipped at the end. */
 typedef struct form {
     const dq_requantize_to *to;
-    __m512i below, flip; /* below: what is taken from bits 14 and up */
+    __m512i below, sign_xor; /* below: what is taken from bits 14 and up */
 } form;
 
 static inline form form_of(const dq_requantize_to *to)
@@ -25,23 +25,24 @@ static inline form form_of(const dq_requantize_to *to)
 /* Eight results. The maximum with `low` last: where the product is NaN, the instruction gives its second
  * operand. `unsure`: those near a tie. */
 static inline __m256i eight(__m256i acc, __m512d scale, __m512d shift, const dq_requantize_to *to,
-                            __mmask8 *unsure)
+                            __mmask8 *near_tie)
 {
     __m512d v = _mm512_add_pd(_mm512_mul_pd(_mm512_cvtepi32_pd(acc), scale), shift);
     v = _mm512_max_pd(v, _mm512_set1_pd(to->lo - to->zero_point));
     v = _mm512_min_pd(v, _mm512_set1_pd(to->hi - to->zero_point));
     __m512d whole = _mm512_roundscale_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m512d off = _mm512_abs_pd(_mm512_sub_pd(v, whole));
-    *unsure = _mm512_cmp_pd_mask(off, _mm512_set1_pd(dq_requantize_sure(to)), _CMP_GE_OQ);
+    *near_tie = _mm512_cmp_pd_mask(off, _mm512_set1_pd(dq_requantize_has_exact_scale(to)), _CMP_GE_OQ);
     return _mm256_add_epi32(_mm512_cvtpd_epi32(whole), _mm256_set1_epi32(to->zero_point));
 }
 
 /* Computes those of out[0 … 7] again that are `unsure`. */
-static __attribute__((noinline)) void settle(const int32_t *acc, unsigned unsure, const dq_requantize_to *to,
-                                             size_t first, size_t step, uint8_t *out)
+static __attribute__((noinline)) void settle(const int32_t *acc, unsigned near_tie,
+                                             const dq_requantize_to *to, size_t first, size_t step,
+                                             uint8_t *out)
 {
-    for (; unsure; unsure &= unsure - 1) {
-        const size_t j = (size_t)__builtin_ctz(unsure);
+    for (; near_tie; near_tie &= near_tie - 1) {
+        const size_t j = (size_t)__builtin_ctz(near_tie);
         out[j] = dq_requantize_again(acc[j], to, first + j * step);
     }
 }
@@ -53,15 +54,15 @@ static __attribute__((noinline)) void exact(const int32_t *acc, size_t n, const 
     const double *shift = to->bias.shift ? to->bias.shift + first : NULL;
     __m512d s = _mm512_set1_pd(n ? to->scale[first] : 0), more = _mm512_set1_pd(n && shift ? *shift : 0);
     for (size_t j = 0; j < n; j += 8) {
-        __mmask8 some = n - j < 8 ? (__mmask8)((1u << (n - j)) - 1) : (__mmask8)0xff, unsure;
+        __mmask8 some = n - j < 8 ? (__mmask8)((1u << (n - j)) - 1) : (__mmask8)0xff, near_tie;
         if (step)
             s = _mm512_maskz_loadu_pd(some, to->scale + first + j);
         if (step && shift)
             more = _mm512_maskz_loadu_pd(some, shift + j);
-        __m256i results = eight(_mm256_maskz_loadu_epi32(some, acc + j), s, more, to, &unsure);
+        __m256i results = eight(_mm256_maskz_loadu_epi32(some, acc + j), s, more, to, &near_tie);
         _mm256_mask_cvtepi32_storeu_epi8(out + j, some, results);
-        if (unsure & some)
-            settle(acc + j, unsure & some, to, first + j * step, step, out + j);
+        if (near_tie & some)
+            settle(acc + j, near_tie & some, to, first + j * step, step, out + j);
     }
 }
 
@@ -98,12 +99,12 @@ static inline bool all_finite(__m512 s)
 
 /* Bits 14 and up for sixteen sums; the scale is finite, and `begin` sixteen_begins of them. `unsure`: those
  * that products in double might round otherwise, whose fraction has no bits but the lowest. */
-static inline __m512i rounded(const int32_t *acc, __m512 scale, __m512 begin, __mmask16 *unsure)
+static inline __m512i rounded(const int32_t *acc, __m512 scale, __m512 begin, __mmask16 *near_tie)
 {
-    _Static_assert((UNSURE & (UNSURE + 1)) == 0, "ones below");
+    _Static_assert((NEAR_TIE & (NEAR_TIE + 1)) == 0, "ones below");
     __m512 v = _mm512_cvtepi32_ps(_mm512_loadu_si512(acc));
     __m512i bits = _mm512_castps_si512(_mm512_fmadd_ps(v, scale, begin));
-    *unsure |= _mm512_testn_epi32_mask(bits, _mm512_set1_epi32(((1 << FRACTION) - 1) & ~UNSURE));
+    *near_tie |= _mm512_testn_epi32_mask(bits, _mm512_set1_epi32(((1 << FRACTION) - 1) & ~NEAR_TIE));
     return _mm512_srai_epi32(bits, FRACTION);
 }
 
@@ -112,7 +113,7 @@ static inline __m512i quarters(const __m512i v[GROUP], const form *f)
 {
     __m512i first = _mm512_subs_epu16(_mm512_packus_epi32(v[0], v[1]), f->below);
     __m512i second = _mm512_subs_epu16(_mm512_packus_epi32(v[2], v[3]), f->below);
-    return _mm512_xor_si512(_mm512_packus_epi16(first, second), f->flip);
+    return _mm512_xor_si512(_mm512_packus_epi16(first, second), f->sign_xor);
 }
 
 /* From quarters to vectors one after the other, and back. */
@@ -136,7 +137,7 @@ void dq_requantize_avx512(const int32_t *acc, size_t n, const dq_requantize_to *
     for (size_t at = 0; at < n; at += WIDE) {
         size_t j = n - at < WIDE ? n - WIDE : at; /* the last ones reach back over those before them */
         __m512i v[GROUP];
-        __mmask16 unsure = 0;
+        __mmask16 near_tie = 0;
         bool finite = all_finite(s);
         for (size_t k = 0; k < GROUP; k++) {
             if (step) {
@@ -144,9 +145,9 @@ void dq_requantize_avx512(const int32_t *acc, size_t n, const dq_requantize_to *
                 finite = all_finite(s) && (k == 0 || finite);
                 begin = sixteen_begins(shift ? shift + j + k * LANES : NULL, LANES);
             }
-            v[k] = rounded(acc + j + k * LANES, s, begin, &unsure);
+            v[k] = rounded(acc + j + k * LANES, s, begin, &near_tie);
         }
-        if (finite && unsure == 0)
+        if (finite && near_tie == 0)
             _mm512_storeu_si512(out + j, regroup(quarters(v, &f)));
         else
             exact(acc + j, WIDE, to, first + j * step, step, out + j);
@@ -181,10 +182,10 @@ static __attribute__((noinline)) __m512i exact_rows(const tile *t, size_t i, siz
 static inline __m512i four_rows(const tile *t, size_t i, size_t rows)
 {
     __m512i v[GROUP];
-    __mmask16 unsure = 0;
+    __mmask16 near_tie = 0;
     for (size_t k = 0; k < GROUP; k++)
-        v[k] = rounded(row_of(t, i + k, rows), t->s, t->begin, &unsure);
-    return t->finite && unsure == 0 ? quarters(v, &t->f) : exact_rows(t, i, rows);
+        v[k] = rounded(row_of(t, i + k, rows), t->s, t->begin, &near_tie);
+    return t->finite && near_tie == 0 ? quarters(v, &t->f) : exact_rows(t, i, rows);
 }
 
 /* Lane k of v goes to out + k * stride, for k < count: `n` bytes of it. */
@@ -209,13 +210,13 @@ static void as_rows(const tile *t, size_t rows, uint8_t *out, size_t stride)
 /* By squares of 16 rows: first each column's four bytes beside each other, then all sixteen. */
 static void as_columns(const tile *t, size_t rows, uint8_t *out, size_t stride)
 {
-    const __m512i turned =
+    const __m512i transposed =
         _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
     for (size_t i = 0; i < rows; i += ROWS) {
         size_t n = rows - i < ROWS ? rows - i : ROWS;
         __m512i v[GROUP], pairs[GROUP];
         for (size_t k = 0; k < GROUP; k++)
-            v[k] = _mm512_shuffle_epi8(four_rows(t, i + k * GROUP, rows), turned);
+            v[k] = _mm512_shuffle_epi8(four_rows(t, i + k * GROUP, rows), transposed);
         for (size_t k = 0; k < 2; k++) {
             pairs[k] = _mm512_unpacklo_epi32(v[2 * k], v[2 * k + 1]);
             pairs[2 + k] = _mm512_unpackhi_epi32(v[2 * k], v[2 * k + 1]);
@@ -243,10 +244,10 @@ static void as_wide_rows(const int32_t *acc, size_t acc_stride, size_t rows, con
     }
     for (; rows > 0; rows--, acc += acc_stride, out += to->out_stride) {
         __m512i v[GROUP];
-        __mmask16 unsure = 0;
+        __mmask16 near_tie = 0;
         for (size_t k = 0; k < GROUP; k++)
-            v[k] = rounded(acc + k * LANES, s[k], begin[k], &unsure);
-        if (finite && unsure == 0)
+            v[k] = rounded(acc + k * LANES, s[k], begin[k], &near_tie);
+        if (finite && near_tie == 0)
             _mm512_storeu_si512(out, regroup(quarters(v, &f)));
         else
             exact(acc, WIDE, to, first, 1, out);
@@ -282,7 +283,7 @@ typedef struct wide_row {
     const double *extra, *scale, *shift;
     __m512d begin, same_scale, same_shift; /* same: begin is in it */
     __m512i low, add, near;                /* near: twice */
-    __m256i most, flip;
+    __m256i most, sign_xor;
     bool joined; /* sums and high as integers */
 } wide_row;
 
@@ -318,7 +319,7 @@ static inline __attribute__((always_inline)) void put_sixteen(const wide_row *r,
     __m512i up = eight_wide(r, j + 8, (__mmask8)(some >> 8), high, extra, step);
     __m512i values = _mm512_max_epi32(_mm512_permutex2var_epi32(low, odd, up), r->low);
     __m256i results = _mm512_cvtsepi32_epi16(_mm512_add_epi32(values, r->add));
-    results = _mm256_xor_si256(_mm256_min_epi16(results, r->most), r->flip);
+    results = _mm256_xor_si256(_mm256_min_epi16(results, r->most), r->sign_xor);
     __m512i fractions = _mm512_permutex2var_epi32(low, even, up);
     _mm256_mask_storeu_epi16(out + j, some, results);
     if (__builtin_expect(_mm512_mask_cmplt_epu32_mask(some, fractions, r->near), 0))
@@ -344,7 +345,7 @@ void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
                   .low = _mm512_set1_epi32(f.low),
                   .add = _mm512_set1_epi32(f.add),
                   .most = _mm256_set1_epi16(f.high),
-                  .flip = _mm256_set1_epi16((int16_t)f.flip),
+                  .sign_xor = _mm256_set1_epi16((int16_t)f.sign_xor),
                   .near = _mm512_set1_epi32(2 * f.near),
                   .joined = s->high && s->narrow};
     if (f.near == 0) {

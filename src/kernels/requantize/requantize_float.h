@@ -15,7 +15,7 @@
 #ifndef DQ_KERNELS_X86_REQUANTIZE_FLOAT_H
 #define DQ_KERNELS_X86_REQUANTIZE_FLOAT_H
 
-enum { FRACTION = 14, UNSURE = 3, MIDDLE = (80 << 9) + 256 /* bits 14 and up of 768 * UNIT */ };
+enum { FRACTION = 14, NEAR_TIE = 3, MIDDLE = (80 << 9) + 256 /* bits 14 and up of 768 * UNIT */ };
 
 #define UNIT 0x1p-56
 #define BEGINNING ((768.5f + 0x1p-13f) * 0x1p-56f)

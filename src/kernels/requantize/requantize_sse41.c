@@ -52,19 +52,19 @@ static void exact(const int32_t *acc, size_t n, const dq_requantize_to *to, size
             words = _mm_add_epi16(words, zero);
             __m128i bytes = to->lo < 0 ? _mm_packs_epi16(words, words) : _mm_packus_epi16(words, words);
             _mm_storel_epi64((__m128i *)(void *)(out + j), bytes);
-            if (_mm_movemask_pd(_mm_cmpge_pd(off, _mm_set1_pd(dq_requantize_sure(to)))))
-                dq_requantize_unsure(acc + j, 8, to, first + j * step, step, out + j);
+            if (_mm_movemask_pd(_mm_cmpge_pd(off, _mm_set1_pd(dq_requantize_has_exact_scale(to)))))
+                dq_requantize_near_tie(acc + j, 8, to, first + j * step, step, out + j);
         }
     }
     dq_requantize_c(acc + j, n - j, to, first + j * step, step, out + j);
 }
 
-static inline void put_codes(const vi v[4], int32_t zero, int32_t flip, uint8_t *out)
+static inline void put_codes(const vi v[4], int32_t zero, int32_t sign_xor, uint8_t *out)
 {
     const __m128i z = _mm_set1_epi16((int16_t)zero);
     __m128i first = _mm_adds_epi16(_mm_packs_epi32(v[0], v[1]), z);
     __m128i second = _mm_adds_epi16(_mm_packs_epi32(v[2], v[3]), z);
-    __m128i codes = _mm_xor_si128(_mm_packus_epi16(first, second), _mm_set1_epi8((char)flip));
+    __m128i codes = _mm_xor_si128(_mm_packus_epi16(first, second), _mm_set1_epi8((char)sign_xor));
     _mm_storeu_si128((__m128i *)(void *)out, codes);
 }
 

@@ -15,12 +15,12 @@
 #include "kernels/gemm_s16/gemm_s16.h"
 
 typedef struct fixed_point {
-    double begin;  /* added to shift */
-    int32_t near;  /* 0: no product is sure */
-    int32_t low;   /* the least upper 32 bits of r */
-    int32_t add;   /* to upper 32 bits: gives results before the flip */
-    int16_t high;  /* the largest result before the flip */
-    uint16_t flip; /* exclusive or with results */
+    double begin;      /* added to shift */
+    int32_t near;      /* 0: no product is sure */
+    int32_t low;       /* the least upper 32 bits of r */
+    int32_t add;       /* to upper 32 bits: gives results before the flip */
+    int16_t high;      /* the largest result before the flip */
+    uint16_t sign_xor; /* exclusive or with results */
 } fixed_point;
 
 static inline fixed_point fixed_point_of(const dq_wide_sums *s)
@@ -31,7 +31,7 @@ static inline fixed_point fixed_point_of(const dq_wide_sums *s)
     f.low = origin + s->lo - s->zero_point;
     f.add = s->zero_point - middle - origin;
     f.high = (int16_t)(s->hi - middle);
-    f.flip = (uint16_t)middle;
+    f.sign_xor = (uint16_t)middle;
     return f;
 }
 

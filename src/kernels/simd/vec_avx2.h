@@ -85,12 +85,12 @@ typedef __m256d vd;
 #define vd_sqrt(a) _mm256_sqrt_pd(a)
 #define vd_store_floats(p, a) _mm_storeu_ps(p, _mm256_cvtpd_ps(a))
 /* lane l ^ h; the first lane */
-#define vf_turned(a, h)                                                                                      \
+#define vf_rotate(a, h)                                                                                      \
     ((h) == 4   ? _mm256_permute2f128_ps(a, a, 1)                                                            \
      : (h) == 2 ? _mm256_permute_ps(a, 0x4e)                                                                 \
                 : _mm256_permute_ps(a, 0xb1))
 #define vf_first(a) _mm256_cvtss_f32(a)
-#define vd_turned(a, h) ((h) == 2 ? _mm256_permute2f128_pd(a, a, 1) : _mm256_permute_pd(a, 5))
+#define vd_rotate(a, h) ((h) == 2 ? _mm256_permute2f128_pd(a, a, 1) : _mm256_permute_pd(a, 5))
 #define vd_first(a) _mm256_cvtsd_f64(a)
 /* The first n of a vector, n less than all, and nothing behind them. Masked stores are slow on some
  * processors. */

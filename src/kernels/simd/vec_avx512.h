@@ -72,14 +72,14 @@ typedef __m512d vd;
 #define vd_sqrt(a) _mm512_sqrt_pd(a)
 #define vd_store_floats(p, a) _mm256_storeu_ps(p, _mm512_cvtpd_ps(a))
 /* lane l ^ h; the first lane */
-#define vf_turned(a, h)                                                                                      \
+#define vf_rotate(a, h)                                                                                      \
     vi_float((h) == 8   ? _mm512_shuffle_i32x4(vf_bits(a), vf_bits(a), 0x4e)                                 \
              : (h) == 4 ? _mm512_shuffle_i32x4(vf_bits(a), vf_bits(a), 0xb1)                                 \
              : (h) == 2 ? vf_bits(_mm512_shuffle_ps(a, a, 0x4e))                                             \
                         : vf_bits(_mm512_shuffle_ps(a, a, 0xb1)))
 #define vf_first(a) _mm_cvtss_f32(_mm512_castps512_ps128(a))
-#define vd_turned(a, h)                                                                                      \
-    _mm512_castps_pd(vf_turned(_mm512_castpd_ps(a), 2 * (h))) /* two lanes of floats each */
+#define vd_rotate(a, h)                                                                                      \
+    _mm512_castps_pd(vf_rotate(_mm512_castpd_ps(a), 2 * (h))) /* two lanes of floats each */
 #define vd_first(a) _mm_cvtsd_f64(_mm512_castpd512_pd128(a))
 /* Zeros, and sizes from 2^-100 to below 2^100. */
 static inline vm vf_ordinary(vf a)

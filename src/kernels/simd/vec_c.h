@@ -178,9 +178,9 @@ static inline void vd_store_floats(float *p, vd a)
     *p = (float)a;
 }
 /* lane l ^ h: there are none; the first lane */
-#define vf_turned(a, h) (a)
+#define vf_rotate(a, h) (a)
 #define vf_first(a) (a)
-#define vd_turned(a, h) (a)
+#define vd_rotate(a, h) (a)
 #define vd_first(a) (a)
 /* every second element */
 static inline vf vf_load_even(const float *p)

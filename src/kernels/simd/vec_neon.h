@@ -92,9 +92,9 @@ static inline vi vi_dot_16(vi a, vi b)
 #define vd_sqrt(a) vsqrtq_f64(a)
 #define vd_store_floats(p, a) vst1_f32(p, vcvt_f32_f64(a))
 /* lane l ^ h; the first lane */
-#define vf_turned(a, h) ((h) == 2 ? vextq_f32(a, a, 2) : vrev64q_f32(a))
+#define vf_rotate(a, h) ((h) == 2 ? vextq_f32(a, a, 2) : vrev64q_f32(a))
 #define vf_first(a) vgetq_lane_f32(a, 0)
-#define vd_turned(a, h) vextq_f64(a, a, 1)
+#define vd_rotate(a, h) vextq_f64(a, a, 1)
 #define vd_first(a) vgetq_lane_f64(a, 0)
 /* every second element, of floats none behind the last */
 static inline vf vf_load_even(const float *p)

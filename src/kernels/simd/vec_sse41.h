@@ -80,9 +80,9 @@ static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c)
 #define vd_sqrt(a) _mm_sqrt_pd(a)
 #define vd_store_floats(p, a) _mm_storel_pi((__m64 *)(void *)(p), _mm_cvtpd_ps(a))
 /* lane l ^ h; the first lane */
-#define vf_turned(a, h) ((h) == 2 ? _mm_shuffle_ps(a, a, 0x4e) : _mm_shuffle_ps(a, a, 0xb1))
+#define vf_rotate(a, h) ((h) == 2 ? _mm_shuffle_ps(a, a, 0x4e) : _mm_shuffle_ps(a, a, 0xb1))
 #define vf_first(a) _mm_cvtss_f32(a)
-#define vd_turned(a, h) _mm_shuffle_pd(a, a, 1)
+#define vd_rotate(a, h) _mm_shuffle_pd(a, a, 1)
 #define vd_first(a) _mm_cvtsd_f64(a)
 /* every second element, of floats none behind the last */
 #define vf_load_even(p) _mm_shuffle_ps(vf_load(p), vf_load((p) + VF_LANES - 1), 0xd8)

@@ -9,18 +9,18 @@ enum { COLS = DQ_NBITS_COLS };
 /* The sums of a piece of `count` words with each of some lines of digits, which stand `apart` for each word's
  * parts, or, when that is 4, side by side. */
 static void piece(const uint32_t *words, size_t count, unsigned bits, const int8_t *digits, size_t lines,
-                  size_t apart, int32_t sums[][COLS])
+                  size_t row_stride, int32_t sums[][COLS])
 {
     const unsigned parts = DQ_NBITS_PARTS(bits), size = bits == 8 ? 2 : 1;
     const uint32_t mask = (1u << bits) - 1;
     memset(sums, 0, lines * sizeof *sums);
     for (size_t n = 0; n < count; n++, words += COLS)
-        for (unsigned part = 0; part < parts; part++, digits += apart == 4 ? 4 * lines : 4)
+        for (unsigned part = 0; part < parts; part++, digits += row_stride == 4 ? 4 * lines : 4)
             for (size_t e = 0; e < lines; e++)
                 for (unsigned i = 0; i < 4; i += size) {
                     int16_t wide = 0;
-                    memcpy(&wide, digits + e * apart + i, size == 2 ? sizeof wide : 0);
-                    int32_t digit = size == 2 ? wide : digits[e * apart + i];
+                    memcpy(&wide, digits + e * row_stride + i, size == 2 ? sizeof wide : 0);
+                    int32_t digit = size == 2 ? wide : digits[e * row_stride + i];
                     for (size_t j = 0; j < COLS; j++)
                         sums[e][j] += (int32_t)(words[j] >> (8 * i + part * bits) & mask) * digit;
                 }

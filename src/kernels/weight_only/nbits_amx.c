@@ -39,8 +39,8 @@ static void shape_pieces(size_t rows)
 }
 
 /* A piece of `count` words. What stands behind them meets digits that are 0. */
-static void spread(const uint32_t *words, size_t count, const float *zeros,
-                   uint8_t codes[VECTORS][STEPS][LINE])
+static void broadcast(const uint32_t *words, size_t count, const float *zeros,
+                      uint8_t codes[VECTORS][STEPS][LINE])
 {
     const __m512i mask = _mm512_set1_epi8(15), first = _mm512_set1_epi32(0x01010101);
     for (size_t v = 0; v < VECTORS; v++, words += SIDE) {
@@ -56,7 +56,7 @@ static void spread(const uint32_t *words, size_t count, const float *zeros,
 }
 
 /* Of 8 bits, less 128: the codes of a word in the order in which its digits stand. */
-static void spread_bytes(const uint32_t *words, size_t count, uint8_t codes[VECTORS][STEPS][LINE])
+static void unpack_bytes(const uint32_t *words, size_t count, uint8_t codes[VECTORS][STEPS][LINE])
 {
     const __m512i order = _mm512_set4_epi32(0x0f0d0e0c, 0x0b090a08, 0x07050604, 0x03010200);
     for (size_t v = 0; v < VECTORS; v++, words += SIDE)
@@ -156,9 +156,9 @@ void dq_nbits_rounded_amx(const dq_nbits *b, const dq_nbits_rounded *all, float 
         for (size_t left = b->lengths[g], n; left; left -= n, words += n * COLS) {
             n = left < most ? left : most;
             if (bytes)
-                spread_bytes(words, n, p.codes[p.count]);
+                unpack_bytes(words, n, p.codes[p.count]);
             else
-                spread(words, n, b->zeros ? b->zeros + g * COLS : middle, p.codes[p.count]);
+                broadcast(words, n, b->zeros ? b->zeros + g * COLS : middle, p.codes[p.count]);
             p.scales[p.count] = b->scales + g * COLS;
             if (++p.count == SOME)
                 multiply_rows(&p, b->bits, &x, &shaped, y);

@@ -41,16 +41,16 @@ ALWAYS_INLINE void fetch_ahead(const void *words, size_t count)
 
 /* Adds the products of a word of some vectors of columns with `lines` of digits, which stand `apart`; all but
  * the pointers are constants in each call. */
-ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *digits, int lines, int apart,
-                                 vi sum[VECTORS][LINES])
+ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *digits, int lines,
+                                 int row_stride, vi sum[VECTORS][LINES])
 {
     const vi mask = vi_set(bits == 8 ? 0x00ff00ff : ((1u << bits) - 1) * 0x01010101);
     const int parts = DQ_NBITS_PARTS(bits);
 #pragma GCC unroll 4
-    for (int part = 0; part < parts; part++, digits += apart == 4 ? 4 * lines : 4) {
+    for (int part = 0; part < parts; part++, digits += row_stride == 4 ? 4 * lines : 4) {
         vi d[LINES];
         for (int e = 0; e < lines; e++)
-            d[e] = four_bytes(digits + apart * e);
+            d[e] = four_bytes(digits + row_stride * e);
         for (int v = 0; v < VECTORS; v++) {
             const vi word = vi_load(words + v * VF_LANES);
             vi codes =
@@ -67,9 +67,9 @@ ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *
 /* Sums of `count` words, as int32, the second line's times `second`: in memory, so that what is done with
  * them may stand in a loop. */
 ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool whole, const int8_t *digits,
-                         int lines, int apart, int second, vi out[VECTORS][LINES])
+                         int lines, int row_stride, int second, vi out[VECTORS][LINES])
 {
-    const size_t each = (size_t)(4 * (apart == 4 ? lines : 1) * DQ_NBITS_PARTS(bits));
+    const size_t each = (size_t)(4 * (row_stride == 4 ? lines : 1) * DQ_NBITS_PARTS(bits));
     vi sum[VECTORS][LINES];
     for (int v = 0; v < VECTORS; v++)
         for (int e = 0; e < lines; e++)
@@ -77,11 +77,11 @@ ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool who
     if (whole && count == 4)
 #pragma GCC unroll 4
         for (size_t n = 0; n < 4; n++)
-            word_products(words + n * COLS, bits, digits + n * each, lines, apart, sum);
+            word_products(words + n * COLS, bits, digits + n * each, lines, row_stride, sum);
     else
 #pragma GCC unroll 1
         for (size_t n = 0; n < count; n++)
-            word_products(words + n * COLS, bits, digits + n * each, lines, apart, sum);
+            word_products(words + n * COLS, bits, digits + n * each, lines, row_stride, sum);
     for (int v = 0; v < VECTORS; v++)
         for (int e = 0; e < lines; e++)
             out[v][e] = bits == 8 ? sum[v][e] : in_32(sum[v][e], e == 1 ? second : 1);

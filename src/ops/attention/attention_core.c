@@ -20,10 +20,10 @@ enum {
 
 /* ---- Memory of a worker, in floats --------------------------------------------------------------------- */
 
-typedef struct room {
+typedef struct workspace {
     size_t keys, v_wide; /* scores of a query, elements of a value, in whole panels */
     size_t k_at, v_at, tile_at, total;
-} room;
+} workspace;
 
 static bool take(size_t a, size_t b, size_t *end, size_t *at)
 {
@@ -32,10 +32,10 @@ static bool take(size_t a, size_t b, size_t *end, size_t *at)
     return dq_mul_size(a, b, &n) && dq_align_size(n, PANEL, &n) && dq_add_size(*end, n, end);
 }
 
-static bool lay_out(size_t rows, size_t keys, size_t size, size_t v_size, room *r)
+static bool lay_out(size_t rows, size_t keys, size_t size, size_t v_size, workspace *r)
 {
     size_t scores_at;
-    *r = (room){0};
+    *r = (workspace){0};
     if (rows < FEW)
         return take(1, keys, &r->total, &scores_at) && take(1, v_size, &r->total, &r->tile_at);
     return dq_align_size(keys, PANEL, &r->keys) && dq_align_size(v_size, PANEL, &r->v_wide) &&
@@ -46,7 +46,7 @@ static bool lay_out(size_t rows, size_t keys, size_t size, size_t v_size, room *
 dq_status dq_attention_prepare(dq_op_call *call, size_t rows, size_t keys, size_t size, size_t v_size,
                                dq_error *err)
 {
-    room r;
+    workspace r;
     size_t bytes;
     if (!lay_out(rows, keys, size, v_size, &r) || !dq_mul_size(r.total, sizeof(float), &bytes))
         return dq_no_memory(err, SIZE_MAX, "scores");
@@ -73,7 +73,7 @@ typedef struct job {
     const dq_kernels *k;
     const dq_attention *a;
     size_t group; /* queries that share what is packed */
-    room room;
+    workspace workspace;
 } job;
 
 static dq_attention_row row_of(const dq_attention *a, size_t batch, size_t head, size_t number, float *scores)
@@ -199,7 +199,7 @@ static void single(const job *j, size_t batch, size_t head, size_t number, float
     const float *q = head_of(&a->q, batch, head) + number * a->q.row;
     const float *k = head_of(&a->k, batch, head / a->heads_per_kv);
     const float *v = head_of(&a->v, batch, head / a->heads_per_kv);
-    float *sum = own + j->room.tile_at;
+    float *sum = own + j->workspace.tile_at;
     dq_attention_row row = row_of(a, batch, head, number, own);
     size_t n = seen(&row);
     rows->dots(q, k + row.first * a->k.row, a->k.row, a->size, n, row.scores + row.first);
@@ -235,14 +235,14 @@ static void pack_head(const job *j, size_t batch, size_t kv_head, float *own)
     const float *k = head_of(&a->k, batch, kv_head), *v = head_of(&a->v, batch, kv_head);
     for (size_t t = 0; t < a->keys; t += PANEL) {
         size_t n = a->keys - t < PANEL ? a->keys - t : PANEL;
-        float *to = own + j->room.k_at + t * a->size;
+        float *to = own + j->workspace.k_at + t * a->size;
         if (n < PANEL)
             memset(to, 0, a->size * PANEL * sizeof *to);
         j->k->transpose_x32(words(k + t * a->k.row), a->k.row, n, a->size, (uint32_t *)(void *)to, PANEL);
     }
     for (size_t c = 0; c < a->v_size; c += PANEL) {
         size_t n = a->v_size - c < PANEL ? a->v_size - c : PANEL;
-        float *to = own + j->room.v_at + c * a->keys;
+        float *to = own + j->workspace.v_at + c * a->keys;
         for (size_t t = 0; t < a->keys; t++, to += PANEL) {
             const float *from = v + t * a->v.row + c;
             if (n == PANEL) {
@@ -266,11 +266,11 @@ static void score_tile(const job *j, const dq_attention_row *row, size_t count, 
                                .k = a->size,
                                .a = head_of(&a->q, row->batch, row->head) + row->row * a->q.row,
                                .a_row = a->q.row,
-                               .b = own + j->room.k_at + from * a->size,
+                               .b = own + j->workspace.k_at + from * a->size,
                                .b_step = PANEL,
                                .b_panel = PANEL * a->size,
                                .c = row->scores + from,
-                               .c_row = j->room.keys,
+                               .c_row = j->workspace.keys,
                                .last = true,
                                .alpha = a->scale,
                                .low = -INFINITY,
@@ -285,12 +285,12 @@ static void mix_tile(const job *j, const dq_attention_row *row, size_t count, si
     const bool straight = a->out->dtype == DQ_FLOAT;
     dq_gemm_block_f32 block = {.rows = count,
                                .cols = a->v_size,
-                               .a_row = j->room.keys,
+                               .a_row = j->workspace.keys,
                                .b_step = PANEL,
                                .b_panel = PANEL * a->keys,
                                .c = straight ? dq_data(a->out, float) + place_of(a, row)
-                                             : own + j->room.tile_at,
-                               .c_row = straight ? a->out_row : j->room.v_wide,
+                                             : own + j->workspace.tile_at,
+                               .c_row = straight ? a->out_row : j->workspace.v_wide,
                                .alpha = 1,
                                .low = -INFINITY,
                                .high = INFINITY};
@@ -303,7 +303,7 @@ static void mix_tile(const job *j, const dq_attention_row *row, size_t count, si
     do {
         block.k = to - from < DEPTH ? to - from : DEPTH;
         block.a = row->scores + from;
-        block.b = own + j->room.v_at + from * PANEL;
+        block.b = own + j->workspace.v_at + from * PANEL;
         from += block.k;
         block.last = from == to;
         j->k->gemm_block_f32(&block);
@@ -319,7 +319,7 @@ static void one_tile(const job *j, size_t batch, size_t head, size_t first, size
     dq_attention_row row[TILE];
     size_t from = a->keys, to = 0;
     for (size_t i = 0; i < count; i++) {
-        row[i] = row_of(a, batch, head, first + i, own + i * j->room.keys);
+        row[i] = row_of(a, batch, head, first + i, own + i * j->workspace.keys);
         if (row[i].first >= row[i].end)
             continue;
         from = row[i].first < from ? row[i].first : from;
@@ -354,7 +354,7 @@ void dq_attention_run(const dq_op_call *call, const dq_attention *a)
     size_t products = a->keys * (a->size + a->v_size), units = a->batch * a->heads;
     size_t workers = dq_threads_count(call->threads);
     j.group = workers == 1 || units >= 4 * workers ? a->rows : GROUP;
-    if (!lay_out(a->rows, a->keys, a->size, a->v_size, &j.room)) /* prepare has said so for more keys */
+    if (!lay_out(a->rows, a->keys, a->size, a->v_size, &j.workspace)) /* prepare has said so for more keys */
         return;
     if (a->rows < FEW)
         dq_parallel(call->threads, units * a->rows, WORK / (products + 1) + 1, singles, &j);

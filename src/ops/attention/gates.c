@@ -14,9 +14,9 @@
 enum { WORK = 4096 /* elements of a piece of parallel work, about */ };
 
 /* Rows of n elements, in a worker's scratch one row of `rooms`. */
-static dq_status take_rooms(dq_op_call *call, size_t n, size_t rooms, dq_error *err)
+static dq_status take_buffers(dq_op_call *call, size_t n, size_t buffers, dq_error *err)
 {
-    if (!dq_mul_size(n, rooms * sizeof(float), &call->worker_scratch_size))
+    if (!dq_mul_size(n, buffers * sizeof(float), &call->worker_scratch_size))
         return dq_no_memory(err, n, "a row");
     return DQ_OK;
 }
@@ -50,7 +50,7 @@ static dq_status gate_infer(dq_op_call *call, dq_error *err)
 
 static dq_status gate_prepare(dq_op_call *call, dq_error *err)
 {
-    return take_rooms(call, heads_of(call), 1, err);
+    return take_buffers(call, heads_of(call), 1, err);
 }
 
 static void gate_rows(void *arg, size_t begin, size_t end, unsigned worker)
@@ -109,7 +109,7 @@ static dq_status norm_infer(dq_op_call *call, dq_error *err)
 
 static dq_status norm_prepare(dq_op_call *call, dq_error *err)
 {
-    return take_rooms(call, call->in[SCALE]->count, 3, err);
+    return take_buffers(call, call->in[SCALE]->count, 3, err);
 }
 
 static void norm_rows(void *arg, size_t begin, size_t end, unsigned worker)

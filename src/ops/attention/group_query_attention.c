@@ -338,14 +338,14 @@ static void normalize(const dq_tensor *weight, double epsilon, float *x, size_t 
 }
 
 /* A new row as attention takes it; `table` is for the row of cosines and sines. */
-static void new_row(const dq_op_call *call, const dq_attention_source *from, uint32_t norm, bool turned,
+static void new_row(const dq_op_call *call, const dq_attention_source *from, uint32_t norm, bool rotated,
                     dq_attention_place at, float *to, float *table)
 {
     const state *s = call->state;
     dq_attention_load(call, from, at, s->size, NULL, 0, to);
     if (dq_call_in(call, norm))
         normalize(call->in[norm], norm == Q_NORM ? s->q_epsilon : s->k_epsilon, to, s->size);
-    if (!turned || !s->rotary)
+    if (!rotated || !s->rotary)
         return;
     dq_rotary_row(call, COS, SIN, (size_t)position_of(call, at.batch, at.position), table);
     dq_rotate(to, s->rotated_half, s->interleaved, table, table + s->rotated_half);

@@ -136,13 +136,13 @@ typedef struct columns {
     float *matrix, *value, *sum, *row, *decay;
 } columns;
 
-static const float *floats(const columns *c, uint32_t input, size_t at, size_t n, float *room)
+static const float *floats(const columns *c, uint32_t input, size_t at, size_t n, float *workspace)
 {
     const dq_tensor *t = c->call->in[input];
     if (t->dtype == DQ_FLOAT)
         return dq_data(t, float) + at;
-    dq_load_floats(c->call->kernels, t->dtype, t->data, at, n, room);
-    return room;
+    dq_load_floats(c->call->kernels, t->dtype, t->data, at, n, workspace);
+    return workspace;
 }
 
 static void fade(const columns *c, size_t step)
@@ -223,7 +223,7 @@ static void linear_piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
-    float *room = dq_call_worker_scratch(call, worker);
+    float *workspace = dq_call_worker_scratch(call, worker);
     size_t blocks = (s->value_size + COLUMNS - 1) / COLUMNS;
     for (size_t i = begin; i < end; i++) {
         size_t head = i / blocks, first = i % blocks * COLUMNS, left = s->value_size - first;
@@ -232,8 +232,8 @@ static void linear_piece(void *arg, size_t begin, size_t end, unsigned worker)
                      .head = head % s->kv_heads,
                      .first = first,
                      .n = left < COLUMNS ? left : COLUMNS};
-        c.matrix = room;
-        c.value = room + s->size * COLUMNS;
+        c.matrix = workspace;
+        c.value = workspace + s->size * COLUMNS;
         c.sum = c.value + COLUMNS;
         c.row = c.sum + COLUMNS;
         c.decay = c.row + s->size;

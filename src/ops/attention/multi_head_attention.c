@@ -78,7 +78,7 @@ static dq_status read_query(const dq_op_call *call, state *s, dq_error *err)
 }
 
 /* Keys and values that stand apart. */
-static dq_status read_apart(const dq_op_call *call, state *s, dq_error *err)
+static dq_status read_strided(const dq_op_call *call, state *s, dq_error *err)
 {
     const dq_tensor *k = call->in[KEY], *v = dq_call_in(call, VALUE);
     int64_t heads = (int64_t)s->heads, size = (int64_t)s->k.size, batch = (int64_t)s->batch;
@@ -108,7 +108,7 @@ static dq_status read_keys(const dq_op_call *call, state *s, dq_error *err)
     s->added = s->rows;
     s->k.biased = s->v.biased = true;
     if (k && k->rank != 5)
-        return read_apart(call, s, err);
+        return read_strided(call, s, err);
     if (dq_call_in(call, VALUE))
         return dq_call_fail_input(call, err, VALUE, "is given, but the values are packed with the keys");
     if (!k) {
@@ -228,7 +228,7 @@ static bool half_stands(const dq_op_call *call, const half *h)
 }
 
 /* Positions of a half that are joined in scratch. */
-static size_t joined_apart(const dq_op_call *call, const half *h, size_t positions)
+static size_t joined_stride(const dq_op_call *call, const half *h, size_t positions)
 {
     return own_buffer(call, h) && !half_stands(call, h) ? positions : 0;
 }
@@ -246,9 +246,10 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         s->scale = 1 / sqrtf((float)s->k.size);
     if (!dq_mul_size(s->batch, s->rows, &rows) || !dq_mul_size(s->batch, s->capacity, &positions) ||
         !dq_call_reserve(call, stand(call, &s->q, true) ? 0 : rows, s->k.width, sizeof(float), &s->q_at) ||
-        !dq_call_reserve(call, joined_apart(call, &s->k, positions), s->k.width, sizeof(float),
+        !dq_call_reserve(call, joined_stride(call, &s->k, positions), s->k.width, sizeof(float),
                          &s->k.own_at) ||
-        !dq_call_reserve(call, joined_apart(call, &s->v, positions), s->v.width, sizeof(float), &s->v.own_at))
+        !dq_call_reserve(call, joined_stride(call, &s->v, positions), s->v.width, sizeof(float),
+                         &s->v.own_at))
         return dq_no_memory(err, SIZE_MAX, "queries, keys and values");
     return dq_attention_prepare(call, s->rows, s->capacity, s->k.size, s->v.size, err);
 }

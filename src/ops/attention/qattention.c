@@ -56,7 +56,7 @@ static void store(const dq_int_sums *sums)
     float *to = dq_self_attention_projected(call, &s->attention);
     float input_scale = (float)dq_qparam_scale(call, &s->input_scale, 0);
     size_t n = s->mm.s.n;
-    float factors[DQ_QGEMM_NR_MAX], add[DQ_QGEMM_NR_MAX];
+    float factors[DQ_GEMM_S8_NR_MAX], add[DQ_GEMM_S8_NR_MAX];
     for (size_t j = 0; j < sums->cols; j++) {
         size_t col = sums->col + j;
         factors[j] = input_scale * (float)dq_qparam_scale(call, &s->weight_scale, col * s->weight_scale.step);

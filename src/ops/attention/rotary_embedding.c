@@ -133,14 +133,14 @@ static dq_status read_onnx_sizes(const dq_op_call *call, state *s, dq_error *err
     s->rows = (size_t)x->dims[x->rank - 2];
     s->size = (size_t)(x->rank == 4 ? last : last / heads);
     s->heads_first = x->rank == 4;
-    int64_t turned = dq_node_int(call->node, "rotary_embedding_dim", 0);
-    if (turned == 0)
-        turned = (int64_t)s->size;
-    if (turned < 0 || turned > (int64_t)s->size || turned % 2 != 0)
+    int64_t rotated = dq_node_int(call->node, "rotary_embedding_dim", 0);
+    if (rotated == 0)
+        rotated = (int64_t)s->size;
+    if (rotated < 0 || rotated > (int64_t)s->size || rotated % 2 != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "turns %" PRId64 " numbers of heads of %zu, wanted an even part of them", turned,
+                            "turns %" PRId64 " numbers of heads of %zu, wanted an even part of them", rotated,
                             s->size);
-    s->half = (size_t)turned / 2;
+    s->half = (size_t)rotated / 2;
     return DQ_OK;
 }
 

@@ -24,7 +24,7 @@ enum { X, W, BIAS, Z /* FusedConv */, GATE_PARAMS = 7 };
 typedef struct state {
     dq_conv_shape shape;
     const dq_algorithm *algorithm;
-    dq_dwconv_nchwc beside;
+    dq_dwconv_nchwc nchwc;
     dq_conv_direct rows;
     dq_conv_gemm_small small;
     dq_conv_float floats;
@@ -51,11 +51,11 @@ static void pack_weights(const void *arg, size_t batch, size_t row, size_t count
     const operands *o = arg;
     const dq_conv_shape *s = &o->s->shape;
     size_t k = o->s->mm.k, channel = batch % s->group * s->group_out + row;
-    const dq_matmul_generic_lanes rows = {.data = o->w->data,
+    const dq_matmul_generic_strip rows = {.data = o->w->data,
                                           .dtype = o->w->dtype,
-                                          .lane_stride = k,
+                                          .strip_stride = k,
                                           .step_stride = 1,
-                                          .lanes = DQ_FMM_ROWS,
+                                          .strip_width = DQ_STRIP_ROWS,
                                           .k = k};
     dq_matmul_generic_pack_strided(&rows, channel * k, count, to);
 }
@@ -67,11 +67,11 @@ static void pack_windows(const void *arg, size_t batch, size_t col, size_t count
     const dq_conv_shape *s = &o->s->shape;
     size_t image = batch / s->group, channel = batch % s->group * s->group_in;
     size_t first = (image * s->in_channels + channel) * s->in_size;
-    int64_t origin[DQ_FMM_COLS][DQ_MAX_RANK], at[DQ_FMM_COLS];
+    int64_t origin[DQ_STRIP_COLS][DQ_MAX_RANK], at[DQ_STRIP_COLS];
     for (size_t j = 0; j < count; j++)
         dq_window_origin(&s->window, col + j, origin[j]);
     for (size_t tap = 0; tap < s->kernel_size; tap++) {
-        for (size_t j = 0; j < DQ_FMM_COLS; j++)
+        for (size_t j = 0; j < DQ_STRIP_COLS; j++)
             at[j] = j < count ? dq_window_at(&s->window, origin[j], tap) : -1;
         dq_im2col_gather(o->x, first, s->group_in, s->in_size, at, s->kernel_size, tap, to);
     }
@@ -114,14 +114,14 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
     const dq_conv_shape *s = &o->s->shape;
     size_t image = batch / s->group, channel = batch % s->group * s->group_out + row;
     for (size_t i = 0; i < rows; i++, channel++) {
-        float f[DQ_FMM_COLS];
-        double d[DQ_FMM_COLS], bias = o->bias ? dq_tensor_get_double(o->bias, channel) : 0;
+        float f[DQ_STRIP_COLS];
+        double d[DQ_STRIP_COLS], bias = o->bias ? dq_tensor_get_double(o->bias, channel) : 0;
         bool single = o->s->mm.type == DQ_FLOAT;
         for (size_t j = 0; j < cols; j++)
             if (single)
-                f[j] = ((const float *)tile)[i * DQ_FMM_COLS + j] + (float)bias;
+                f[j] = ((const float *)tile)[i * DQ_STRIP_COLS + j] + (float)bias;
             else
-                d[j] = ((const double *)tile)[i * DQ_FMM_COLS + j] + bias;
+                d[j] = ((const double *)tile)[i * DQ_STRIP_COLS + j] + bias;
         size_t at = (image * s->out_channels + channel) * s->out_size + col;
         if (single)
             finish_f32(o, at, cols, f);
@@ -277,7 +277,7 @@ static dq_status prepare_depthwise_nchwc(dq_op_call *call, void *st, dq_error *e
 {
     state *s = st;
     DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
-    return dq_dwconv_nchwc_prepare(call, W, &s->shape, &s->beside, err);
+    return dq_dwconv_nchwc_prepare(call, W, &s->shape, &s->nchwc, err);
 }
 
 static dq_status prepare_direct(dq_op_call *call, void *st, dq_error *err)
@@ -305,7 +305,8 @@ static dq_status prepare_gemm(dq_op_call *call, void *st, dq_error *err)
 static dq_status prepare_rest(dq_op_call *call, state *s, dq_error *err)
 {
     DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
-    return dq_conv_float_prepare(call, &s->shape, s->finish.fn != NULL, call->in[W]->loose, &s->floats, err);
+    return dq_conv_float_prepare(call, &s->shape, s->finish.fn != NULL, call->in[W]->unaligned, &s->floats,
+                                 err);
 }
 
 static dq_status prepare_winograd_1d(dq_op_call *call, void *st, dq_error *err)
@@ -341,7 +342,7 @@ static dq_status prepare_gemm_generic(dq_op_call *call, void *st, dq_error *err)
 static void run_depthwise_nchwc(const dq_op_call *call, const void *st, const void *floats)
 {
     const state *s = st;
-    dq_dwconv_nchwc_run(call, &s->beside, floats);
+    dq_dwconv_nchwc_run(call, &s->nchwc, floats);
 }
 
 static void run_direct(const dq_op_call *call, const void *st, const void *floats)

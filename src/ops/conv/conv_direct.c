@@ -81,8 +81,8 @@ static void choose_band(const dq_op_call *call, dq_conv_direct *r)
     for (size_t d = 1; d < w->rank; d++)
         slice *= dq_least(r->places[d] * r->step[d], COPY);
     size_t planes = r->shape->batch * r->shape->group, wanted = 2 * dq_threads_count(call->threads),
-           room = COPY / slice;
-    r->band = room > span ? (room - span) / (size_t)w->stride[0] + 1 : 1;
+           workspace = COPY / slice;
+    r->band = workspace > span ? (workspace - span) / (size_t)w->stride[0] + 1 : 1;
     if (wanted > 2 && planes < wanted)
         r->band = dq_least(r->band, out / wanted + 1);
     r->band = dq_least(r->band, out);

@@ -11,7 +11,7 @@ void dq_conv_epilogue_sums(const dq_op_call *call, const dq_conv_floats *o, cons
     const dq_gemm_block_f32 rest = {.rows = s->rows, /* and no steps */
                                     .cols = s->cols,
                                     .c = out,
-                                    .c_row = s->apart,
+                                    .c_row = s->row_stride,
                                     .more = true,
                                     .last = true,
                                     .alpha = 1,
@@ -19,10 +19,10 @@ void dq_conv_epilogue_sums(const dq_op_call *call, const dq_conv_floats *o, cons
                                     .high = to->high,
                                     .bias = bias,
                                     .z = o->z ? o->z + s->first : NULL,
-                                    .z_row = s->apart,
+                                    .z_row = s->row_stride,
                                     .gate = to->gate};
     if (!only_function)
         call->kernels->gemm_block_f32(&rest);
     for (size_t i = 0; i < s->rows && to->fn; i++)
-        dq_conv_function(to, out + i * s->apart, s->cols);
+        dq_conv_function(to, out + i * s->row_stride, s->cols);
 }

@@ -32,7 +32,7 @@ typedef struct dq_conv_floats {
 
 /** Sums that stand in their planes: `rows` of `cols`, `apart` from each other, from o->out + first on. */
 typedef struct dq_plane_sums {
-    size_t first, rows, cols, apart;
+    size_t first, rows, cols, row_stride;
 } dq_plane_sums;
 
 /** What is left to do upon such sums: a bias for the rows (NULL: the sums have it), Z, bounds and gate,

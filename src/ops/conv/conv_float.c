@@ -18,28 +18,28 @@ static size_t channel_of(const dq_conv_shape *s, const dq_fpart *part)
     return part->batch % s->group * s->group_out + part->row;
 }
 
-static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_weights(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const size_t k = j->f->product.k;
     const float *w = j->o->w + channel_of(j->f->shape, part) * k + part->p;
-    block->a = j->f->loose ? room : w;
-    block->a_row = j->f->loose ? part->k : k;
-    for (size_t i = 0; i < part->rows && j->f->loose; i++)
-        memcpy(room + i * part->k, (const char *)w + i * k * sizeof *w, part->k * sizeof *w);
+    block->a = j->f->unaligned ? workspace : w;
+    block->a_row = j->f->unaligned ? part->k : k;
+    for (size_t i = 0; i < part->rows && j->f->unaligned; i++)
+        memcpy(workspace + i * part->k, (const char *)w + i * k * sizeof *w, part->k * sizeof *w);
 }
 
-static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_windows(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_conv_shape *s = j->f->shape;
     const float *image = j->o->x + part->batch * s->group_in * s->in_size;
     if (j->f->padded.shape) {
-        dq_im2col_padded_panels(j->call, &j->f->padded, part, room, block);
+        dq_im2col_padded_panels(j->call, &j->f->padded, part, workspace, block);
     } else if (!j->f->pointwise) {
-        dq_im2col_pack(j->call->kernels, &s->window, image, part, room, block);
+        dq_im2col_pack(j->call->kernels, &s->window, image, part, workspace, block);
     } else {
-        dq_fpixels(j->call->kernels->transpose_x32, &j->f->product, image, part, room, block);
+        dq_fpixels(j->call->kernels->transpose_x32, &j->f->product, image, part, workspace, block);
     }
 }
 
@@ -48,9 +48,9 @@ static size_t result_of(const dq_conv_shape *s, const dq_fpart *part)
     return (part->batch * s->group_out + part->row) * s->out_size + part->col;
 }
 
-static void part_result(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_result(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
-    (void)room;
+    (void)workspace;
     const job *j = arg;
     const dq_conv_shape *s = j->f->shape;
     size_t at = result_of(s, part);
@@ -88,16 +88,16 @@ dq_algorithm_work dq_conv_f32_gemm_work(const void *problem)
                                .calls = images * columns / DQ_FPANEL};
 }
 
-dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bool function, bool loose,
+dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bool function, bool unaligned,
                                 dq_conv_float *f, dq_error *err)
 {
-    *f = (dq_conv_float){.shape = shape, .pointwise = dq_conv_pointwise(shape), .loose = loose};
+    *f = (dq_conv_float){.shape = shape, .pointwise = dq_conv_pointwise(shape), .unaligned = unaligned};
     f->product = (dq_gemm_f32){.batches = shape->batch * shape->group,
                                .m = shape->group_out,
                                .n = shape->out_size,
                                .k = shape->group_in * shape->kernel_size,
                                .grain = shape->kernel_size,
-                               .a_room = f->loose,
+                               .a_workspace = f->unaligned,
                                .a = part_weights,
                                .b = part_windows,
                                .c = part_result,
@@ -126,13 +126,13 @@ void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_
 }
 
 void dq_conv_float_part(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o,
-                        const dq_fpart *part, void *room)
+                        const dq_fpart *part, void *workspace)
 {
     job j = {call, f, o};
     dq_fpart some = *part;
     for (size_t done = 0; done < part->cols; done += some.cols) {
         some.col = part->col + done;
         some.cols = part->cols - done < f->product.col_block ? part->cols - done : f->product.col_block;
-        dq_gemm_f32_part(call, &f->product, &j, &some, room);
+        dq_gemm_f32_part(call, &f->product, &j, &some, workspace);
     }
 }

@@ -29,9 +29,9 @@ static float *rows_of(const job *j, size_t batch)
 
 /* ---- The product -------------------------------------------------------------------------------------- */
 
-static void part_rows(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_rows(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
-    (void)room;
+    (void)workspace;
     const job *j = arg;
     block->a = rows_of(j, part->batch) + part->row * j->c->row + part->p;
     block->a_row = j->c->row;
@@ -42,9 +42,9 @@ static size_t channel_of(const dq_conv_shape *s, const dq_fpart *part)
     return part->batch % s->group * s->group_out + part->col;
 }
 
-static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_weights(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
-    (void)room;
+    (void)workspace;
     const job *j = arg;
     const size_t k = j->c->product.k;
     const size_t panel = part->batch % j->c->shape->group * j->c->panel_count + part->col / DQ_FPANEL;
@@ -54,11 +54,11 @@ static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_
 }
 
 /* The bias goes along the columns. */
-static void part_sums(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_sums(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_conv_shape *s = j->c->shape;
-    block->c = room;
+    block->c = workspace;
     block->c_row = part->cols;
     block->z = j->o->bias ? j->o->bias + channel_of(s, part) : NULL;
     block->z_row = 0;
@@ -94,7 +94,7 @@ static void windows(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_conv_gemm_small *c = j->c;
     const dq_conv_shape *s = c->shape;
     dq_transpose_x32_fn *transpose = j->call->kernels->transpose_x32;
-    float *room = dq_call_worker_scratch(j->call, worker);
+    float *workspace = dq_call_worker_scratch(j->call, worker);
     for (size_t i = begin; i < end; i++) {
         const size_t batch = i / c->chunks, channel = i % c->chunks * c->chunk;
         const size_t channels = dq_least(c->chunk, s->group_in - channel);
@@ -109,9 +109,9 @@ static void windows(void *arg, size_t begin, size_t end, unsigned worker)
                                    .cols = dq_least(DQ_FPANEL, s->out_size - col),
                                    .p = channel * s->kernel_size,
                                    .k = channels * s->kernel_size};
-            dq_im2col_pack(j->call->kernels, &s->window, x, &part, room, &block);
-            transpose((const uint32_t *)(const void *)room, DQ_FPANEL, part.k, part.cols, to + col * c->row,
-                      c->row);
+            dq_im2col_pack(j->call->kernels, &s->window, x, &part, workspace, &block);
+            transpose((const uint32_t *)(const void *)workspace, DQ_FPANEL, part.k, part.cols,
+                      to + col * c->row, c->row);
         }
     }
 }
@@ -149,7 +149,7 @@ dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv
 {
     const size_t k = shape->group_in * shape->kernel_size, batches = shape->batch * shape->group;
     const size_t workers = dq_threads_count(call->threads);
-    size_t room;
+    size_t workspace;
     *c = (dq_conv_gemm_small){.shape = shape, .pointwise = dq_conv_pointwise(shape)};
     c->panel_count = (shape->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
     c->row = ((k + LINE - 1) / LINE | 1) * LINE; /* windows share no set of the first cache */
@@ -167,7 +167,7 @@ dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv
                                .k = k,
                                .grain = 1,
                                .laid_out = true,
-                               .c_room = true,
+                               .c_workspace = true,
                                .a = part_rows,
                                .b = part_weights,
                                .c = part_sums,
@@ -177,10 +177,10 @@ dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv
     DQ_TRY(dq_fpanels_constant(call, w, &weights, &c->panels, err));
     DQ_TRY(dq_gemm_f32_prepare(call, &c->product, err));
     if (!dq_call_reserve(call, batches * shape->out_size, c->row, sizeof(float), &c->rows_offset) ||
-        !dq_mul_size(c->chunk * shape->kernel_size, DQ_FPANEL * sizeof(float), &room))
+        !dq_mul_size(c->chunk * shape->kernel_size, DQ_FPANEL * sizeof(float), &workspace))
         return dq_no_memory(err, SIZE_MAX, "windows");
-    if (call->worker_scratch_size < room)
-        call->worker_scratch_size = room;
+    if (call->worker_scratch_size < workspace)
+        call->worker_scratch_size = workspace;
     return DQ_OK;
 }
 

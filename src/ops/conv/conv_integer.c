@@ -26,7 +26,7 @@ static void store(const dq_conv_sums *sums)
 {
     const dq_conv_shape *s = &sums->conv->s;
     size_t at = (sums->batch * s->out_channels + sums->channel) * s->out_size + sums->first;
-    dq_conv_sums_turn(sums, dq_data(sums->call->out[0], uint32_t) + at);
+    dq_conv_sums_transpose(sums, dq_data(sums->call->out[0], uint32_t) + at);
 }
 
 static dq_status prepare(dq_op_call *call, dq_error *err)

@@ -83,7 +83,7 @@ static float element(const dq_tensor *t, size_t channel)
 }
 
 /* Elements of a broadcast z for `count` results from element `at` of the whole result on. */
-static void spread_z(const state *st, const float *z, size_t at, size_t count, float *to)
+static void broadcast_z(const state *st, const float *z, size_t at, size_t count, float *to)
 {
     const dq_conv_shape *s = &st->conv.s;
     for (size_t i = 0; i < count; i++) {
@@ -101,7 +101,7 @@ static void finish(const dq_op_call *call, const state *st, size_t channel, size
 {
     const dq_tensor *bias = dq_call_in(call, BIAS), *z = dq_call_in(call, Z);
     float scale = dq_data(call->in[X_SCALE], float)[0] * element(call->in[W_SCALE], channel);
-    float b = bias ? element(bias, channel) : -0.0f, spread[PART];
+    float b = bias ? element(bias, channel) : -0.0f, broadcast[PART];
     if (!z || st->z_same) {
         call->kernels->dequantize_acc_f32(y, count, scale, b, z ? dq_data(z, float) + at : NULL,
                                           st->bounds.low, st->bounds.high);
@@ -109,8 +109,8 @@ static void finish(const dq_op_call *call, const state *st, size_t channel, size
     }
     for (size_t i = 0; i < count; i += PART) {
         size_t n = count - i < PART ? count - i : PART;
-        spread_z(st, dq_data(z, float), at + i, n, spread);
-        call->kernels->dequantize_acc_f32(y + i, n, scale, b, spread, st->bounds.low, st->bounds.high);
+        broadcast_z(st, dq_data(z, float), at + i, n, broadcast);
+        call->kernels->dequantize_acc_f32(y + i, n, scale, b, broadcast, st->bounds.low, st->bounds.high);
     }
 }
 
@@ -121,7 +121,7 @@ static void store(const dq_conv_sums *sums)
     const dq_op_call *call = sums->call;
     size_t at = (sums->batch * s->out_channels + sums->channel) * s->out_size + sums->first;
     float *y = dq_data(call->out[0], float) + at;
-    dq_conv_sums_turn(sums, y);
+    dq_conv_sums_transpose(sums, y);
     for (size_t j = 0; j < sums->channels; j++)
         finish(call, st, sums->channel + j, at + j * s->out_size, sums->count, y + j * s->out_size);
 }

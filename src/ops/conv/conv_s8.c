@@ -71,7 +71,7 @@ size_t dq_conv_s8_depth_of_planes(const dq_kernels *kernels)
                                   .kernels = kernels};
     if (cost_of("conv_s8=nc4hw4", &p) > cost_of("conv_s8=gemm_pointwise", &p))
         return 0;
-    return kernels->nc4hw4->turns ? SIZE_MAX : kernels->nc4hw4->deepest;
+    return kernels->nc4hw4->nhwc ? SIZE_MAX : kernels->nc4hw4->deepest;
 }
 
 /* ---- The problem -------------------------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ static dq_conv_s8_problem describe(const dq_op_call *call, dq_conv_s8 *conv)
         dq_conv_s8_gemm_describe(call, conv);
         p.run = conv->run;
         p.runs = conv->runs;
-        p.same_sign = dq_gemm_s8_flip(call->in[conv->x]->dtype, conv->weights.kernel->a_signed) == 0;
+        p.same_sign = dq_gemm_s8_sign_xor(call->in[conv->x]->dtype, conv->weights.kernel->a_signed) == 0;
         p.weight_chunks = dq_conv_s8_gemm_chunks(call, conv);
     }
     return p;
@@ -155,17 +155,17 @@ size_t dq_conv_s8_images(const dq_conv_s8 *conv)
     return images < conv->s.batch ? images : conv->s.batch;
 }
 
-uint8_t dq_conv_s8_flip(const dq_op_call *call, const dq_conv_s8 *conv)
+uint8_t dq_conv_s8_sign_xor(const dq_op_call *call, const dq_conv_s8 *conv)
 {
-    return dq_gemm_s8_flip(call->in[conv->x]->dtype, conv->image_signed);
+    return dq_gemm_s8_sign_xor(call->in[conv->x]->dtype, conv->image_signed);
 }
 
 bool dq_conv_s8_has_images(const dq_conv_s8 *conv)
 {
-    return conv->rows != DQ_QCONV_TURNED && conv->rows != DQ_QCONV_PLACED;
+    return conv->rows != DQ_QCONV_TRANSPOSED && conv->rows != DQ_QCONV_PLACED;
 }
 
-void dq_conv_sums_turn(const dq_conv_sums *sums, void *out)
+void dq_conv_sums_transpose(const dq_conv_sums *sums, void *out)
 {
     if (sums->channels == 1 && sums->c_stride == 1)
         memcpy(out, sums->c, sums->count * sizeof *sums->c);
@@ -183,29 +183,29 @@ typedef struct filling {
 
 static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
-    enum { TOGETHER = 64 }; /* channels */
+    enum { GRANULE = 64 }; /* channels */
     (void)worker;
     const filling *f = arg;
     const dq_conv_s8_pass *run = f->run;
     const dq_conv_s8 *conv = run->conv;
     const dq_padded_input *image = &conv->image;
     const dq_tensor *x = run->call->in[conv->x];
-    uint8_t flip = dq_conv_s8_flip(run->call, conv);
+    uint8_t sign_xor = dq_conv_s8_sign_xor(run->call, conv);
     dq_padded_input_fill fill = {.kernels = run->call->kernels,
                                  .image = image,
                                  .s = &conv->s,
-                                 .flip = flip,
-                                 .pad = (uint8_t)dq_conv_s8_zero(run->call, conv->x_zero, 0) ^ flip};
+                                 .sign_xor = sign_xor,
+                                 .pad = (uint8_t)dq_conv_s8_zero(run->call, conv->x_zero, 0) ^ sign_xor};
     size_t x_size = conv->s.in_channels * conv->s.in_size;
     for (size_t i = begin; i < end; i++) {
         size_t part = i % f->parts, number = i / f->parts / image->rows, row = i / f->parts % image->rows;
         fill.x = (const uint8_t *)x->data + (run->first + number) * x_size;
         uint8_t *to = run->images + number * image->size + row * image->width * image->unit;
-        size_t some = image->unit / TOGETHER, last = some * (part + 1) / f->parts * TOGETHER;
+        size_t some = image->unit / GRANULE, last = some * (part + 1) / f->parts * GRANULE;
         if (f->parts == 1)
             dq_padded_input_row(&fill, row, to);
         else
-            dq_padded_input_planes(&fill, row, some * part / f->parts * TOGETHER,
+            dq_padded_input_planes(&fill, row, some * part / f->parts * GRANULE,
                                    part + 1 < f->parts ? last : image->unit, to);
     }
 }

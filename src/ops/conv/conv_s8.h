@@ -33,7 +33,7 @@ typedef struct dq_padded_input {
 
 typedef struct dq_conv_s8 dq_conv_s8;
 
-enum { DQ_QCONV_CHANNELS = DQ_QGEMM_NR_MAX }; /* of one dq_conv_sums, at most */
+enum { DQ_QCONV_CHANNELS = DQ_GEMM_S8_NR_MAX }; /* of one dq_conv_sums, at most */
 
 /** Sums of output channels channel … channel + channels - 1 of image `batch` at output positions first …
  * first + count - 1: that of position i and channel j is c[i * c_stride + j]. With more than one channel, c
@@ -44,13 +44,13 @@ typedef struct dq_conv_sums {
     const dq_conv_s8 *conv;
     const dq_op_call *call;
     size_t batch, channel, channels, first, count, c_stride;
-    bool lanes;
+    bool transposed;
     uint8_t *codes;
     const int32_t *c;
 } dq_conv_sums;
 typedef void dq_conv_sums_fn(const dq_conv_sums *sums);
 /** Writes them as they are: channels are rows of 32-bit elements, as far apart as planes of the result. */
-void dq_conv_sums_turn(const dq_conv_sums *sums, void *out);
+void dq_conv_sums_transpose(const dq_conv_sums *sums, void *out);
 
 /** What becomes of the sums of an output channel, for operators that make codes of them and nothing else;
  * to->out: where those of the first image are. `scale` is what to->scale then points to. False: it is not
@@ -59,14 +59,14 @@ typedef bool dq_conv_codes_fn(const dq_op_call *call, size_t channel, double *sc
 
 /** How a depthwise convolution takes planes (conv_s8_depthwise.c). */
 typedef struct dq_qplanes {
-    size_t pitch;        /* bytes of a row of the padded plane: whole strides */
-    size_t steps;        /* pairs of a kernel row */
-    size_t pairs;        /* of the kernel */
-    size_t distance;     /* between the elements of a pair */
-    size_t line, lines;  /* pairs of a row; times that the plane is written as pairs */
-    size_t shift;        /* one time: from the pairs of a step to those of the next */
-    size_t reach;        /* rows below a window's first */
-    size_t together;     /* rows of outputs that are stored together */
+    size_t pitch;       /* bytes of a row of the padded plane: whole strides */
+    size_t steps;       /* pairs of a kernel row */
+    size_t pairs;       /* of the kernel */
+    size_t distance;    /* between the elements of a pair */
+    size_t line, lines; /* pairs of a row; times that the plane is written as pairs */
+    size_t shift;       /* one time: from the pairs of a step to those of the next */
+    size_t reach;       /* rows below a window's first */
+    size_t rows_per_store;
     size_t size, padded; /* bytes of a padded plane, and how many of them stand side by side */
     bool as_bytes;       /* a kernel of 3×3 takes the plane as it is (dq_dwconv_3x3_s8) */
     const void *
@@ -78,7 +78,7 @@ typedef struct dq_qplanes {
 
 /** How tiles of outputs are shared out (conv_s8_winograd.c). */
 typedef struct dq_qwinograd {
-    size_t across, together, tasks; /* tiles of a row; rows of a task; tasks of an image */
+    size_t across, rows_per_task, tasks; /* tiles of a row; rows of a task; tasks of an image */
     size_t tiles, panels,
         channels;       /* tiles of a task; panels of output channels; input channels, rounded up */
     size_t sums_offset; /* of the packed weights: their sums, one an output channel */
@@ -96,22 +96,22 @@ typedef struct dq_nc4hw4_way {
     size_t stride, phases; /* along a row: between windows; sets of columns that are as far apart */
     size_t phase;          /* pixels of a set */
     size_t row, plane, image;          /* in bytes */
-    size_t across, together;           /* of a block: windows of a row, and rows */
+    size_t across, rows_per_task;      /* of a block: windows of a row, and rows */
     size_t blocks;                     /* of an image's group */
     size_t panels;                     /* of output channels of a group */
     size_t sums_offset, starts_offset; /* of the packed weights, whose last panel is ones */
     size_t c_stride, c_offset, pixel_sums_offset, block_offset, row_offset; /* of a worker's scratch */
     size_t codes_offset; /* 0: results go at once where they belong */
-    float
-        *sure; /* of each output channel what kernels/conv_nc4hw4/nc4hw4.h has of that name; NULL: 0 of all */
+    float *exact_scale;  /* of each output channel what kernels/conv_nc4hw4/nc4hw4.h has of that name; NULL: 0
+                            of all */
 } dq_nc4hw4_way;
 
 /** Where the rows of a matrix product are. */
 typedef enum dq_dwconv_rows_s8 {
-    DQ_QCONV_WINDOWS,  /* in the padded image */
-    DQ_QCONV_GATHERED, /* each block copies its windows from there, as their runs are short */
-    DQ_QCONV_TURNED,   /* 1×1: each block makes its pixels from the planes; there is no image */
-    DQ_QCONV_PLACED    /* 1×1 of x with channels last: its pixels are rows; there is no image, either */
+    DQ_QCONV_WINDOWS,    /* in the padded image */
+    DQ_QCONV_GATHERED,   /* each block copies its windows from there, as their runs are short */
+    DQ_QCONV_TRANSPOSED, /* 1×1: each block makes its pixels from the planes; there is no image */
+    DQ_QCONV_PLACED      /* 1×1 of x with channels last: its pixels are rows; there is no image, either */
 } dq_dwconv_rows_s8;
 
 struct dq_conv_s8 {
@@ -132,16 +132,16 @@ struct dq_conv_s8 {
     dq_qweights weights;
     const void *packed; /* NULL: made in each run at packed_offset of call->scratch */
     size_t packed_offset, columns_offset;
-    size_t together, block_rows, blocks, chunk, chunks; /* together: images whose rows make a block */
+    size_t images_per_block, block_rows, blocks, chunk, chunks;
     dq_dwconv_rows_s8 rows;
     size_t runs, run, run_step; /* of a window in the image; kernel positions from one run to the next */
     dq_qscratch layout;
     /* depthwise: of a worker's scratch; with channels last, of call->scratch */
     size_t sums_offset, weights_offset;
     dq_qplanes planes;
-    dq_dwconv_nchwc beside;
+    dq_dwconv_nchwc nchwc;
     dq_qwinograd winograd;
-    dq_nc4hw4_way lanes;
+    dq_nc4hw4_way nc4hw4;
 };
 
 /** Some images of the batch, padded. */
@@ -192,7 +192,7 @@ typedef struct dq_padded_input_fill {
     const dq_padded_input *image;
     const dq_conv_shape *s;
     const uint8_t *x;
-    uint8_t flip, pad; /* pad: as it stands in the image */
+    uint8_t sign_xor, pad; /* pad: as it stands in the image */
 } dq_padded_input_fill;
 
 /** Row `row` of the padded image. */
@@ -213,7 +213,7 @@ size_t dq_conv_s8_images(const dq_conv_s8 *conv);
 dq_status dq_conv_s8_find_offsets(dq_op_call *call, dq_conv_s8 *conv, size_t runs, size_t step,
                                   dq_error *err);
 /** What turns bytes of x into those of padded images. */
-uint8_t dq_conv_s8_flip(const dq_op_call *call, const dq_conv_s8 *conv);
+uint8_t dq_conv_s8_sign_xor(const dq_op_call *call, const dq_conv_s8 *conv);
 /** Whether the rows of a matrix product are in padded images. */
 bool dq_conv_s8_has_images(const dq_conv_s8 *conv);
 /** Calls `run` for some images at a time, which `fill` copies with their padding first. */

@@ -109,11 +109,11 @@ static bool lay_out_lines(const dq_conv_shape *s, const dq_padded_input *image, 
  * padded some at a time, so that the first one is in the cache when it is read. */
 static bool lay_out_planes(const dq_padded_input *image, dq_qplanes *p)
 {
-    enum { TOGETHER = 4096 };
+    enum { BATCH_BYTES = 4096 };
     bool fits = dq_add_size(image->rows, 1, &p->size) && dq_mul_size(p->size, p->pitch, &p->size) &&
-                dq_add_size(p->size, p->distance + DQ_QGEMM_SLACK, &p->size) &&
+                dq_add_size(p->size, p->distance + DQ_GEMM_S8_SLACK, &p->size) &&
                 dq_align_size(p->size, DQ_ALIGN, &p->size);
-    p->padded = fits ? TOGETHER / p->size : 0;
+    p->padded = fits ? BATCH_BYTES / p->size : 0;
     p->padded = p->padded < 1 ? 1 : p->padded < PADDED_MOST ? p->padded : PADDED_MOST;
     return fits;
 }
@@ -124,7 +124,7 @@ static dq_status find_pairs(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
     dq_qplanes *p = &conv->planes;
     const dq_window *w = &conv->s.window;
     size_t kernel = (size_t)w->kernel[w->rank - 1], rows = conv->s.kernel_size / kernel;
-    size_t apart = p->lines == 1 ? p->shift : conv->image.rows * p->line;
+    size_t phase_stride = p->lines == 1 ? p->shift : conv->image.rows * p->line;
     p->pairs = rows * p->steps;
     conv->offsets = DQ_NEW_ARRAY(call->arena, p->pairs, ptrdiff_t);
     if (!conv->offsets)
@@ -132,7 +132,7 @@ static dq_status find_pairs(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
     for (size_t t = 0; t < p->pairs; t++) {
         size_t row =
             (size_t)dq_padded_input_offset(&conv->image, w, t / p->steps * kernel) / conv->image.width;
-        conv->offsets[t] = (ptrdiff_t)(2 * (row * p->line + t % p->steps * apart));
+        conv->offsets[t] = (ptrdiff_t)(2 * (row * p->line + t % p->steps * phase_stride));
         p->reach = row > p->reach ? row : p->reach;
     }
     return DQ_OK;
@@ -157,14 +157,14 @@ static dq_status find_rows(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 typedef struct run_state {
     const dq_op_call *call;
     const dq_conv_s8 *conv;
-    uint8_t flip, pad;
+    uint8_t sign_xor, pad;
     int32_t x_zero; /* of bytes that are flipped */
 } run_state;
 
 static run_state begin_run(const dq_op_call *call, const dq_conv_s8 *conv)
 {
     dq_dtype type = call->in[conv->x]->dtype;
-    run_state run = {.call = call, .conv = conv, .flip = dq_gemm_s8_flip(type, false)};
+    run_state run = {.call = call, .conv = conv, .sign_xor = dq_gemm_s8_sign_xor(type, false)};
     run.x_zero = dq_gemm_s8_zero(dq_conv_s8_zero(call, conv->x_zero, 0), type, false);
     run.pad = (uint8_t)run.x_zero;
     return run;
@@ -290,17 +290,17 @@ static dq_status pack_channels(dq_op_call *call, dq_conv_s8 *conv, dq_error *err
     key.run = &run;
     key.at = at;
     key.w = w;
-    bool lasting = call->in_count <= INPUTS;
-    for (uint32_t i = 0; i < call->in_count && lasting; i++)
+    bool persistent = call->in_count <= INPUTS;
+    for (uint32_t i = 0; i < call->in_count && persistent; i++)
         if (i != conv->x && call->in[i]) {
             key.data[i] = call->in[i]->data;
-            lasting = call->lasting_inputs >> i & 1;
+            persistent = call->persistent_inputs >> i & 1;
         }
     if (!at || !w || !dq_mul_size(channel_size(conv, kernel), conv->s.out_channels, &all)) {
         status = dq_no_memory(err, p->pairs, "channels of a convolution");
     } else if (find_elements(conv, at)) {
         key.last = at[2 * p->pairs - 1];
-        if (lasting) {
+        if (persistent) {
             status = dq_call_pack(call, conv->w, make_channels, &key, offsetof(channels_key, run), all,
                                   &packed, err);
         } else if ((packed = dq_arena_alloc(&passing, all, sizeof(uint64_t)))) {
@@ -321,16 +321,16 @@ static dq_status prepare(dq_op_call *call, dq_conv_s8 *conv, bool as_bytes, dq_e
     dq_qplanes *p = &conv->planes;
     size_t width = (size_t)s->window.out[s->window.rank - 1], rows = s->out_size / width, bytes, at;
     size_t *used = &call->worker_scratch_size;
-    p->together = width < SUMS ? SUMS / width : 1;
-    p->together = p->together < rows ? p->together : rows;
+    p->rows_per_store = width < SUMS ? SUMS / width : 1;
+    p->rows_per_store = p->rows_per_store < rows ? p->rows_per_store : rows;
     p->as_bytes = as_bytes;
     bool fits =
         lay_out_lines(s, &conv->image, p) && lay_out_planes(&conv->image, p) &&
         dq_reserve_size(used, p->size, p->padded, DQ_ALIGN, &at) && dq_mul_size(p->lines, p->line, &bytes) &&
         dq_mul_size(bytes, 2 * sizeof(int16_t), &bytes) &&
         dq_reserve_size(used, p->as_bytes ? 0 : conv->image.rows, bytes, DQ_ALIGN, &p->lines_offset) &&
-        dq_add_size(*used, DQ_QGEMM_SLACK, used) &&
-        dq_reserve_size(used, p->together * width, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) &&
+        dq_add_size(*used, DQ_GEMM_S8_SLACK, used) &&
+        dq_reserve_size(used, p->rows_per_store * width, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) &&
         dq_mul_size(conv->own, s->out_channels, &call->scratch_size);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "a padded plane");
@@ -378,15 +378,15 @@ static void take_rows(plane *p, size_t end)
     const size_t last = conv->image.rank - 1, width = conv->image.width, pitch = conv->planes.pitch;
     const size_t begin = (size_t)conv->s.window.begin[last], in = (size_t)conv->s.window.in[last];
     const ptrdiff_t *sources = conv->planes.sources;
-    const uint8_t flip = p->run->flip, *x = p->x;
+    const uint8_t sign_xor = p->run->sign_xor, *x = p->x;
     const size_t n = begin >= width ? 0 : in < width - begin ? in : width - begin;
     uint8_t *row = p->padded + p->taken * pitch + begin;
     for (size_t i = p->taken; i < end; i++, row += pitch) {
         if (n == 0 || sources[i] < 0)
             continue;
         dq_copy_row(row, x + sources[i], n);
-        for (size_t j = 0; flip && j < n; j++)
-            row[j] ^= flip;
+        for (size_t j = 0; sign_xor && j < n; j++)
+            row[j] ^= sign_xor;
     }
     p->taken = p->taken < end ? end : p->taken;
 }
@@ -449,7 +449,7 @@ static void run_channel(plane *p, size_t channel)
                         .c_stride = 1,
                         .c = sums};
     for (size_t first = 0, n; first < rows; first += n) {
-        n = rows - first < q->together ? rows - first : q->together;
+        n = rows - first < q->rows_per_store ? rows - first : q->rows_per_store;
         out.first = first * width;
         out.count = n * width;
         write_rows(p, q->corners[first + n - 1] + q->reach);

@@ -29,7 +29,7 @@ void dq_conv_s8_gemm_describe(const dq_op_call *call, dq_conv_s8 *conv)
     w->b.outer_stride = 1;
     w->b.inner_stride = s->kernel_size;
     w->b.col_stride = s->group_in * s->kernel_size;
-    w->b.flip = dq_gemm_s8_flip(call->in[conv->w]->dtype, true);
+    w->b.sign_xor = dq_gemm_s8_sign_xor(call->in[conv->w]->dtype, true);
     /* with no input channels there is nothing to sum, however large the kernel says it is */
     w->b.run = by_rows ? row * s->group_in : s->group_in;
     w->b.runs = s->group_in ? s->kernel_size / (by_rows ? row : 1) : 0;
@@ -74,7 +74,7 @@ static size_t rows_of_block(const dq_conv_s8 *conv)
 }
 
 /* Images of so few results that a block has those of several. */
-static size_t images_together(const dq_conv_s8 *conv)
+static size_t images_per_task(const dq_conv_s8 *conv)
 {
     const size_t some = dq_least(dq_gemm_s8_block_rows(conv->weights.kernel) / conv->s.out_size, conv->pass);
     return some ? some : 1;
@@ -85,10 +85,10 @@ static void cut_rows(const dq_op_call *call, dq_conv_s8 *conv)
     const dq_qweights *w = &conv->weights;
     size_t rows = conv->s.out_size, sets;
     conv->pass = dq_conv_s8_images(conv);
-    conv->together = images_together(conv);
-    conv->block_rows = conv->together > 1 ? conv->together * rows : rows_of_block(conv);
+    conv->images_per_block = images_per_task(conv);
+    conv->block_rows = conv->images_per_block > 1 ? conv->images_per_block * rows : rows_of_block(conv);
     conv->blocks = (rows + conv->block_rows - 1) / conv->block_rows;
-    sets = (conv->pass + conv->together - 1) / conv->together;
+    sets = (conv->pass + conv->images_per_block - 1) / conv->images_per_block;
     if (dq_threads_count(call->threads) == 1)
         conv->chunk = w->panels; /* a block's rows are made ready once */
     else
@@ -120,7 +120,7 @@ static dq_algorithm_work product_of(const dq_conv_s8_problem *p, double depth, d
     const double rows = (double)s->batch * (double)s->out_size, groups = (double)s->group;
     return (dq_algorithm_work){.macs = rows * columns * depth * groups,
                                .bytes = (double)s->batch * bytes,
-                               .calls = ceil(rows / DQ_QGEMM_MR_MAX) * columns / nr * groups};
+                               .calls = ceil(rows / DQ_GEMM_S8_MR_MAX) * columns / nr * groups};
 }
 
 static double step_up(size_t n)
@@ -225,10 +225,10 @@ static bool lay_out(dq_op_call *call, dq_conv_s8 *conv)
                 dq_reserve_size(used, columns, 3 * sizeof(int32_t), DQ_ALIGN, &conv->columns_offset) &&
                 dq_reserve_size(used, conv->packed ? 0 : w->size, 1, DQ_ALIGN, &conv->packed_offset) &&
                 dq_reserve_size(used, conv->image.size, images, DQ_ALIGN, &conv->images_offset) &&
-                dq_add_size(*used, DQ_QGEMM_SLACK, used);
+                dq_add_size(*used, DQ_GEMM_S8_SLACK, used);
     if (conv->rows != DQ_QCONV_WINDOWS)
         fits = fits && dq_mul_size(conv->block_rows, row_size(w->b.run), &copy) &&
-               dq_add_size(copy, DQ_QGEMM_SLACK, &copy);
+               dq_add_size(copy, DQ_GEMM_S8_SLACK, &copy);
     dq_qstore store = conv->s.y_last ? DQ_QSTORE_WIDE : DQ_QSTORE_PANEL;
     return fits && dq_qscratch_layout(w, conv->block_rows, conv->chunk, store, copy, &conv->layout);
 }
@@ -264,7 +264,7 @@ dq_status dq_conv_s8_gemm_im2col_prepare(dq_op_call *call, void *conv, dq_error 
 
 dq_status dq_conv_s8_gemm_pointwise_prepare(dq_op_call *call, void *conv, dq_error *err)
 {
-    return prepare(call, conv, DQ_QCONV_TURNED, err);
+    return prepare(call, conv, DQ_QCONV_TRANSPOSED, err);
 }
 
 dq_status dq_conv_s8_gemm_pointwise_nhwc_prepare(dq_op_call *call, void *conv, dq_error *err)
@@ -358,16 +358,16 @@ static void gather(const dq_conv_s8 *conv, dq_qblock *block)
 }
 
 /* Pixels first … of a group's planes. */
-static void turn(const part *p)
+static void transpose(const part *p)
 {
     const dq_conv_s8_pass *run = p->run;
     const dq_conv_shape *s = &run->conv->s;
     const dq_tensor *x = run->call->in[run->conv->x];
     uint8_t *to = (uint8_t *)p->block->extra + p->row * s->group_in,
-            flip = dq_conv_s8_flip(run->call, run->conv);
+            sign_xor = dq_conv_s8_sign_xor(run->call, run->conv);
     size_t plane = p->image * s->in_channels + p->group * s->group_in;
     run->call->kernels->transpose_x8((const uint8_t *)x->data + plane * s->in_size + p->first, s->in_size,
-                                     s->group_in, p->rows, flip, to, s->group_in);
+                                     s->group_in, p->rows, sign_xor, to, s->group_in);
     for (size_t i = 0; i < p->rows; i++)
         p->block->row_pointers[p->row + i] = to + i * s->group_in;
 }
@@ -379,14 +379,14 @@ static void place(const part *p)
     const dq_conv_s8 *conv = p->run->conv;
     const dq_conv_shape *s = &conv->s;
     const dq_tensor *x = p->run->call->in[conv->x];
-    const uint8_t *from = x->data, *end = from + x->size, flip = dq_conv_s8_flip(p->run->call, conv);
+    const uint8_t *from = x->data, *end = from + x->size, sign_xor = dq_conv_s8_sign_xor(p->run->call, conv);
     const uint8_t **pixels = p->block->row_pointers + p->row;
     uint8_t *to = (uint8_t *)p->block->extra + p->row * s->group_in;
     set_windows(p, from + p->image * s->in_channels * s->in_size + p->group * s->group_in);
     for (size_t i = 0; i < p->rows; i++, to += s->group_in) {
-        if (flip == 0 && (size_t)(end - pixels[i]) >= s->group_in + DQ_QGEMM_SLACK)
+        if (sign_xor == 0 && (size_t)(end - pixels[i]) >= s->group_in + DQ_GEMM_S8_SLACK)
             continue;
-        dq_gemm_s8_copy(pixels[i], s->group_in, flip, to);
+        dq_gemm_s8_copy(pixels[i], s->group_in, sign_xor, to);
         pixels[i] = to;
     }
 }
@@ -408,8 +408,8 @@ static void find_rows(const dq_conv_s8_pass *run, const where *at, dq_qblock *bl
                         .first = at->first,
                         .row = i * rows,
                         .rows = rows};
-        if (conv->rows == DQ_QCONV_TURNED)
-            turn(&p);
+        if (conv->rows == DQ_QCONV_TRANSPOSED)
+            transpose(&p);
         else if (conv->rows == DQ_QCONV_PLACED)
             place(&p);
         else
@@ -430,8 +430,8 @@ static void run_task(const dq_conv_s8_pass *run, size_t task, unsigned worker)
     at.first = rest % conv->blocks * conv->block_rows;
     rest /= conv->blocks;
     at.group = rest % conv->s.group;
-    at.image = rest / conv->s.group * conv->together;
-    at.images = dq_least(conv->together, run->count - at.image);
+    at.image = rest / conv->s.group * conv->images_per_block;
+    at.images = dq_least(conv->images_per_block, run->count - at.image);
     at.image += run->first;
     block.kernels = run->call->kernels;
     block.w = w;
@@ -460,7 +460,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 static void run_pass(const dq_conv_s8_pass *run)
 {
     const dq_conv_s8 *conv = run->conv;
-    size_t sets = (run->count + conv->together - 1) / conv->together;
+    size_t sets = (run->count + conv->images_per_block - 1) / conv->images_per_block;
     size_t products = conv->block_rows * conv->chunk * conv->weights.kernel->nr *
                       (conv->weights.b.runs * conv->weights.b.run + 1);
     dq_parallel(run->call->threads, sets * conv->s.group * conv->blocks * conv->chunks,

@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, PIXELS = DQ_QLANES_PIXELS };
-enum { TURNED = 8 }; /* panels of results that are turned together */
+enum { TRANSPOSED = 8 }; /* panels of results that are turned together */
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
 
@@ -25,17 +25,17 @@ typedef struct form {
     size_t group, in, out, taps, row, steps,
         panels; /* in, out: channels of a group; row: of a kernel, or 0 */
     size_t sums_offset, starts_offset, first;
-    uint8_t flip;
+    uint8_t sign_xor;
 } form;
 
 /* n weights, ones where `from` is NULL, to places `apart` from each other; returns their sum. */
-static inline __attribute__((always_inline)) int32_t put_row(const uint8_t *from, size_t n, uint8_t flip,
-                                                             int8_t *restrict to, size_t apart)
+static inline __attribute__((always_inline)) int32_t put_row(const uint8_t *from, size_t n, uint8_t sign_xor,
+                                                             int8_t *restrict to, size_t row_stride)
 {
     int32_t sum = 0;
     for (size_t i = 0; i < n; i++) {
-        int8_t value = from ? (int8_t)(from[i] ^ flip) : 1;
-        to[i * apart] = value;
+        int8_t value = from ? (int8_t)(from[i] ^ sign_xor) : 1;
+        to[i * row_stride] = value;
         sum += value;
     }
     return sum;
@@ -58,8 +58,8 @@ static void arrange(const form *f, const uint8_t *w, size_t first, int8_t *to, i
             continue;
         for (size_t r = 0; r < rows; r++, from = from ? from + row : NULL)
             sums[j] += f->row || f->taps == 1
-                           ? put_row(from, row, f->flip, to + r * each, 1)
-                           : put_row(from, row, f->flip, to + r / STEP * STEP * row + r % STEP, STEP);
+                           ? put_row(from, row, f->sign_xor, to + r * each, 1)
+                           : put_row(from, row, f->sign_xor, to + r / STEP * STEP * row + r % STEP, STEP);
     }
 }
 
@@ -128,7 +128,7 @@ bool dq_conv_s8_nc4hw4_is_applicable(const void *problem, dq_reason *reason)
     if (s->out_size < kernel->least)
         return dq_not_applicable(reason, "%zu output pixels, expected at least %zu", s->out_size,
                                  kernel->least);
-    if ((s->x_last || s->y_last) && !kernel->turns)
+    if ((s->x_last || s->y_last) && !kernel->nhwc)
         return dq_not_applicable(reason, "the kernel takes and gives channels first only");
     if (is_linear(s, p->unpadded))
         return true;
@@ -162,7 +162,7 @@ dq_algorithm_work dq_conv_s8_nc4hw4_work(const void *problem)
 static void set_shape(dq_conv_s8 *conv)
 {
     const dq_conv_shape *s = &conv->s;
-    dq_nc4hw4_way *l = &conv->lanes;
+    dq_nc4hw4_way *l = &conv->nc4hw4;
     l->linear = is_linear(s, conv->image.whole);
     l->by_rows = is_by_rows(s, conv->image.whole);
     l->planes = l->by_rows ? s->group_in : round_up(s->group_in) / STEP;
@@ -177,7 +177,7 @@ static bool lay_out_image(dq_conv_s8 *conv)
 {
     const dq_conv_shape *s = &conv->s;
     const dq_window *w = &s->window;
-    dq_nc4hw4_way *l = &conv->lanes;
+    dq_nc4hw4_way *l = &conv->nc4hw4;
     size_t lines;
     if (l->linear)
         return dq_mul_size(l->across * STEP / DQ_ALIGN | 1, DQ_ALIGN, &l->plane);
@@ -196,7 +196,7 @@ static bool lay_out_image(dq_conv_s8 *conv)
 static dq_status find_offsets(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 {
     const dq_window *w = &conv->s.window;
-    dq_nc4hw4_way *l = &conv->lanes;
+    dq_nc4hw4_way *l = &conv->nc4hw4;
     size_t taps = l->steps / l->planes, wide = l->by_rows ? STEP : 1;
     conv->offsets = DQ_NEW_ARRAY(call->arena, l->steps, ptrdiff_t);
     if (!conv->offsets)
@@ -219,19 +219,19 @@ static void cut(dq_conv_s8 *conv)
 {
     enum { CACHE = 1 << 15, LEAST = 32, MOST = 512 };
     const dq_conv_shape *s = &conv->s;
-    dq_nc4hw4_way *l = &conv->lanes;
+    dq_nc4hw4_way *l = &conv->nc4hw4;
     size_t pixels = CACHE / (l->planes * STEP), blocks;
     pixels = pixels < LEAST ? LEAST : pixels > MOST ? MOST : pixels;
     l->across = l->width;
-    l->together = 1;
+    l->rows_per_task = 1;
     if (l->linear) {
         blocks = (l->width + pixels - 1) / pixels;
         l->across = ((l->width + blocks - 1) / blocks + PIXELS - 1) / PIXELS * PIXELS;
     } else if (l->width < pixels) {
-        l->together = pixels / l->width < l->rows ? pixels / l->width : l->rows;
+        l->rows_per_task = pixels / l->width < l->rows ? pixels / l->width : l->rows;
     }
-    l->blocks =
-        l->linear ? (l->width + l->across - 1) / l->across : (l->rows + l->together - 1) / l->together;
+    l->blocks = l->linear ? (l->width + l->across - 1) / l->across
+                          : (l->rows + l->rows_per_task - 1) / l->rows_per_task;
     conv->pass = dq_conv_s8_images(conv);
     l->panels = (s->group_out + OUTS - 1) / OUTS;
 }
@@ -239,7 +239,7 @@ static void cut(dq_conv_s8 *conv)
 static bool lay_out_weights(const dq_op_call *call, dq_conv_s8 *conv, form *f, size_t *size)
 {
     const dq_conv_shape *s = &conv->s;
-    const dq_nc4hw4_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->nc4hw4;
     size_t panels, most, at;
     memset(f, 0, sizeof *f);
     f->kernel = call->kernels->nc4hw4;
@@ -250,35 +250,35 @@ static bool lay_out_weights(const dq_op_call *call, dq_conv_s8 *conv, form *f, s
     f->row = l->by_rows ? (size_t)s->window.kernel[1] : 0;
     f->steps = l->steps;
     f->panels = l->panels;
-    f->flip = dq_gemm_s8_flip(call->in[conv->w]->dtype, true);
+    f->sign_xor = dq_gemm_s8_sign_xor(call->in[conv->w]->dtype, true);
     most = f->kernel->panel_size(l->steps);
     bool fits = most && dq_mul_size(l->panels, s->group, &panels) && dq_add_size(panels, 1, &panels) &&
                 dq_reserve_size(size, panels, OUTS * sizeof(int32_t), DQ_ALIGN, &f->sums_offset) &&
                 dq_reserve_size(size, panels, sizeof(size_t), DQ_ALIGN, &f->starts_offset) &&
                 dq_reserve_size(size, panels, most, DQ_ALIGN, &f->first) &&
                 dq_reserve_size(size, l->steps, OUTS * STEP, DQ_ALIGN, &at);
-    conv->lanes.sums_offset = f->sums_offset;
-    conv->lanes.starts_offset = f->starts_offset;
+    conv->nc4hw4.sums_offset = f->sums_offset;
+    conv->nc4hw4.starts_offset = f->starts_offset;
     return fits;
 }
 
 /* What codes are made by where all that they depend on is known. Few pixels do not repay it. */
-static dq_status find_sure(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
+static dq_status find_exact_scale(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 {
     enum { LEAST = 196 };
     const dq_conv_shape *s = &conv->s;
     const dq_nc4hw4 *kernel = call->kernels->nc4hw4;
     double scale, most = 255.0 * 255.0 * (double)(s->group_in * s->kernel_size);
     dq_requantize_to to;
-    if (s->out_size < LEAST || s->y_last || !kernel->sure || !conv->codes ||
+    if (s->out_size < LEAST || s->y_last || !kernel->exact_scale || !conv->codes ||
         !conv->codes(call, 0, &scale, &to) ||
         (dq_call_in(call, conv->bias) && !dq_call_constant(call, conv->bias)))
         return DQ_OK;
-    float *sure = conv->lanes.sure = DQ_NEW_ARRAY(call->arena, s->out_channels, float);
-    if (!sure)
+    float *exact_scale = conv->nc4hw4.exact_scale = DQ_NEW_ARRAY(call->arena, s->out_channels, float);
+    if (!exact_scale)
         return dq_no_memory(err, s->out_channels, "scales of a convolution");
     for (size_t j = 0; j < s->out_channels && conv->codes(call, j, &scale, &to); j++)
-        sure[j] = kernel->sure(&to, most + fabs((double)dq_conv_s8_bias(call, conv, j)));
+        exact_scale[j] = kernel->exact_scale(&to, most + fabs((double)dq_conv_s8_bias(call, conv, j)));
     return DQ_OK;
 }
 
@@ -286,14 +286,14 @@ dq_status dq_conv_s8_nc4hw4_prepare(dq_op_call *call, void *state, dq_error *err
 {
     dq_conv_s8 *conv = state;
     const dq_conv_shape *s = &conv->s;
-    dq_nc4hw4_way *l = &conv->lanes;
+    dq_nc4hw4_way *l = &conv->nc4hw4;
     size_t size = 0, *used = &call->scratch_size, *worker = &call->worker_scratch_size, columns;
     form f;
     set_shape(conv);
     cut(conv);
     if (!lay_out_image(conv))
         return dq_no_memory(err, SIZE_MAX, "a padded image");
-    l->c_stride = (l->across * l->together + 2 * PIXELS - 1) / PIXELS * PIXELS;
+    l->c_stride = (l->across * l->rows_per_task + 2 * PIXELS - 1) / PIXELS * PIXELS;
     bool fits =
         lay_out_weights(call, conv, &f, &size) && dq_mul_size(conv->own, s->out_channels, used) &&
         dq_align_size(*used, DQ_ALIGN, used) && dq_mul_size(l->panels * s->group, OUTS, &columns) &&
@@ -305,11 +305,11 @@ dq_status dq_conv_s8_nc4hw4_prepare(dq_op_call *call, void *state, dq_error *err
         dq_reserve_size(worker, l->linear ? l->plane : 0, l->planes, DQ_ALIGN, &l->block_offset) &&
         dq_reserve_size(worker, dq_conv_s8_nc4hw4_row(conv), 1, DQ_ALIGN, &l->row_offset);
     if (s->y_last && s->group_out % OUTS == 0)
-        fits = fits && dq_reserve_size(worker, l->c_stride, TURNED * OUTS, DQ_ALIGN, &l->codes_offset);
+        fits = fits && dq_reserve_size(worker, l->c_stride, TRANSPOSED * OUTS, DQ_ALIGN, &l->codes_offset);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "padded images");
     DQ_TRY(find_offsets(call, conv, err));
-    DQ_TRY(find_sure(call, conv, err));
+    DQ_TRY(find_exact_scale(call, conv, err));
     return dq_call_pack_later(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
 }
 
@@ -317,20 +317,20 @@ dq_status dq_conv_s8_nc4hw4_prepare(dq_op_call *call, void *state, dq_error *err
 
 static size_t columns_of(const dq_conv_s8 *conv)
 {
-    return conv->lanes.panels * conv->s.group * OUTS;
+    return conv->nc4hw4.panels * conv->s.group * OUTS;
 }
 
 /* Initial values of sums, and zero points of weights. */
 static void set_columns(const dq_op_call *call, const dq_conv_s8 *conv)
 {
     const int32_t *sums =
-        (const int32_t *)(const void *)((const char *)conv->packed + conv->lanes.sums_offset);
+        (const int32_t *)(const void *)((const char *)conv->packed + conv->nc4hw4.sums_offset);
     int32_t *init = (int32_t *)((char *)call->scratch + conv->columns_offset),
             *zero = init + columns_of(conv);
     uint32_t x_zero =
         (uint32_t)dq_gemm_s8_zero(dq_conv_s8_zero(call, conv->x_zero, 0), call->in[conv->x]->dtype, false);
     uint32_t depth = (uint32_t)(conv->s.group_in * conv->s.kernel_size);
-    size_t width = conv->lanes.panels * OUTS;
+    size_t width = conv->nc4hw4.panels * OUTS;
     dq_conv_s8_columns(call, conv, width, init, zero);
     for (size_t g = 0; g < conv->s.group; g++)
         for (size_t j = g * width; j < g * width + conv->s.group_out; j++)
@@ -349,7 +349,7 @@ typedef struct task {
 static void sum_panel(const task *t, size_t panel, const int32_t *init, int32_t *c)
 {
     const dq_conv_s8 *conv = t->pass->conv;
-    const dq_nc4hw4_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->nc4hw4;
     const size_t *starts = (const size_t *)(const void *)((const char *)conv->packed + l->starts_offset);
     size_t down = (l->every_row ? (size_t)conv->s.window.stride[0] : 1) * l->row;
     /* Rows one behind the other, as 1×1 kernels with strides have them, are one. */
@@ -365,7 +365,7 @@ static void run_panel(const task *t, size_t panel)
 {
     const dq_conv_s8 *conv = t->pass->conv;
     const dq_op_call *call = t->pass->call;
-    const dq_nc4hw4_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->nc4hw4;
     const int32_t *init = (const int32_t *)((const char *)call->scratch + conv->columns_offset);
     const int32_t *zero = init + columns_of(conv);
     size_t column = (t->group * l->panels + panel) * OUTS;
@@ -385,10 +385,10 @@ static void run_panel(const task *t, size_t panel)
     out.channel = t->group * conv->s.group_out + panel * OUTS;
     out.c = t->c;
     if (conv->s.y_last) {
-        out.lanes = true;
+        out.transposed = true;
         out.channels = channels;
         out.c_stride = l->c_stride;
-        out.codes = t->codes ? t->codes + panel % TURNED * l->c_stride * OUTS : NULL;
+        out.codes = t->codes ? t->codes + panel % TRANSPOSED * l->c_stride * OUTS : NULL;
         conv->store(&out);
         return;
     }
@@ -400,11 +400,11 @@ static void run_panel(const task *t, size_t panel)
 static void put_codes(const task *t, size_t first, size_t end)
 {
     const dq_conv_shape *s = &t->pass->conv->s;
-    const dq_nc4hw4_way *l = &t->pass->conv->lanes;
+    const dq_nc4hw4_way *l = &t->pass->conv->nc4hw4;
     const dq_op_call *call = t->pass->call;
     size_t pixel = t->image * s->out_size + t->row * l->width + t->px;
     uint8_t *out = dq_data(call->out[0], uint8_t) + pixel * s->out_channels + t->group * s->group_out;
-    call->kernels->transpose_x32((const uint32_t *)(void *)t->codes + first % TURNED * l->c_stride,
+    call->kernels->transpose_x32((const uint32_t *)(void *)t->codes + first % TRANSPOSED * l->c_stride,
                                  l->c_stride, end - first, t->rows * t->pixels,
                                  (uint32_t *)(void *)(out + first * OUTS), s->out_channels / OUTS);
 }
@@ -413,7 +413,7 @@ static void run_panels(const task *t, size_t first, size_t end)
 {
     for (size_t panel = first, begin = first; panel < end; panel++) {
         run_panel(t, panel);
-        if (t->codes && (panel % TURNED == TURNED - 1 || panel + 1 == end)) {
+        if (t->codes && (panel % TRANSPOSED == TRANSPOSED - 1 || panel + 1 == end)) {
             put_codes(t, begin, panel + 1);
             begin = panel + 1;
         }
@@ -444,18 +444,18 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     const tasks *all = arg;
     const dq_conv_s8_pass *pass = all->pass;
     const dq_conv_s8 *conv = pass->conv;
-    const dq_nc4hw4_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->nc4hw4;
     char *scratch = dq_call_worker_scratch(pass->call, worker);
     bool zeros = any_zero(pass);
-    bool turns = l->codes_offset && (uintptr_t)pass->call->out[0]->data % sizeof(uint32_t) == 0;
+    bool transposes = l->codes_offset && (uintptr_t)pass->call->out[0]->data % sizeof(uint32_t) == 0;
     size_t down = (l->every_row ? (size_t)conv->s.window.stride[0] : 1) * l->row;
     for (size_t i = begin; i < end; i++) {
         size_t first, last, at = dq_partition_piece(&all->cut, i, all->sets, &first, &last);
         size_t block = at % l->blocks, rest = at / l->blocks, image = rest / conv->s.group;
         task t = {.pass = pass, .image = pass->first + image, .group = rest % conv->s.group};
-        t.row = l->linear ? 0 : block * l->together;
+        t.row = l->linear ? 0 : block * l->rows_per_task;
         t.px = l->linear ? block * l->across : 0;
-        t.rows = l->rows - t.row < l->together ? l->rows - t.row : l->together;
+        t.rows = l->rows - t.row < l->rows_per_task ? l->rows - t.row : l->rows_per_task;
         t.pixels = l->width - t.px < l->across ? l->width - t.px : l->across;
         if (l->linear)
             dq_conv_s8_nc4hw4_block(pass, image, t.group, t.px, t.pixels,
@@ -466,7 +466,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         t.pixel_sums = (int32_t *)(scratch + l->pixel_sums_offset);
         if (zeros)
             sum_panel(&t, conv->s.group * l->panels, none, t.pixel_sums);
-        t.codes = turns ? (uint8_t *)scratch + l->codes_offset : NULL;
+        t.codes = transposes ? (uint8_t *)scratch + l->codes_offset : NULL;
         last *= all->some;
         run_panels(&t, first * all->some, last < l->panels ? last : l->panels);
     }
@@ -475,13 +475,13 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 static void run_pass(const dq_conv_s8_pass *pass)
 {
     const dq_conv_s8 *conv = pass->conv;
-    const dq_nc4hw4_way *l = &conv->lanes;
-    tasks all = {.pass = pass, .some = conv->s.y_last ? TURNED : 1};
+    const dq_nc4hw4_way *l = &conv->nc4hw4;
+    tasks all = {.pass = pass, .some = conv->s.y_last ? TRANSPOSED : 1};
     all.sets = (l->panels + all.some - 1) / all.some;
     if (!l->linear)
         dq_conv_s8_nc4hw4_images(pass);
     all.cut = dq_threads_cut(pass->call->threads, pass->count * conv->s.group * l->blocks, all.sets);
-    size_t products = l->across * l->together * l->panels * OUTS * l->steps * STEP / all.cut.parts;
+    size_t products = l->across * l->rows_per_task * l->panels * OUTS * l->steps * STEP / all.cut.parts;
     dq_parallel(pass->call->threads, dq_partition_count(&all.cut), dq_gemm_s8_grain(products), run_tasks,
                 &all);
 }

@@ -8,7 +8,7 @@ enum { STEP = DQ_QLANES_STEP };
 
 size_t dq_conv_s8_nc4hw4_row(const dq_conv_s8 *conv)
 {
-    const dq_nc4hw4_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->nc4hw4;
     return l->by_rows ? l->phase * l->stride + (STEP - 1) * (size_t)conv->s.window.dilation[1] : 0;
 }
 
@@ -16,7 +16,7 @@ typedef struct filling {
     const dq_conv_s8_pass *pass;
     const uint8_t *pixels;       /* of a group, where x has channels last; else NULL, and … */
     const uint8_t *planes[STEP]; /* NULL: there is none */
-    uint8_t flip, pad;
+    uint8_t sign_xor, pad;
 } filling;
 
 /* Pixels 0, stride … of a row: n of them from element `at` of the planes on. */
@@ -24,7 +24,7 @@ static void put_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
 {
     enum { SOME = 128 };
     const dq_kernels *kernels = f->pass->call->kernels;
-    size_t stride = f->pass->conv->lanes.stride;
+    size_t stride = f->pass->conv->nc4hw4.stride;
     uint8_t picked[STEP][SOME];
     const uint8_t *from[STEP];
     for (size_t p = 0, some; p < n; p += some) {
@@ -42,32 +42,32 @@ static void put_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
                 for (size_t i = 0; i < some; i++)
                     picked[e][i] = x[i * stride];
         }
-        kernels->nc4hw4->interleave(from, some, f->flip, out + p * STEP);
+        kernels->nc4hw4->interleave(from, some, f->sign_xor, out + p * STEP);
     }
 }
 
 /* Turns elements of 32 bits: pixels `step` of them apart to a group's planes. */
-static void turn_quads(const filling *f, const void *x, size_t step, size_t n, uint8_t *out)
+static void transpose_quads(const filling *f, const void *x, size_t step, size_t n, uint8_t *out)
 {
-    const dq_nc4hw4_way *l = &f->pass->conv->lanes;
+    const dq_nc4hw4_way *l = &f->pass->conv->nc4hw4;
     f->pass->call->kernels->transpose_x32(x, step, n, l->planes, (uint32_t *)(void *)out, l->plane / STEP);
-    for (size_t q = 0; f->flip && q < l->planes; q++)
+    for (size_t q = 0; f->sign_xor && q < l->planes; q++)
         for (size_t i = 0; i < n * STEP; i++)
-            out[q * l->plane + i] ^= f->flip;
+            out[q * l->plane + i] ^= f->sign_xor;
 }
 
 /* As put_pixels(), of all channels of a group. Those that are no whole fours are made so first; what stands
  * behind the channels then meets weights of zero. */
-static void turn_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
+static void transpose_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
 {
     enum { MOST = 4096 };
     const dq_conv_shape *s = &f->pass->conv->s;
-    const dq_nc4hw4_way *l = &f->pass->conv->lanes;
+    const dq_nc4hw4_way *l = &f->pass->conv->nc4hw4;
     const uint8_t *x = f->pixels + at * s->in_channels;
     size_t step = l->stride * s->in_channels, most = MOST / l->planes;
     uint32_t whole[MOST];
     if (s->group_in % STEP == 0 && (uintptr_t)x % sizeof *whole == 0) {
-        turn_quads(f, x, step / STEP, n, out);
+        transpose_quads(f, x, step / STEP, n, out);
         return;
     }
     for (size_t p = 0, some; p < n; p += some) {
@@ -75,21 +75,21 @@ static void turn_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
         memset(whole, 0, some * l->planes * sizeof *whole);
         for (size_t i = 0; i < some; i++)
             memcpy(whole + i * l->planes, x + (p + i) * step, s->group_in);
-        turn_quads(f, whole, l->planes, some, out + p * STEP);
+        transpose_quads(f, whole, l->planes, some, out + p * STEP);
     }
 }
 
 static void put(const filling *f, size_t at, size_t n, uint8_t *out)
 {
     if (f->pixels)
-        turn_pixels(f, at, n, out);
+        transpose_pixels(f, at, n, out);
     else
         put_pixels(f, at, n, out);
 }
 
 static void put_padding(const filling *f, size_t n, uint8_t *out)
 {
-    const dq_nc4hw4_way *l = &f->pass->conv->lanes;
+    const dq_nc4hw4_way *l = &f->pass->conv->nc4hw4;
     for (size_t q = 0; n && q < (f->pixels ? l->planes : 1); q++)
         memset(out + q * l->plane, f->pad, n * STEP);
 }
@@ -98,13 +98,13 @@ static void put_padding(const filling *f, size_t n, uint8_t *out)
 static void fill_neighbours(const filling *f, size_t at, uint8_t *padded, uint8_t *out)
 {
     const dq_conv_s8 *conv = f->pass->conv;
-    const dq_nc4hw4_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->nc4hw4;
     size_t size = dq_conv_s8_nc4hw4_row(conv), before = (size_t)conv->s.window.begin[1],
            n = (size_t)conv->s.window.in[1];
     filling moved = *f;
     before = before < size ? before : size;
     n = n < size - before ? n : size - before;
-    memset(padded, f->pad ^ f->flip, size);
+    memset(padded, f->pad ^ f->sign_xor, size);
     memcpy(padded + before, f->planes[0] + at, n);
     for (size_t e = 0; e < STEP; e++)
         moved.planes[e] = padded + e * (size_t)conv->s.window.dilation[1];
@@ -116,7 +116,7 @@ static void fill_neighbours(const filling *f, size_t at, uint8_t *padded, uint8_
 static void fill_row(const filling *f, size_t row, uint8_t *scratch, uint8_t *out)
 {
     const dq_conv_s8 *conv = f->pass->conv;
-    const dq_nc4hw4_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->nc4hw4;
     const dq_window *w = &conv->s.window;
     int64_t y = (int64_t)row * (l->every_row ? 1 : w->stride[0]) - w->begin[0], stride = (int64_t)l->stride;
     if (y < 0 || y >= w->in[0]) {
@@ -145,7 +145,7 @@ static void find_source(filling *f, size_t image, size_t group, size_t number)
     const dq_conv_shape *s = &f->pass->conv->s;
     const dq_op_call *call = f->pass->call;
     const uint8_t *x = call->in[f->pass->conv->x]->data;
-    size_t first = f->pass->conv->lanes.by_rows ? number : number * STEP;
+    size_t first = f->pass->conv->nc4hw4.by_rows ? number : number * STEP;
     if (s->x_last) {
         f->pixels = x + (f->pass->first + image) * s->in_channels * s->in_size + group * s->group_in;
         return;
@@ -157,30 +157,30 @@ static void find_source(filling *f, size_t image, size_t group, size_t number)
 
 static filling begin_filling(const dq_conv_s8_pass *pass)
 {
-    filling f = {.pass = pass, .flip = dq_gemm_s8_flip(pass->call->in[pass->conv->x]->dtype, false)};
-    f.pad = (uint8_t)dq_conv_s8_zero(pass->call, pass->conv->x_zero, 0) ^ f.flip;
+    filling f = {.pass = pass, .sign_xor = dq_gemm_s8_sign_xor(pass->call->in[pass->conv->x]->dtype, false)};
+    f.pad = (uint8_t)dq_conv_s8_zero(pass->call, pass->conv->x_zero, 0) ^ f.sign_xor;
     return f;
 }
 
 static size_t planes_at_once(const dq_conv_s8 *conv)
 {
-    return conv->s.x_last ? conv->lanes.planes : 1;
+    return conv->s.x_last ? conv->nc4hw4.planes : 1;
 }
 
 void dq_conv_s8_nc4hw4_block(const dq_conv_s8_pass *pass, size_t image, size_t group, size_t first, size_t n,
                              uint8_t *out)
 {
     filling f = begin_filling(pass);
-    for (size_t number = 0; number < pass->conv->lanes.planes; number += planes_at_once(pass->conv)) {
+    for (size_t number = 0; number < pass->conv->nc4hw4.planes; number += planes_at_once(pass->conv)) {
         find_source(&f, image, group, number);
-        put(&f, first, n, out + number * pass->conv->lanes.plane);
+        put(&f, first, n, out + number * pass->conv->nc4hw4.plane);
     }
 }
 
 static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const dq_conv_s8_pass *pass = arg;
-    const dq_nc4hw4_way *l = &pass->conv->lanes;
+    const dq_nc4hw4_way *l = &pass->conv->nc4hw4;
     size_t some = planes_at_once(pass->conv), sets = l->planes / some * pass->conv->s.group;
     filling f = begin_filling(pass);
     for (size_t i = begin; i < end; i++) {
@@ -195,7 +195,7 @@ void dq_conv_s8_nc4hw4_images(const dq_conv_s8_pass *pass)
 {
     enum { PIECE = 1 << 14 };
     const dq_conv_s8 *conv = pass->conv;
-    const dq_nc4hw4_way *l = &conv->lanes;
+    const dq_nc4hw4_way *l = &conv->nc4hw4;
     dq_conv_s8_pass run = *pass;
     size_t some = planes_at_once(conv);
     dq_parallel(pass->call->threads, pass->count * conv->s.group * (l->planes / some) * l->stored,

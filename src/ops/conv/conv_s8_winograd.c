@@ -18,20 +18,20 @@ enum { POINTS = DQ_WINOGRAD_POINTS, COLS = DQ_WINOGRAD_COLS, TAPS = 9, SIDE = 4 
 /* How the packed form is made: what tells it apart from others of the same weights. */
 typedef struct form {
     size_t in, in_wide, out, panels; /* channels; in_wide: as kernels take them */
-    uint8_t flip;
+    uint8_t sign_xor;
 } form;
 
 enum { LANES = 2 * COLS }; /* weights side by side: two input channels of each output channel of a panel */
 
 /* G times LANES columns of three weights: 16 bits hold what comes of it, also the second time. */
 static void transform_once(const int16_t *restrict a, const int16_t *restrict b, const int16_t *restrict c,
-                           int16_t *restrict to, size_t apart)
+                           int16_t *restrict to, size_t row_stride)
 {
     for (size_t l = 0; l < LANES; l++) {
         to[l] = (int16_t)(2 * a[l]);
-        to[apart + l] = (int16_t)(a[l] + b[l] + c[l]);
-        to[2 * apart + l] = (int16_t)(a[l] - b[l] + c[l]);
-        to[3 * apart + l] = (int16_t)(2 * c[l]);
+        to[row_stride + l] = (int16_t)(a[l] + b[l] + c[l]);
+        to[2 * row_stride + l] = (int16_t)(a[l] - b[l] + c[l]);
+        to[3 * row_stride + l] = (int16_t)(2 * c[l]);
     }
 }
 
@@ -66,7 +66,7 @@ static void make(void *packed, const dq_tensor *from, const void *key)
                 int32_t sum = 0;
                 for (size_t e = 0; e < some; e++)
                     for (size_t t = 0; t < TAPS; t++, w++) {
-                        g[t][2 * j + e] = (int8_t)(*w ^ f->flip);
+                        g[t][2 * j + e] = (int8_t)(*w ^ f->sign_xor);
                         sum += g[t][2 * j + e];
                     }
                 sums[j] += sum;
@@ -124,9 +124,9 @@ dq_status dq_conv_s8_winograd_2d_prepare(dq_op_call *call, void *state, dq_error
     size_t wide, size, rows = ((size_t)s->window.out[0] + 1) / 2, *used = &call->scratch_size;
     size_t *worker = &call->worker_scratch_size, slack;
     g->across = ((size_t)s->window.out[1] + 1) / 2;
-    g->together = g->across < TILES ? TILES / g->across : 1;
-    g->together = g->together < rows ? g->together : rows;
-    g->tasks = (rows + g->together - 1) / g->together;
+    g->rows_per_task = g->across < TILES ? TILES / g->across : 1;
+    g->rows_per_task = g->rows_per_task < rows ? g->rows_per_task : rows;
+    g->tasks = (rows + g->rows_per_task - 1) / g->rows_per_task;
     g->panels = (s->out_channels + COLS - 1) / COLS;
     conv->pass = dq_conv_s8_images(conv);
     form f;
@@ -135,15 +135,15 @@ dq_status dq_conv_s8_winograd_2d_prepare(dq_op_call *call, void *state, dq_error
     f.in_wide = wide = (s->in_channels + DQ_WINOGRAD_STEP - 1) / DQ_WINOGRAD_STEP * DQ_WINOGRAD_STEP;
     f.out = s->out_channels;
     f.panels = g->panels;
-    f.flip = dq_gemm_s8_flip(call->in[conv->w]->dtype, true);
-    g->tiles = g->together * g->across;
+    f.sign_xor = dq_gemm_s8_sign_xor(call->in[conv->w]->dtype, true);
+    g->tiles = g->rows_per_task * g->across;
     g->channels = wide;
     /* odd outputs: the last tiles reach a row and a pixel further */
     bool fits = dq_mul_size(conv->own, s->out_channels, used) && dq_align_size(*used, DQ_ALIGN, used) &&
                 dq_reserve_size(used, g->panels * COLS, sizeof(int32_t), DQ_ALIGN, &conv->columns_offset) &&
                 dq_reserve_size(used, conv->image.size, conv->pass, DQ_ALIGN, &conv->images_offset) &&
                 dq_add_size(conv->image.width, 2, &slack) && dq_mul_size(slack, conv->image.unit, &slack) &&
-                dq_add_size(*used, slack, used) && dq_add_size(*used, DQ_QGEMM_SLACK, used) &&
+                dq_add_size(*used, slack, used) && dq_add_size(*used, DQ_GEMM_S8_SLACK, used) &&
                 dq_mul_size(g->tiles, wide, &size) &&
                 dq_reserve_size(worker, size, POINTS * sizeof(int16_t), DQ_ALIGN, &g->v_offset) &&
                 dq_reserve_size(worker, g->tiles, POINTS * COLS * sizeof(int32_t), DQ_ALIGN, &g->m_offset) &&
@@ -235,11 +235,11 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         size_t panel, last, number = dq_partition_piece(&all->cut, i, g->panels, &panel, &last);
         task t = {.pass = pass,
                   .image = pass->first + number / g->tasks,
-                  .first = number % g->tasks * g->together,
+                  .first = number % g->tasks * g->rows_per_task,
                   .v = (int16_t *)(scratch + g->v_offset),
                   .m = (int32_t *)(scratch + g->m_offset),
                   .y = (int32_t *)(scratch + g->y_offset)};
-        t.rows = rows - t.first < g->together ? rows - t.first : g->together;
+        t.rows = rows - t.first < g->rows_per_task ? rows - t.first : g->rows_per_task;
         transform_pixels(&t);
         for (; panel < last; panel++)
             run_panel(&t, panel);

@@ -147,12 +147,12 @@ static void pack_weights(const void *arg, size_t batch, size_t row, size_t count
 {
     const operands *o = arg;
     const dq_transposed *s = &o->s->s;
-    size_t strip = s->kernel_size * DQ_FMM_ROWS * (dq_dtype_get(o->s->mm.type)->bits / 8u);
-    const dq_matmul_generic_lanes rows = {.data = o->w->data,
+    size_t strip = s->kernel_size * DQ_STRIP_ROWS * (dq_dtype_get(o->s->mm.type)->bits / 8u);
+    const dq_matmul_generic_strip rows = {.data = o->w->data,
                                           .dtype = o->w->dtype,
-                                          .lane_stride = s->kernel_size,
+                                          .strip_stride = s->kernel_size,
                                           .step_stride = 1,
-                                          .lanes = DQ_FMM_ROWS,
+                                          .strip_width = DQ_STRIP_ROWS,
                                           .k = s->kernel_size};
     for (size_t c = 0; c < s->group_in; c++) {
         size_t channel = batch % s->group * s->group_in + c;
@@ -184,8 +184,8 @@ static void pack_sources(const void *arg, size_t batch, size_t col, size_t count
     const dq_transposed *s = &o->s->s;
     size_t first = batch * s->group_in * s->in_size;
     for (size_t tap = 0; tap < s->kernel_size; tap++) {
-        int64_t at[DQ_FMM_COLS];
-        for (size_t j = 0; j < DQ_FMM_COLS; j++)
+        int64_t at[DQ_STRIP_COLS];
+        for (size_t j = 0; j < DQ_STRIP_COLS; j++)
             at[j] = j < count ? source(s, col + j, tap) : -1;
         dq_im2col_gather(o->x, first, s->group_in, s->in_size, at, s->kernel_size, tap, to);
     }
@@ -208,11 +208,12 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
         double bias = o->bias ? dq_tensor_get_double(o->bias, channel) : 0;
         for (size_t j = 0; j < cols; j++)
             if (o->s->mm.type == DQ_DOUBLE)
-                dq_data(o->out, double)[at + j] = ((const double *)tile)[i * DQ_FMM_COLS + j] + bias;
+                dq_data(o->out, double)[at + j] = ((const double *)tile)[i * DQ_STRIP_COLS + j] + bias;
             else
                 dq_tensor_put_double(
                     o->out, at + j,
-                    (double)bounded(((const float *)tile)[i * DQ_FMM_COLS + j] + (float)bias, o->s->bounds));
+                    (double)bounded(((const float *)tile)[i * DQ_STRIP_COLS + j] + (float)bias,
+                                    o->s->bounds));
     }
 }
 

@@ -35,7 +35,7 @@ typedef struct dq_transposed_floats {
     size_t bias_at; /* of those rows, in the scratch */
     bool by_rows;   /* few channels: phases are convolutions of rows, whose sums are then brought … */
     size_t sums_at; /* … from the scratch, those of as many as take turns, `sums` each */
-    size_t sums, turns;
+    size_t sums, interleaved;
     const float *weights; /* arranged once; NULL: for each run, in the scratch */
     size_t weights_at;
 } dq_transposed_floats;

@@ -161,9 +161,9 @@ typedef struct job {
     float *out;
 } job;
 
-static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_weights(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
-    (void)room;
+    (void)workspace;
     const job *j = arg;
     const dq_transposed *s = j->f->shape;
     size_t k = j->phase->product.k, channel = part->batch % s->group * s->group_out + part->row;
@@ -171,22 +171,22 @@ static void part_weights(const void *arg, const dq_fpart *part, float *room, dq_
     block->a_row = k;
 }
 
-static void part_windows(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_windows(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_transposed *s = j->f->shape;
     const float *image = j->x + part->batch * s->group_in * s->in_size;
     if (j->f->at_once)
-        dq_fpixels(j->call->kernels->transpose_x32, &j->phase->product, image, part, room, block);
+        dq_fpixels(j->call->kernels->transpose_x32, &j->phase->product, image, part, workspace, block);
     else
-        dq_im2col_pack(j->call->kernels, &j->phase->window, image, part, room, block);
+        dq_im2col_pack(j->call->kernels, &j->phase->window, image, part, workspace, block);
 }
 
-static void part_result(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_result(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_transposed *s = j->f->shape;
-    block->c = room;
+    block->c = workspace;
     block->c_row = part->cols;
     block->low = j->bounds.low;
     block->high = j->bounds.high;
@@ -267,22 +267,22 @@ static void set_shape(const dq_transposed *s, size_t taps, size_t places, dq_tra
                                .out_size = places};
 }
 
-typedef struct turns {
+typedef struct interleaved {
     const dq_transposed_floats *f;
     const dq_transposed_phase *phase; /* of which f->turns take turns along the last axis */
     const float *sums;
     float *out;
-} turns;
+} interleaved;
 
 /* Rows of phases that take turns are brought together, channel after channel. */
 static void bring_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
-    const turns *t = arg;
+    const interleaved *t = arg;
     const dq_transposed *s = t->f->shape;
     const dq_transposed_phase *p = t->phase;
     const size_t last = s->rank - 1, step = (size_t)s->stride[last], n = (size_t)p->window.out[last];
-    const size_t few = t->f->turns == 2 ? (size_t)p[1].window.out[last] : 0;
+    const size_t few = t->f->interleaved == 2 ? (size_t)p[1].window.out[last] : 0;
     for (size_t c = begin; c < end; c++)
         for (size_t row = 0; row < p->shape.out_size / n; row++) {
             const float *from = t->sums + c * p->shape.out_size + row * n;
@@ -298,18 +298,18 @@ static void run_rows(const job *j, const dq_transposed_floats *f)
 {
     const dq_conv_epilogue finish = {.low = j->bounds.low, .high = j->bounds.high};
     float *sums = (float *)(void *)((char *)j->call->scratch + f->sums_at);
-    turns t = {f, f->phases, sums, j->out};
+    interleaved t = {f, f->phases, sums, j->out};
     for (size_t i = 0; i < f->count; i++) {
         const dq_transposed_phase *p = &f->phases[i];
         const dq_conv_floats o = {.x = j->x,
                                   .w = j->w + p->weights,
                                   .bias = j->bias,
-                                  .out = sums + i % f->turns * f->sums,
+                                  .out = sums + i % f->interleaved * f->sums,
                                   .finish = &finish};
         dq_conv_direct_run(j->call, &p->rows, &o);
-        if (i % f->turns + 1 < f->turns)
+        if (i % f->interleaved + 1 < f->interleaved)
             continue;
-        t.phase = p + 1 - f->turns;
+        t.phase = p + 1 - f->interleaved;
         dq_parallel(j->call->threads, p->shape.batch * p->shape.out_channels, CHANNELS, bring_rows, &t);
     }
 }
@@ -317,7 +317,7 @@ static void run_rows(const job *j, const dq_transposed_floats *f)
 static dq_status prepare_rows(dq_op_call *call, dq_transposed_floats *f, dq_error *err)
 {
     const dq_transposed *s = f->shape;
-    size_t room = 0;
+    size_t workspace = 0;
     f->by_rows = !f->at_once && s->group > 1; /* one group's product has the rows of all channels */
     for (size_t i = 0; i < f->count; i++)
         f->by_rows = f->by_rows && dq_conv_direct_is_applicable(&f->phases[i].shape, NULL);
@@ -325,12 +325,12 @@ static dq_status prepare_rows(dq_op_call *call, dq_transposed_floats *f, dq_erro
         return DQ_OK;
     for (size_t i = 0; i < f->count; i++) {
         DQ_TRY(dq_conv_direct_prepare(call, &f->phases[i].shape, &f->phases[i].rows, err));
-        room = call->worker_scratch_size > room ? call->worker_scratch_size : room;
+        workspace = call->worker_scratch_size > workspace ? call->worker_scratch_size : workspace;
     }
-    call->worker_scratch_size = room;
-    f->turns = phases_along(s, s->rank - 1) == 2 ? 2 : 1;
+    call->worker_scratch_size = workspace;
+    f->interleaved = phases_along(s, s->rank - 1) == 2 ? 2 : 1;
     f->sums = s->batch * s->group * s->group_out * f->phases->shape.out_size; /* the first has most */
-    return dq_call_reserve(call, f->sums, f->turns, sizeof(float), &f->sums_at)
+    return dq_call_reserve(call, f->sums, f->interleaved, sizeof(float), &f->sums_at)
                ? DQ_OK
                : dq_no_memory(err, SIZE_MAX, "sums of a transposed convolution");
 }
@@ -340,7 +340,7 @@ static dq_status prepare_rows(dq_op_call *call, dq_transposed_floats *f, dq_erro
 static dq_status prepare_phases(dq_op_call *call, dq_transposed_floats *f, dq_error *err)
 {
     const dq_transposed *s = f->shape;
-    size_t weights = 0, room = 0;
+    size_t weights = 0, workspace = 0;
     f->at_once = s->group == 1;
     for (size_t d = 0; d < s->rank; d++)
         f->at_once = f->at_once && s->kernel[d] == s->stride[d] && s->dilation[d] == 1 && s->begin[d] == 0 &&
@@ -361,15 +361,15 @@ static dq_status prepare_phases(dq_op_call *call, dq_transposed_floats *f, dq_er
                                    .n = places,
                                    .k = s->group_in * taps,
                                    .grain = taps ? taps : 1,
-                                   .c_room = true,
+                                   .c_workspace = true,
                                    .a = part_weights,
                                    .b = part_windows,
                                    .c = part_result,
                                    .done = part_done};
         DQ_TRY(dq_gemm_f32_prepare(call, &p->product, err));
-        room = call->worker_scratch_size > room ? call->worker_scratch_size : room;
+        workspace = call->worker_scratch_size > workspace ? call->worker_scratch_size : workspace;
     }
-    call->worker_scratch_size = room;
+    call->worker_scratch_size = workspace;
     return prepare_rows(call, f, err);
 }
 
@@ -403,15 +403,15 @@ void dq_transposed_run(const dq_op_call *call, const dq_transposed_floats *f, co
 {
     job j = {.call = call, .f = f, .x = x, .w = f->weights, .bias = bias, .bounds = bounds, .out = out};
     if (!j.w) {
-        float *room = (float *)(void *)((char *)call->scratch + f->weights_at);
-        arrange(f->shape, (elements){w, NULL}, room);
-        j.w = room;
+        float *workspace = (float *)(void *)((char *)call->scratch + f->weights_at);
+        arrange(f->shape, (elements){w, NULL}, workspace);
+        j.w = workspace;
     }
     if (bias && f->at_once) {
-        float *room = (float *)(void *)((char *)call->scratch + f->bias_at);
+        float *workspace = (float *)(void *)((char *)call->scratch + f->bias_at);
         for (size_t i = 0; i < f->count; i++)
-            memcpy(room + i * f->shape->group_out, bias, f->shape->group_out * sizeof *room);
-        j.bias = room;
+            memcpy(workspace + i * f->shape->group_out, bias, f->shape->group_out * sizeof *workspace);
+        j.bias = workspace;
     }
     if (f->by_rows) {
         run_rows(&j, f);

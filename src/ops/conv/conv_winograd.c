@@ -19,7 +19,7 @@ enum {
     SOME = 32,     /* … where they come first and are few, so that threads have each their part */
     KERNELS = 16,  /* input channels of the weights that are laid out at a time */
     DEPTH = 256,   /* steps of the sums at a time: a panel of them stays in the first cache */
-    TOGETHER = 2,
+    PANELS_PER_TASK = 2,
     /* Threads, at most, that each transform for themselves what all of them need: with a few it takes less
      * time than to fetch from one core what another one has written. */
     FEW_THREADS = 4
@@ -47,15 +47,15 @@ typedef struct task {
 
 /* From one point to the next: an odd number of cache lines, so that the points of a tile share no set of the
  * first cache. */
-static size_t apart(size_t n)
+static size_t row_stride(size_t n)
 {
     enum { LINE = 16 };
     return (n / LINE | 1) * LINE;
 }
 
-static float *at(void *room, size_t offset)
+static float *at(void *workspace, size_t offset)
 {
-    return (float *)(void *)((char *)room + offset);
+    return (float *)(void *)((char *)workspace + offset);
 }
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
@@ -101,7 +101,7 @@ static void cut(const dq_conv_shape *s, size_t threads, dq_conv_winograd *g)
     g->own = threads <= FEW_THREADS;
     g->wide = (s->group_in + DQ_FWINOGRAD_STEP - 1) / DQ_FWINOGRAD_STEP * DQ_FWINOGRAD_STEP;
     g->panels = (s->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
-    g->together = dq_least(TOGETHER, g->panels);
+    g->panels_per_task = dq_least(PANELS_PER_TASK, g->panels);
 }
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
@@ -111,15 +111,15 @@ static void weights(const dq_winograd_f32_form *f, const float *w, size_t i, flo
 {
     const size_t row = f->in * TAPS, first = i % f->panels * DQ_FPANEL;
     const size_t outs = dq_least(DQ_FPANEL, f->out - first);
-    float room[KERNELS * TAPS * DQ_FPANEL];
+    float workspace[KERNELS * TAPS * DQ_FPANEL];
     w += (i / f->panels * f->out + first) * row;
     if (outs < DQ_FPANEL)
-        memset(room, 0, sizeof room);
+        memset(workspace, 0, sizeof workspace);
     for (size_t c = 0; c < f->in; c += KERNELS) {
         size_t some = dq_least(KERNELS, f->in - c);
         f->transpose((const uint32_t *)(const void *)(w + c * TAPS), row, outs, some * TAPS,
-                     (uint32_t *)(void *)room, DQ_FPANEL);
-        f->weights(room, some, u + c * DQ_FPANEL, f->point);
+                     (uint32_t *)(void *)workspace, DQ_FPANEL);
+        f->weights(workspace, some, u + c * DQ_FPANEL, f->point);
     }
 }
 
@@ -140,7 +140,7 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, size_t *used, dq_
     size_t point, size;
     memset(&g->form, 0, sizeof g->form); /* compared as bytes */
     if (!dq_mul_size(s->group_in, DQ_FPANEL, &point) ||
-        !dq_mul_size(apart(point), s->group * g->panels * POINTS * sizeof(float), &size))
+        !dq_mul_size(row_stride(point), s->group * g->panels * POINTS * sizeof(float), &size))
         return dq_no_memory(err, SIZE_MAX, "transformed weights");
     g->form.transpose = call->kernels->transpose_x32;
     g->form.weights = call->kernels->winograd_f32->weights;
@@ -148,7 +148,7 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, size_t *used, dq_
     g->form.panels = g->panels;
     g->form.in = s->group_in;
     g->form.out = s->group_out;
-    g->form.point = apart(point);
+    g->form.point = row_stride(point);
     if (g->pixels_first && dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT)
         return dq_call_pack_later(call, w, make, &g->form, sizeof g->form, size, &g->packed, err);
     const bool fits = g->own ? dq_reserve_size(used, size, 1, DQ_ALIGN, &g->u_offset)
@@ -160,22 +160,22 @@ dq_status dq_conv_winograd_prepare(dq_op_call *call, uint32_t w, const dq_conv_f
                                    dq_conv_winograd *g, dq_error *err)
 {
     const dq_conv_shape *s = direct->shape;
-    const size_t direct_room = call->worker_scratch_size;
+    const size_t direct_workspace = call->worker_scratch_size;
     size_t *own = &call->worker_scratch_size, used = 0, pixels, v;
     *g = (dq_conv_winograd){.shape = s, .direct = direct};
     cut(s, dq_threads_count(call->threads), g);
-    size_t cols = g->together * DQ_FPANEL, line = POINTS * sizeof(float);
-    g->m_point = apart(g->tiles * cols);
+    size_t cols = g->panels_per_task * DQ_FPANEL, line = POINTS * sizeof(float);
+    g->m_point = row_stride(g->tiles * cols);
     bool fits =
         dq_mul_size(g->tiles, g->wide, &v) && dq_mul_size(2 * g->rows + 2, (size_t)s->window.in[1], &pixels);
-    g->v_point = fits ? apart(v) : 0;
+    g->v_point = fits ? row_stride(v) : 0;
     fits = fits && dq_reserve_size(&used, 1, sizeof(held), DQ_ALIGN, &g->held_offset) &&
            (g->pixels_first && !g->own ? dq_call_reserve(call, g->v_point, s->group, line, &g->v_offset)
                                        : dq_reserve_size(&used, g->v_point, line, DQ_ALIGN, &g->v_offset));
     if (fits)
         DQ_TRY(prepare_weights(call, w, &used, g, err));
     fits = fits && dq_reserve_size(&used, pixels, CHANNELS * sizeof(float), DQ_ALIGN, &g->image_offset) &&
-           dq_add_size(used, direct_room, own) && dq_align_size(*own, DQ_ALIGN, own) &&
+           dq_add_size(used, direct_workspace, own) && dq_align_size(*own, DQ_ALIGN, own) &&
            dq_reserve_size(&used, g->m_point, line, DQ_ALIGN, &g->sums_offset) &&
            dq_reserve_size(&used, 4 * g->tiles * cols + cols, sizeof(float), DQ_ALIGN, &g->out_offset);
     if (!fits)
@@ -220,7 +220,7 @@ static void pixels(const job *j, const task *t, size_t c, size_t count, float *i
 static void products(const job *j, const task *t, const float *u, float *m)
 {
     const dq_conv_winograd *g = j->g;
-    const size_t cols = g->together * DQ_FPANEL, in = g->shape->group_in, point = g->form.point;
+    const size_t cols = g->panels_per_task * DQ_FPANEL, in = g->shape->group_in, point = g->form.point;
     u += (t->group * g->panels + t->panel) * POINTS * point;
     dq_gemm_block_f32 block = {.rows = t->tiles,
                                .cols = t->panels * DQ_FPANEL,
@@ -248,8 +248,8 @@ static bool outputs(const job *j, const task *t, const float *m, float low, floa
     const dq_conv_winograd *g = j->g;
     const dq_conv_shape *s = g->shape;
     const size_t width = (size_t)s->window.out[1], height = (size_t)s->window.out[0] - 2 * t->first;
-    size_t cols = g->together * DQ_FPANEL, channel = t->panel * DQ_FPANEL;
-    float bias[TOGETHER * DQ_FPANEL], *beyond = y + 4 * g->tiles * cols;
+    size_t cols = g->panels_per_task * DQ_FPANEL, channel = t->panel * DQ_FPANEL;
+    float bias[PANELS_PER_TASK * DQ_FPANEL], *beyond = y + 4 * g->tiles * cols;
     bool finite = true;
     for (size_t k = 0; k < cols; k++)
         bias[k] = j->o->bias && channel + k < s->group_out ? j->o->bias[t->group * s->group_out + channel + k]
@@ -296,8 +296,8 @@ static void results(const job *j, const task *t, char *own)
         return;
     }
     float *out = j->o->out + (part.batch * s->group_out + part.row) * s->out_size + part.col;
-    j->call->kernels->transpose_x32((const uint32_t *)(const void *)y, g->together * DQ_FPANEL, part.cols,
-                                    part.rows, (uint32_t *)(void *)out, s->out_size);
+    j->call->kernels->transpose_x32((const uint32_t *)(const void *)y, g->panels_per_task * DQ_FPANEL,
+                                    part.cols, part.rows, (uint32_t *)(void *)out, s->out_size);
     finish(j, &part);
 }
 
@@ -355,7 +355,7 @@ static void run_chunks(void *arg, size_t begin, size_t end, unsigned worker)
         for (size_t c = 0; c < in; c += CHANNELS)
             pixels(j, &t, c, dq_least(CHANNELS, in - c), at(own, g->image_offset), at(own, g->v_offset));
         for (; t.panel < g->panels; t.panel += t.panels) {
-            t.panels = dq_least(g->together, g->panels - t.panel);
+            t.panels = dq_least(g->panels_per_task, g->panels - t.panel);
             products(j, &t, u, at(own, g->sums_offset));
             results(j, &t, own);
         }
@@ -401,13 +401,13 @@ static void run_panels(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     const dq_conv_winograd *g = j->g;
-    const size_t steps = (g->panels + g->together - 1) / g->together;
+    const size_t steps = (g->panels + g->panels_per_task - 1) / g->panels_per_task;
     char *own = dq_call_worker_scratch(j->call, worker);
     const float *u = weights_of(j, own);
     for (size_t i = begin; i < end; i++) {
         task t = task_of(g, i / steps);
-        t.panel = i % steps * g->together;
-        t.panels = dq_least(g->together, g->panels - t.panel);
+        t.panel = i % steps * g->panels_per_task;
+        t.panels = dq_least(g->panels_per_task, g->panels - t.panel);
         t.v = pixels_of(j, &t, own);
         products(j, &t, u, at(own, g->sums_offset));
         results(j, &t, own);
@@ -428,8 +428,8 @@ void dq_conv_winograd_run(const dq_op_call *call, const dq_conv_winograd *g, con
     if (g->pixels_first && !g->own)
         dq_parallel(call->threads, s->group * ((s->group_in + some - 1) / some), 1, run_pixels, &j);
     if (g->pixels_first)
-        dq_parallel(call->threads, s->group * ((g->panels + g->together - 1) / g->together), 1, run_panels,
-                    &j);
+        dq_parallel(call->threads, s->group * ((g->panels + g->panels_per_task - 1) / g->panels_per_task), 1,
+                    run_panels, &j);
     else
         dq_parallel(call->threads, s->batch * s->group * g->chunks, 1, run_chunks, &j);
 }

@@ -29,9 +29,9 @@ typedef struct dq_conv_winograd {
     size_t rows, chunks; /* rows of tiles in a chunk, at most; chunks of a plane */
     size_t tiles;        /* of a chunk */
     size_t wide, panels; /* of a group: input channels as the kernels take them, panels of output channels */
-    size_t together;     /* panels whose products are made at a time */
-    bool pixels_first;   /* one chunk is all there is: its pixels are transformed before the panels' turn */
-    bool own;            /* each thread transforms for itself what all of them need */
+    size_t panels_per_task; /* panels whose products are made at a time */
+    bool pixels_first; /* one chunk is all there is: its pixels are transformed before the panels' turn */
+    bool own;          /* each thread transforms for itself what all of them need */
     dq_winograd_f32_form form;
     const void *packed;      /* weights; NULL: made in each run, at u_offset of the scratch */
     size_t v_point, m_point; /* floats from a point to the next: pixels' and products' */

@@ -10,10 +10,10 @@
 #include <string.h>
 
 enum {
-    SMALL = 128,    /* places of results, at most, … */
-    LARGE = 256,    /* … and of the image */
-    ROOM = 1 << 13, /* floats that are turned together, about */
-    WORK = 1 << 15, /* products of a piece of parallel work, at least about */
+    SMALL = 128,         /* places of results, at most, … */
+    LARGE = 256,         /* … and of the image */
+    WORKSPACE = 1 << 13, /* floats that are turned together, about */
+    WORK = 1 << 15,      /* products of a piece of parallel work, at least about */
     SOME = DQ_FCONV_CHANNELS
 };
 
@@ -24,9 +24,9 @@ bool dq_dwconv_nchwc_is_applicable(const dq_conv_shape *s, dq_reason *reason)
                                  s->group, s->group_in, s->group_out, SOME / 2);
     if (s->out_size == 0 || s->out_size > SMALL || s->in_size > LARGE)
         return dq_not_applicable(reason, "images of %zu pixels, expected at most %d", s->in_size, LARGE);
-    return (s->kernel_size > 0 && s->kernel_size <= DQ_CONV_BESIDE_TAPS) ||
+    return (s->kernel_size > 0 && s->kernel_size <= DQ_DWCONV_NCHWC_TAPS) ||
            dq_not_applicable(reason, "the kernel has %zu elements, expected 1 to %d", s->kernel_size,
-                             DQ_CONV_BESIDE_TAPS);
+                             DQ_DWCONV_NCHWC_TAPS);
 }
 
 size_t dq_dwconv_nchwc_weights(const dq_conv_shape *s)
@@ -51,7 +51,7 @@ size_t dq_dwconv_nchwc_image(const dq_dwconv_nchwc *c)
     return (c->images * c->shape->in_size + 1) * c->channels;
 }
 
-size_t dq_dwconv_nchwc_room(const dq_dwconv_nchwc *c)
+size_t dq_dwconv_nchwc_workspace(const dq_dwconv_nchwc *c)
 {
     return dq_dwconv_nchwc_image(c) + c->places * c->channels;
 }
@@ -76,7 +76,7 @@ dq_dwconv_nchwc_task dq_dwconv_nchwc_task_at(const dq_dwconv_nchwc *c, size_t i)
 }
 
 /* Images of so few places that kernels take those of several at a time. */
-static size_t images_together(const dq_conv_shape *s)
+static size_t images_per_task(const dq_conv_shape *s)
 {
     const size_t some = dq_least(DQ_FCONV_PLACES / s->out_size, s->batch);
     return some ? some : 1;
@@ -85,7 +85,7 @@ static size_t images_together(const dq_conv_shape *s)
 /* Of one image the places are rounded up, as are the channels. */
 dq_algorithm_work dq_dwconv_nchwc_work(const dq_conv_shape *s)
 {
-    const size_t images = images_together(s), blocks = (s->group + SOME - 1) / SOME;
+    const size_t images = images_per_task(s), blocks = (s->group + SOME - 1) / SOME;
     const size_t places = (images * s->out_size + DQ_FCONV_PLACES - 1) / DQ_FCONV_PLACES * DQ_FCONV_PLACES;
     const double tasks = (double)((s->batch + images - 1) / images) * (double)blocks;
     return (dq_algorithm_work){.macs = tasks * (double)(SOME * places * s->kernel_size),
@@ -96,10 +96,10 @@ dq_algorithm_work dq_dwconv_nchwc_work(const dq_conv_shape *s)
 
 dq_status dq_dwconv_nchwc_lay_out(dq_op_call *call, const dq_conv_shape *s, dq_dwconv_nchwc *c, dq_error *err)
 {
-    const size_t images = images_together(s), all = images * s->in_size, results = images * s->out_size;
+    const size_t images = images_per_task(s), all = images * s->in_size, results = images * s->out_size;
     const size_t places = (results + DQ_FCONV_PLACES - 1) / DQ_FCONV_PLACES * DQ_FCONV_PLACES;
-    const size_t room = dq_least(ROOM / (all + places) / SOME * SOME, DQ_CONV_BESIDE_CHANNELS);
-    const size_t channels = room ? room : SOME;
+    const size_t workspace = dq_least(WORKSPACE / (all + places) / SOME * SOME, DQ_DWCONV_NCHWC_CHANNELS);
+    const size_t channels = workspace ? workspace : SOME;
     uint32_t *to = DQ_NEW_ARRAY(call->arena, places * s->kernel_size, uint32_t);
     *c = (dq_dwconv_nchwc){.shape = s,
                            .channels = channels,
@@ -123,14 +123,14 @@ dq_status dq_dwconv_nchwc_prepare(dq_op_call *call, uint32_t w, const dq_conv_sh
                                   dq_dwconv_nchwc *c, dq_error *err)
 {
     DQ_TRY(dq_dwconv_nchwc_lay_out(call, shape, c, err));
-    call->worker_scratch_size = dq_dwconv_nchwc_room(c) * sizeof(float);
+    call->worker_scratch_size = dq_dwconv_nchwc_workspace(c) * sizeof(float);
     return dq_call_pack_later(call, w, make_weights, &shape->kernel_size, sizeof shape->kernel_size,
                               dq_dwconv_nchwc_weights(shape) * sizeof(float), (const void **)&c->weights,
                               err);
 }
 
 void dq_dwconv_nchwc_sums(const dq_op_call *call, const dq_dwconv_nchwc *c, const dq_dwconv_nchwc_task *task,
-                          const float *bias, float low, float high, float *room)
+                          const float *bias, float low, float high, float *workspace)
 {
     float biases[SOME];
     const size_t taps = c->shape->kernel_size;
@@ -144,9 +144,9 @@ void dq_dwconv_nchwc_sums(const dq_op_call *call, const dq_dwconv_nchwc *c, cons
     for (size_t at = 0; at < task->n; at += SOME) {
         for (size_t i = 0; i < SOME; i++)
             biases[i] = bias && at + i < task->n ? bias[task->channel + at + i] : -0.0f;
-        f.x = room + at;
+        f.x = workspace + at;
         f.w = c->weights + (task->channel + at) * taps;
-        f.y = room + dq_dwconv_nchwc_image(c) + at;
+        f.y = workspace + dq_dwconv_nchwc_image(c) + at;
         call->kernels->dwconv_nchwc_f32(&f);
     }
 }
@@ -174,7 +174,7 @@ static void pass_gate(const job *j, size_t n, float *y)
         j->call->kernels->gemm_block_f32(&rest);
 }
 
-static void run_task(const job *j, const dq_dwconv_nchwc_task *t, float *room)
+static void run_task(const job *j, const dq_dwconv_nchwc_task *t, float *workspace)
 {
     const dq_dwconv_nchwc *c = j->c;
     const dq_conv_floats *o = j->o;
@@ -182,11 +182,12 @@ static void run_task(const job *j, const dq_dwconv_nchwc_task *t, float *room)
     const float low = o->z ? -INFINITY : o->finish->low, high = o->z ? INFINITY : o->finish->high;
     const size_t first = t->image * s->group + t->channel;
     dq_transpose_x32_fn *transpose = j->call->kernels->transpose_x32;
-    float *y = room + dq_dwconv_nchwc_image(c);
+    float *y = workspace + dq_dwconv_nchwc_image(c);
     for (size_t m = 0; m < t->images; m++)
         transpose((const uint32_t *)(const void *)(o->x + (first + m * s->group) * s->in_size), s->in_size,
-                  t->n, s->in_size, (uint32_t *)(void *)(room + m * s->in_size * c->channels), c->channels);
-    dq_dwconv_nchwc_sums(j->call, c, t, o->bias, low, high, room);
+                  t->n, s->in_size, (uint32_t *)(void *)(workspace + m * s->in_size * c->channels),
+                  c->channels);
+    dq_dwconv_nchwc_sums(j->call, c, t, o->bias, low, high, workspace);
     pass_gate(j, t->n, y);
     for (size_t m = 0; m < t->images; m++) {
         const dq_plane_sums out = {(first + m * s->group) * s->out_size, t->n, s->out_size, s->out_size};
@@ -199,11 +200,11 @@ static void run_task(const job *j, const dq_dwconv_nchwc_task *t, float *room)
 static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
-    float *room = dq_call_worker_scratch(j->call, worker);
-    memset(room, 0, dq_dwconv_nchwc_image(j->c) * sizeof *room);
+    float *workspace = dq_call_worker_scratch(j->call, worker);
+    memset(workspace, 0, dq_dwconv_nchwc_image(j->c) * sizeof *workspace);
     for (size_t i = begin; i < end; i++) {
         const dq_dwconv_nchwc_task t = dq_dwconv_nchwc_task_at(j->c, i);
-        run_task(j, &t, room);
+        run_task(j, &t, workspace);
     }
 }
 

@@ -2,15 +2,15 @@
 /* Depthwise convolutions of small images with constant weights: some channels are turned, so that they stand
  * side by side at each place, where a plane of few places would leave most of a vector empty. In floats; and
  * of 8-bit codes, whose sums are whole numbers that floats hold (dwconv_nchwc_s8.c). */
-#ifndef DQ_OPS_CONV_BESIDE_H
-#define DQ_OPS_CONV_BESIDE_H
+#ifndef DQ_OPS_DWCONV_NCHWC_H
+#define DQ_OPS_DWCONV_NCHWC_H
 
 #include "ops/algorithm.h"
 #include "ops/conv/conv_shape.h"
 
 enum {
-    DQ_CONV_BESIDE_TAPS = 64,    /* elements of a kernel, … */
-    DQ_CONV_BESIDE_CHANNELS = 64 /* … and channels that are turned together, at most */
+    DQ_DWCONV_NCHWC_TAPS = 64,    /* elements of a kernel, … */
+    DQ_DWCONV_NCHWC_CHANNELS = 64 /* … and channels that are turned together, at most */
 };
 
 typedef struct dq_dwconv_nchwc {
@@ -52,10 +52,10 @@ size_t dq_dwconv_nchwc_tasks(const dq_dwconv_nchwc *c);
 dq_dwconv_nchwc_task dq_dwconv_nchwc_task_at(const dq_dwconv_nchwc *c, size_t i);
 /** Of a room: floats of the turned images with the place of zeros; and of that with the results behind it. */
 size_t dq_dwconv_nchwc_image(const dq_dwconv_nchwc *c);
-size_t dq_dwconv_nchwc_room(const dq_dwconv_nchwc *c);
+size_t dq_dwconv_nchwc_workspace(const dq_dwconv_nchwc *c);
 /** Results of a task whose images stand in the room. bias, that of channel 0, may be NULL. */
 void dq_dwconv_nchwc_sums(const dq_op_call *call, const dq_dwconv_nchwc *c, const dq_dwconv_nchwc_task *task,
-                          const float *bias, float low, float high, float *room);
+                          const float *bias, float low, float high, float *workspace);
 /** How many tasks are a piece of parallel work. */
 size_t dq_dwconv_nchwc_grain(const dq_dwconv_nchwc *c);
 

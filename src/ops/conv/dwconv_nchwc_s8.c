@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-_Static_assert(DQ_CONV_BESIDE_TAPS * 255 * 255 < 1 << 24, "a float holds a sum");
-_Static_assert((int)DQ_CONV_BESIDE_CHANNELS <= (int)DQ_QCONV_CHANNELS, "channels are stored together");
+_Static_assert(DQ_DWCONV_NCHWC_TAPS * 255 * 255 < 1 << 24, "a float holds a sum");
+_Static_assert((int)DQ_DWCONV_NCHWC_CHANNELS <= (int)DQ_QCONV_CHANNELS, "channels are stored together");
 
 bool dq_conv_s8_depthwise_nchwc_is_applicable(const void *problem, dq_reason *reason)
 {
@@ -47,12 +47,12 @@ dq_status dq_conv_s8_depthwise_nchwc_prepare(dq_op_call *call, void *state, dq_e
 {
     dq_conv_s8 *conv = state;
     const dq_conv_shape *s = &conv->s;
-    dq_dwconv_nchwc *c = &conv->beside;
+    dq_dwconv_nchwc *c = &conv->nchwc;
     const form f = {s->kernel_size, dq_conv_s8_zero(call, conv->w_zero, 0)};
     size_t *used = &call->worker_scratch_size, at;
     DQ_TRY(dq_dwconv_nchwc_lay_out(call, s, c, err));
     if (!dq_mul_size(conv->own, s->out_channels, &call->scratch_size) ||
-        !dq_reserve_size(used, dq_dwconv_nchwc_room(c), sizeof(float), DQ_ALIGN, &at) ||
+        !dq_reserve_size(used, dq_dwconv_nchwc_workspace(c), sizeof(float), DQ_ALIGN, &at) ||
         !dq_reserve_size(used, c->places * c->channels, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) ||
         !dq_reserve_size(used, c->images * s->in_size, c->channels, DQ_ALIGN, &conv->images_offset))
         return dq_no_memory(err, SIZE_MAX, "channels side by side");
@@ -66,13 +66,13 @@ typedef struct job {
 } job;
 
 /* A task's planes to the room, without their zero point. */
-static void take(const job *j, const dq_dwconv_nchwc_task *t, uint8_t *codes, float *room)
+static void take(const job *j, const dq_dwconv_nchwc_task *t, uint8_t *codes, float *workspace)
 {
     static const float one = 1;
     const dq_conv_shape *s = &j->conv->s;
     const dq_tensor *x = j->call->in[j->conv->x];
     const dq_kernels *k = j->call->kernels;
-    const size_t pitch = j->conv->beside.channels, all = t->images * s->in_size * pitch;
+    const size_t pitch = j->conv->nchwc.channels, all = t->images * s->in_size * pitch;
     const int32_t zero = dq_conv_s8_zero(j->call, j->conv->x_zero, 0);
     const int8_t low = (int8_t)zero;
     const uint8_t high = (uint8_t)zero;
@@ -80,17 +80,17 @@ static void take(const job *j, const dq_dwconv_nchwc_task *t, uint8_t *codes, fl
         k->transpose_x8(dq_data(x, uint8_t) + ((t->image + m) * s->group + t->channel) * s->in_size,
                         s->in_size, t->n, s->in_size, 0, codes + m * s->in_size * pitch, pitch);
     if (x->dtype == DQ_INT8)
-        k->dequantize_s8_f32((const int8_t *)codes, all, &one, &low, 0, room);
+        k->dequantize_s8_f32((const int8_t *)codes, all, &one, &low, 0, workspace);
     else
-        k->dequantize_u8_f32(codes, all, &one, &high, 0, room);
+        k->dequantize_u8_f32(codes, all, &one, &high, 0, workspace);
 }
 
 /* The sums with their biases, which wrap. */
 static void add_biases(const job *j, const dq_dwconv_nchwc_task *t, const float *y, int32_t *sums)
 {
-    const dq_dwconv_nchwc *c = &j->conv->beside;
+    const dq_dwconv_nchwc *c = &j->conv->nchwc;
     const size_t n = t->n, pitch = c->channels, end = t->images * c->shape->out_size * pitch;
-    uint32_t bias[DQ_CONV_BESIDE_CHANNELS] = {0};
+    uint32_t bias[DQ_DWCONV_NCHWC_CHANNELS] = {0};
     for (size_t i = 0; i < n; i++)
         bias[i] = (uint32_t)dq_conv_s8_bias(j->call, j->conv, t->channel + i);
     for (size_t at = 0; at < end; at += pitch)
@@ -101,12 +101,12 @@ static void add_biases(const job *j, const dq_dwconv_nchwc_task *t, const float 
 static void run_task(const job *j, const dq_dwconv_nchwc_task *t, char *scratch)
 {
     const dq_conv_s8 *conv = j->conv;
-    const dq_dwconv_nchwc *c = &conv->beside;
-    float *room = (float *)(void *)scratch;
+    const dq_dwconv_nchwc *c = &conv->nchwc;
+    float *workspace = (float *)(void *)scratch;
     int32_t *sums = (int32_t *)(void *)(scratch + conv->sums_offset);
-    take(j, t, (uint8_t *)scratch + conv->images_offset, room);
-    dq_dwconv_nchwc_sums(j->call, c, t, NULL, -INFINITY, INFINITY, room);
-    add_biases(j, t, room + dq_dwconv_nchwc_image(c), sums);
+    take(j, t, (uint8_t *)scratch + conv->images_offset, workspace);
+    dq_dwconv_nchwc_sums(j->call, c, t, NULL, -INFINITY, INFINITY, workspace);
+    add_biases(j, t, workspace + dq_dwconv_nchwc_image(c), sums);
     for (size_t m = 0; m < t->images; m++) {
         const dq_conv_sums out = {.conv = conv,
                                   .call = j->call,
@@ -123,7 +123,7 @@ static void run_task(const job *j, const dq_dwconv_nchwc_task *t, char *scratch)
 static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
-    const dq_dwconv_nchwc *c = &j->conv->beside;
+    const dq_dwconv_nchwc *c = &j->conv->nchwc;
     char *scratch = dq_call_worker_scratch(j->call, worker);
     memset(scratch, 0, dq_dwconv_nchwc_image(c) * sizeof(float));
     memset(scratch + j->conv->images_offset, 0, c->images * c->shape->in_size * c->channels);
@@ -138,6 +138,6 @@ void dq_conv_s8_depthwise_nchwc_run(const dq_op_call *call, const void *state, c
     (void)operands;
     const dq_conv_s8 *conv = state;
     job j = {call, conv};
-    dq_parallel(call->threads, dq_dwconv_nchwc_tasks(&conv->beside), dq_dwconv_nchwc_grain(&conv->beside),
+    dq_parallel(call->threads, dq_dwconv_nchwc_tasks(&conv->nchwc), dq_dwconv_nchwc_grain(&conv->nchwc),
                 run_tasks, &j);
 }

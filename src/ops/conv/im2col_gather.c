@@ -5,12 +5,12 @@
 
 #define GATHER(name, S, T, value)                                                                            \
     static void name(const dq_tensor *data, size_t first, size_t channels, size_t plane,                     \
-                     const int64_t at[DQ_FMM_COLS], size_t taps, size_t tap, void *to)                       \
+                     const int64_t at[DQ_STRIP_COLS], size_t taps, size_t tap, void *to)                     \
     {                                                                                                        \
         const S *from = dq_data(data, S) + first;                                                            \
-        T *out = (T *)to + tap * DQ_FMM_COLS;                                                                \
-        for (size_t c = 0; c < channels; c++, from += plane, out += taps * DQ_FMM_COLS)                      \
-            for (size_t j = 0; j < DQ_FMM_COLS; j++) {                                                       \
+        T *out = (T *)to + tap * DQ_STRIP_COLS;                                                              \
+        for (size_t c = 0; c < channels; c++, from += plane, out += taps * DQ_STRIP_COLS)                    \
+            for (size_t j = 0; j < DQ_STRIP_COLS; j++) {                                                     \
                 const S x = at[j] < 0 ? 0 : from[at[j]];                                                     \
                 out[j] = value;                                                                              \
             }                                                                                                \
@@ -22,7 +22,7 @@ GATHER(gather_f16, uint16_t, float, dq_f16_to_f32(x))
 GATHER(gather_bf16, uint16_t, float, dq_bf16_to_f32(x))
 
 void dq_im2col_gather(const dq_tensor *data, size_t first, size_t channels, size_t plane,
-                      const int64_t at[DQ_FMM_COLS], size_t taps, size_t tap, void *to)
+                      const int64_t at[DQ_STRIP_COLS], size_t taps, size_t tap, void *to)
 {
     switch (data->dtype) {
     case DQ_FLOAT:

@@ -9,6 +9,6 @@
  * writes the element at[j] (zero where that is negative), in the computing type, as step channel * taps + tap
  * of the strip `to`. */
 void dq_im2col_gather(const dq_tensor *data, size_t first, size_t channels, size_t plane,
-                      const int64_t at[DQ_FMM_COLS], size_t taps, size_t tap, void *to);
+                      const int64_t at[DQ_STRIP_COLS], size_t taps, size_t tap, void *to);
 
 #endif

@@ -128,11 +128,11 @@ static void patch_panel(dq_transpose_x32_fn *transpose, const dq_window *w, cons
 }
 
 static void patch_panels(const dq_kernels *kernels, const dq_window *w, const float *x, const dq_fpart *part,
-                         size_t taps, size_t plane, float *room)
+                         size_t taps, size_t plane, float *workspace)
 {
     for (size_t j = 0; j < part->cols; j += DQ_FPANEL) {
         const size_t left = part->cols - j, count = left < DQ_FPANEL ? left : DQ_FPANEL;
-        float *to = room + j * part->k;
+        float *to = workspace + j * part->k;
         if (count < DQ_FPANEL)
             memset(to, 0, part->k * DQ_FPANEL * sizeof *to);
         for (size_t c = 0; c < part->k / taps; c++, to += taps * DQ_FPANEL)
@@ -141,7 +141,7 @@ static void patch_panels(const dq_kernels *kernels, const dq_window *w, const fl
 }
 
 void dq_im2col_pack(const dq_kernels *kernels, const dq_window *w, const float *x, const dq_fpart *part,
-                    float *room, dq_gemm_block_f32 *block)
+                    float *workspace, dq_gemm_block_f32 *block)
 {
     size_t taps = 1, plane = 1;
     for (size_t d = 0; d < w->rank; d++) {
@@ -149,16 +149,16 @@ void dq_im2col_pack(const dq_kernels *kernels, const dq_window *w, const float *
         plane *= (size_t)w->in[d];
     }
     x += part->p / taps * plane;
-    const bool turned = dq_conv_patches(w, part->k / taps);
-    if (turned)
-        patch_panels(kernels, w, x, part, taps, plane, room);
-    for (size_t j = 0; j < part->cols && !turned; j += DQ_FPANEL) {
+    const bool patches = dq_conv_patches(w, part->k / taps);
+    if (patches)
+        patch_panels(kernels, w, x, part, taps, plane, workspace);
+    for (size_t j = 0; j < part->cols && !patches; j += DQ_FPANEL) {
         origins o;
         size_t left = part->cols - j;
         find_origins(w, part->col + j, left < DQ_FPANEL ? left : DQ_FPANEL, &o);
-        panel(kernels, w, x, &o, taps, plane, part->k / taps, room + j * part->k);
+        panel(kernels, w, x, &o, taps, plane, part->k / taps, workspace + j * part->k);
     }
-    block->b = room;
+    block->b = workspace;
     block->b_step = DQ_FPANEL;
     block->b_panel = DQ_FPANEL * part->k;
 }

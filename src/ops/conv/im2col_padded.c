@@ -204,16 +204,17 @@ static void panel(const stretch *s, size_t count, const uint32_t *steps, size_t 
 }
 
 void dq_im2col_padded_panels(const dq_op_call *call, const dq_im2col_padded *p, const dq_fpart *part,
-                             float *room, dq_gemm_block_f32 *block)
+                             float *workspace, dq_gemm_block_f32 *block)
 {
     const size_t width = (size_t)p->shape->window.out[p->shape->window.rank - 1];
     const float *copy = copy_of(call, p);
     size_t row = part->col / width, col = part->col % width;
     for (size_t j = 0; j < part->cols; j += DQ_FPANEL) {
         stretch s[DQ_FPANEL];
-        panel(s, find_stretches(p, copy, &row, &col, s), p->steps + part->p, part->k, room + j * part->k);
+        panel(s, find_stretches(p, copy, &row, &col, s), p->steps + part->p, part->k,
+              workspace + j * part->k);
     }
-    block->b = room;
+    block->b = workspace;
     block->b_step = DQ_FPANEL;
     block->b_panel = DQ_FPANEL * part->k;
 }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { OCTET = DQ_WGEMM_OCTET, LINE = 32 /* int16 elements of a cache line */ };
+enum { NR = DQ_GEMM_S16_NR, LINE = 32 /* int16 elements of a cache line */ };
 
 /* Axes on which nothing happens fall away; where windows are single neighbouring pixels, all are one. */
 static void simplify(const dq_window *from, dq_window *w)
@@ -80,7 +80,7 @@ static bool lay_out(dq_wband *b, size_t band)
 
 bool dq_wband_size(const dq_wband *b, size_t planes, size_t *elements)
 {
-    return dq_mul_size(b->plane, planes, elements) && dq_add_size(*elements, 2 * OCTET, elements) &&
+    return dq_mul_size(b->plane, planes, elements) && dq_add_size(*elements, 2 * NR, elements) &&
            *elements <= UINT32_MAX;
 }
 

@@ -76,16 +76,17 @@ static void fill(int16_t code, size_t n, int16_t *to)
 }
 
 /* Every `step`-th of a channel's codes, of 16 bits. */
-static inline void take_16(const uint16_t *from, size_t step, size_t n, uint16_t flip, int16_t *restrict to)
+static inline void take_16(const uint16_t *from, size_t step, size_t n, uint16_t sign_xor,
+                           int16_t *restrict to)
 {
     if (step == 1)
-        dq_codes_flip((const int16_t *)from, n, flip, to);
+        dq_codes_sign_xor((const int16_t *)from, n, sign_xor, to);
     else if (step == 2)
         for (size_t i = 0; i < n; i++)
-            to[i] = (int16_t)(from[i * 2] ^ flip);
+            to[i] = (int16_t)(from[i * 2] ^ sign_xor);
     else
         for (size_t i = 0; i < n; i++)
-            to[i] = (int16_t)(from[i * step] ^ flip);
+            to[i] = (int16_t)(from[i * step] ^ sign_xor);
 }
 
 /* Pairs of elements from two places on, `step` apart; without a second place, of an element and a zero. */
@@ -167,13 +168,13 @@ void dq_wband_fill(const dq_wband *b, const dq_tensor *x, size_t first, size_t a
 
 /* Bytes of four places, `step` apart. */
 static inline __attribute__((always_inline)) void split_quads(const uint16_t *const x[4], size_t at,
-                                                              size_t step, size_t n, uint16_t flip,
+                                                              size_t step, size_t n, uint16_t sign_xor,
                                                               uint16_t *restrict low, uint16_t *restrict high)
 {
     const uint16_t *x0 = x[0] + at, *x1 = x[1] + at, *x2 = x[2] + at, *x3 = x[3] + at;
     for (size_t i = 0; i < n; i++) {
-        const uint16_t a = x0[i * step] ^ flip, b = x1[i * step] ^ flip;
-        const uint16_t c = x2[i * step] ^ flip, d = x3[i * step] ^ flip;
+        const uint16_t a = x0[i * step] ^ sign_xor, b = x1[i * step] ^ sign_xor;
+        const uint16_t c = x2[i * step] ^ sign_xor, d = x3[i * step] ^ sign_xor;
         low[2 * i] = (uint16_t)((a & 255) | b << 8);
         low[2 * i + 1] = (uint16_t)((c & 255) | d << 8);
         high[2 * i] = (uint16_t)(a >> 8 | (b & 0xff00));
@@ -181,7 +182,7 @@ static inline __attribute__((always_inline)) void split_quads(const uint16_t *co
     }
 }
 
-static void fill_quads(const stretch *s, const uint16_t *const x[4], uint16_t flip, size_t n, int16_t pad,
+static void fill_quads(const stretch *s, const uint16_t *const x[4], uint16_t sign_xor, size_t n, int16_t pad,
                        int16_t *low, int16_t *high)
 {
     const size_t count = s->end - s->from;
@@ -189,9 +190,9 @@ static void fill_quads(const stretch *s, const uint16_t *const x[4], uint16_t fl
     memset(low, pad & 255, s->from * 4);
     memset(high, (uint16_t)pad >> 8, s->from * 4);
     if (s->step == 1)
-        split_quads(x, s->at, 1, count, flip, lower, upper);
+        split_quads(x, s->at, 1, count, sign_xor, lower, upper);
     else
-        split_quads(x, s->at, s->step, count, flip, lower, upper);
+        split_quads(x, s->at, s->step, count, sign_xor, lower, upper);
     memset(low + 2 * s->end, pad & 255, (n - s->end) * 4);
     memset(high + 2 * s->end, (uint16_t)pad >> 8, (n - s->end) * 4);
 }
@@ -200,7 +201,7 @@ void dq_wband_fill_quads(const dq_wband *b, const dq_tensor *x, size_t first, si
                          int16_t pad, int16_t *to)
 {
     const size_t rows = rows_of(b), channel = channel_size(b);
-    const uint16_t flip = x->dtype == DQ_UINT16 ? 0x8000 : 0;
+    const uint16_t sign_xor = x->dtype == DQ_UINT16 ? 0x8000 : 0;
     for (size_t i = 0; i < rows * b->phases; i++) {
         stretch s = find_stretch(b, first, b->phase[i % b->phases]);
         int64_t source;
@@ -213,7 +214,7 @@ void dq_wband_fill_quads(const dq_wband *b, const dq_tensor *x, size_t first, si
             const uint16_t *from[4];
             for (size_t j = 0; j < 4; j++)
                 from[j] = (const uint16_t *)x->data + at + (c + j < channels ? c + j : c) * channel;
-            fill_quads(&s, from, flip, b->pitch, pad, low, low + b->plane);
+            fill_quads(&s, from, sign_xor, b->pitch, pad, low, low + b->plane);
         }
     }
 }
@@ -227,14 +228,14 @@ static stretch find_rows(const dq_wband *b, size_t first)
 
 /* One phase of a plane of two axes, of 16-bit codes. */
 static void take_phase(const dq_wband *b, const uint16_t *x, const stretch *rows, const stretch *s,
-                       uint16_t flip, int16_t *to)
+                       uint16_t sign_xor, int16_t *to)
 {
     const size_t in = (size_t)b->w.in[1], n = s->end - s->from, step = s->step, down = rows->step * in;
     const size_t next = b->row;
     x += rows->at * in + s->at;
     to += rows->from * next + s->from;
     for (size_t i = rows->end - rows->from; i > 0; i--, to += next, x += down)
-        take_16(x, step, n, flip, to);
+        take_16(x, step, n, sign_xor, to);
 }
 
 void dq_wband_fill_single(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, int16_t pad,
@@ -242,14 +243,14 @@ void dq_wband_fill_single(const dq_wband *b, const dq_tensor *x, size_t first, s
 {
     const size_t rows = rows_of(b), pitch = b->pitch;
     const bool wide = dq_dtype_get(x->dtype)->bits == 16, flat = b->w.rank == 2 && wide;
-    const uint16_t flip = x->dtype == DQ_UINT16 ? 0x8000 : 0;
+    const uint16_t sign_xor = x->dtype == DQ_UINT16 ? 0x8000 : 0;
     const stretch image = flat ? find_rows(b, first) : (stretch){0};
     fill(pad, rows * b->row + 1, to); /* no kernel element meets the last, as those behind rows */
     for (size_t i = 0; i < b->phases; i++) {
         const stretch s = find_stretch(b, first, b->phase[i]);
         int16_t *out = to + i * pitch;
         if (flat) {
-            take_phase(b, (const uint16_t *)x->data + at, &image, &s, flip, out);
+            take_phase(b, (const uint16_t *)x->data + at, &image, &s, sign_xor, out);
             continue;
         }
         const size_t n = s.end - s.from, each = s.step == 1 ? n : 1;
@@ -259,7 +260,7 @@ void dq_wband_fill_single(const dq_wband *b, const dq_tensor *x, size_t first, s
                 continue;
             const size_t place = at + (size_t)source + s.at;
             if (wide)
-                take_16((const uint16_t *)x->data + place, s.step, n, flip, out + s.from);
+                take_16((const uint16_t *)x->data + place, s.step, n, sign_xor, out + s.from);
             else
                 for (size_t k = 0; k < n; k += each)
                     dq_qgemm16_load(x->dtype, x->data, place + k * s.step, each, out + s.from + k);

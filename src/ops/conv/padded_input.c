@@ -87,7 +87,8 @@ void dq_padded_input_planes(const dq_padded_input_fill *fill, size_t row, size_t
     const dq_padded_input *image = fill->image;
     size_t plane = fill->s->in_size, from = row * image->width;
     fill->kernels->transpose_x8(fill->x + first * plane + from, plane, end - first,
-                                dq_least(plane - from, image->width), fill->flip, out + first, image->unit);
+                                dq_least(plane - from, image->width), fill->sign_xor, out + first,
+                                image->unit);
 }
 
 void dq_padded_input_row(const dq_padded_input_fill *fill, size_t row, uint8_t *out)
@@ -108,8 +109,8 @@ void dq_padded_input_row(const dq_padded_input_fill *fill, size_t row, uint8_t *
     memset(out, fill->pad, begin * unit);
     out += begin * unit;
     if (image->pixels)
-        dq_gemm_s8_copy(fill->x + from * unit, inside * unit, fill->flip, out);
+        dq_gemm_s8_copy(fill->x + from * unit, inside * unit, fill->sign_xor, out);
     else if (inside)
-        fill->kernels->transpose_x8(fill->x + from, s->in_size, unit, inside, fill->flip, out, unit);
+        fill->kernels->transpose_x8(fill->x + from, s->in_size, unit, inside, fill->sign_xor, out, unit);
     memset(out + inside * unit, fill->pad, (width - begin - inside) * unit);
 }

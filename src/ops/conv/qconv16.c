@@ -19,7 +19,7 @@
 enum {
     ROWS = DQ_WGEMM_ROWS,
     COLS = DQ_WGEMM_COLS,
-    OCTET = DQ_WGEMM_OCTET,
+    NR = DQ_GEMM_S16_NR,
     BAND = 3 << 16 /* bytes of a band, about */
 };
 
@@ -70,7 +70,7 @@ static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
 {
     state *st = arg;
     const dq_conv_shape *s = &st->s;
-    st->w = (dq_qgemm16){.lanes = ROWS,
+    st->w = (dq_qgemm16){.strip_width = ROWS,
                          .matrices = s->group,
                          .n = s->group_out,
                          .outer = s->group_in,
@@ -108,25 +108,25 @@ static void fill_band(const task *t)
 }
 
 /* Up to three octets of positions, and where their outputs begin in a channel. */
-typedef struct octets {
-    size_t count, at[DQ_WGEMM_OCTETS], n[DQ_WGEMM_OCTETS];
-    bool together; /* all of them one stretch of a channel */
-    const int16_t *x[DQ_WGEMM_OCTETS];
-} octets;
+typedef struct blocks {
+    size_t count, at[DQ_GEMM_S16_BLOCKS], n[DQ_GEMM_S16_BLOCKS];
+    bool contiguous; /* all of them one stretch of a channel */
+    const int16_t *x[DQ_GEMM_S16_BLOCKS];
+} blocks;
 
 /* The o->count that come next; row and column are where the first stands. */
-static void find_octets(const task *t, size_t *row, size_t *column, octets *o)
+static void find_blocks(const task *t, size_t *row, size_t *column, blocks *o)
 {
     const state *st = t->st;
     const size_t columns = dq_wband_columns(&st->b, t->count);
     const size_t start = t->first * (st->s.out_size / (size_t)st->b.w.out[0]);
-    o->together = true;
+    o->contiguous = true;
     for (size_t i = 0; i < o->count; i++) {
-        o->n[i] = columns - *column < OCTET ? columns - *column : OCTET;
+        o->n[i] = columns - *column < NR ? columns - *column : NR;
         o->at[i] = start + *row * columns + *column;
         o->x[i] = t->band + dq_wband_place(&st->b, *row) + 2 * *column;
-        o->together = o->together && o->at[i] == o->at[0] + i * OCTET;
-        *column += OCTET;
+        o->contiguous = o->contiguous && o->at[i] == o->at[0] + i * NR;
+        *column += NR;
         if (*column >= columns) {
             *column = 0;
             *row += 1;
@@ -134,17 +134,17 @@ static void find_octets(const task *t, size_t *row, size_t *column, octets *o)
     }
 }
 
-static void put_octets(const task *t, dq_wide_sums *s, const octets *o, size_t at)
+static void put_blocks(const task *t, dq_wide_sums *s, const blocks *o, size_t at)
 {
     dq_tensor *y = t->run->call->out[0];
     bool wide = dq_dtype_get(y->dtype)->bits == 16;
     uint16_t codes[DQ_WIDE_TILES * DQ_WIDE_TILE];
-    s->cols = o->count * OCTET;
+    s->cols = o->count * NR;
     s->out_stride = COLS;
     t->run->call->kernels->requantize_wide(s, codes);
     for (size_t i = 0; i < s->rows; i++, at += t->st->s.out_size)
         for (size_t k = 0; k < o->count; k++) {
-            const uint16_t *from = codes + i * COLS + k * OCTET;
+            const uint16_t *from = codes + i * COLS + k * NR;
             if (!wide)
                 dq_qgemm16_store(y->dtype, y->data, at + o->at[k], o->n[k], from);
             else
@@ -152,12 +152,12 @@ static void put_octets(const task *t, dq_wide_sums *s, const octets *o, size_t a
         }
 }
 
-static void put_tiles(const task *t, dq_wide_sums *s, const octets *o, size_t channel)
+static void put_tiles(const task *t, dq_wide_sums *s, const blocks *o, size_t channel)
 {
     const state *st = t->st;
     size_t at = (t->image * st->s.out_channels + t->group * st->s.group_out + channel) * st->s.out_size;
-    if (!o->together || o->n[0] < OCTET) { /* kernels like whole octets */
-        put_octets(t, s, o, at);
+    if (!o->contiguous || o->n[0] < NR) { /* kernels like whole octets */
+        put_blocks(t, s, o, at);
         return;
     }
     s->cols = o->at[o->count - 1] + o->n[o->count - 1] - o->at[0];
@@ -171,9 +171,9 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     const state *st = t->st;
     size_t first = panel * ROWS, n = st->w.n - first < panels * ROWS ? st->w.n - first : panels * ROWS;
     size_t columns = dq_wband_columns(&st->b, t->count), each = dq_qgemm16_panel(&st->w);
-    size_t all = dq_wband_rows(&st->b, t->count) * ((columns + OCTET - 1) / OCTET), row = 0, column = 0;
-    double room[3 * DQ_WIDE_TILES * ROWS];
-    dq_wide_terms terms = dq_wide_terms_in(room, DQ_WIDE_TILES * ROWS);
+    size_t all = dq_wband_rows(&st->b, t->count) * ((columns + NR - 1) / NR), row = 0, column = 0;
+    double workspace[3 * DQ_WIDE_TILES * ROWS];
+    dq_wide_terms terms = dq_wide_terms_in(workspace, DQ_WIDE_TILES * ROWS);
     dq_wide_sums s = dq_qgemm16_sums(t->run->call);
     dq_wtiles tiles;
     s.stride = s.extra_stride = COLS;
@@ -184,10 +184,10 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     dq_wide_sums_by(t->run->call, t->run->factor, &terms, 0, t->group * st->w.n + first, &s);
     for (size_t i = 0; i < panels; i++)
         dq_qgemm16_expand(t->run, t->group, panel + i, t->codes + i * each);
-    for (size_t at = 0; at < all; at += DQ_WGEMM_OCTETS) {
-        octets o;
-        o.count = all - at < DQ_WGEMM_OCTETS ? all - at : DQ_WGEMM_OCTETS;
-        find_octets(t, &row, &column, &o);
+    for (size_t at = 0; at < all; at += DQ_GEMM_S16_BLOCKS) {
+        blocks o;
+        o.count = all - at < DQ_GEMM_S16_BLOCKS ? all - at : DQ_GEMM_S16_BLOCKS;
+        find_blocks(t, &row, &column, &o);
         dq_qgemm16_tiles(t->run, t->codes, each, panels, o.x, t->offsets, o.count, &tiles);
         s.extra = tiles.has_extra ? tiles.extra[0] : NULL;
         put_tiles(t, &s, &o, first);
@@ -203,7 +203,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     t.band = (int16_t *)(void *)(scratch + st->band_at);
     t.codes = (int16_t *)(void *)(scratch + st->codes_at);
     t.offsets = (uint32_t *)(void *)(scratch + st->offsets_at);
-    memset(t.band + planes, 0, 2 * OCTET * sizeof *t.band); /* read, and of no consequence */
+    memset(t.band + planes, 0, 2 * NR * sizeof *t.band); /* read, and of no consequence */
     for (size_t p = 0; p < st->w.pairs; p++)
         t.offsets[p] = (uint32_t)(p / inner * st->b.plane) + st->b.taps[p % inner];
     for (size_t i = begin; i < end; i++) {

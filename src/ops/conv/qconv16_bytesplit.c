@@ -11,7 +11,7 @@
 enum {
     ROWS = DQ_WQUADS_ROWS,
     COLS = DQ_WQUADS_COLS,
-    OCTET = DQ_WQUADS_OCTET,
+    NR = DQ_GEMM_BYTESPLIT_NR,
     QUAD = 4,
     NARROW =
         1 << 16,    /* 2^31 / 2^15: of weights whose sizes add up to less, 32 bits hold the sum with codes */
@@ -50,7 +50,7 @@ static void pack(void *packed, const dq_tensor *from, const void *key)
     const form *f = key;
     int32_t *sums = (int32_t *)(void *)((char *)packed + f->sums_offset);
     int32_t *largest = sums + f->groups * f->panels * ROWS;
-    const uint8_t flip = dq_gemm_s8_flip(from->dtype, true), *x = from->data;
+    const uint8_t sign_xor = dq_gemm_s8_sign_xor(from->dtype, true), *x = from->data;
     const size_t line = DQ_WQUADS_DEPTH * QUAD;
     for (size_t r = 0; r < f->groups * f->rows; r++) {
         const size_t row = r % f->rows, panel = r / f->rows * f->panels + row / ROWS;
@@ -59,7 +59,7 @@ static void pack(void *packed, const dq_tensor *from, const void *key)
         for (size_t c = 0; c < f->depth; c++)
             for (size_t t = 0; t < f->taps; t++, x++) {
                 const size_t quad = c / QUAD * f->taps + t;
-                const int8_t code = (int8_t)(*x ^ flip);
+                const int8_t code = (int8_t)(*x ^ sign_xor);
                 to[quad / DQ_WQUADS_DEPTH * DQ_WQUADS_WEIGHTS + quad % DQ_WQUADS_DEPTH * QUAD + c % QUAD] =
                     code;
                 sum += code;
@@ -135,14 +135,14 @@ typedef struct columns {
 } columns;
 
 /* The next octet of the band's outputs, in `row` from `column` on. */
-static const uint8_t *find_octet(const task *t, size_t *row, size_t *column, size_t *at, size_t *n)
+static const uint8_t *find_block(const task *t, size_t *row, size_t *column, size_t *at, size_t *n)
 {
     const dq_wband *b = &t->c->b;
     const size_t all = dq_wband_columns(b, t->count);
     const int16_t *x = t->band + dq_wband_place(b, *row) + 2 * *column;
-    *n = all - *column < OCTET ? all - *column : OCTET;
+    *n = all - *column < NR ? all - *column : NR;
     *at = t->first * (t->s->out_size / (size_t)b->w.out[0]) + *row * all + *column;
-    *column += OCTET;
+    *column += NR;
     if (*column >= all) {
         *column = 0;
         *row += 1;
@@ -177,12 +177,12 @@ static void run_panels(const task *t, size_t panel, size_t panels, const columns
         t->call->kernels->gemm_bytesplit_s16s8->tile(w, sums + first * ROWS, panels, c->blocks,
                                                      t->gathered + i * c->blocks * DQ_WQUADS_CODES, t->lower,
                                                      t->upper);
-        const bool together = at->n[0] == OCTET && at->at[1] == at->at[0] + OCTET;
-        s.cols = at->n[0] + (together ? at->n[1] : 0);
+        const bool contiguous = at->n[0] == NR && at->at[1] == at->at[0] + NR;
+        s.cols = at->n[0] + (contiguous ? at->n[1] : 0);
         put(t, &s, channel, 0, at->at[0]);
         s.cols = at->n[1];
-        if (!together && s.cols > 0)
-            put(t, &s, channel, OCTET, at->at[1]);
+        if (!contiguous && s.cols > 0)
+            put(t, &s, channel, NR, at->at[1]);
     }
 }
 
@@ -199,9 +199,9 @@ static void run_band(const task *t, size_t first, size_t end)
         for (; n < c->gathered && row < all; n++) {
             const uint8_t *x[2];
             at[n] = (columns){0};
-            x[0] = x[1] = find_octet(t, &row, &column, &at[n].at[0], &at[n].n[0]);
+            x[0] = x[1] = find_block(t, &row, &column, &at[n].at[0], &at[n].n[0]);
             if (row < all)
-                x[1] = find_octet(t, &row, &column, &at[n].at[1], &at[n].n[1]);
+                x[1] = find_block(t, &row, &column, &at[n].at[1], &at[n].n[1]);
             kernel->gather(x, t->offsets, c->quads, c->b.plane * sizeof(int16_t),
                            t->gathered + n * c->blocks * DQ_WQUADS_CODES);
         }
@@ -227,7 +227,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     t.gathered = (uint8_t *)scratch + c->gathered_at;
     t.lower = (int32_t *)(void *)(scratch + c->sums_at);
     t.upper = t.lower + DQ_WQUADS_SUMS;
-    memset(t.band + c->planes * c->b.plane, 0, 2 * OCTET * sizeof *t.band); /* read, and of no consequence */
+    memset(t.band + c->planes * c->b.plane, 0, 2 * NR * sizeof *t.band); /* read, and of no consequence */
     for (size_t q = 0; q < c->quads; q++)
         t.offsets[q] = (uint32_t)((q / s->kernel_size * 2 * c->b.plane + c->b.taps[q % s->kernel_size]) *
                                   sizeof(int16_t));

@@ -45,7 +45,8 @@ static dq_status find_pairs(dq_op_call *call, size_t taps, dq_wdepth *d, dq_erro
     bool used[TAPS] = {false};
     uint32_t row = (uint32_t)w->kernel[w->rank - 1];
     int64_t stride = w->stride[w->rank - 1], dilation = w->dilation[w->rank - 1];
-    uint32_t apart = stride % dilation == 0 && stride / dilation < row ? (uint32_t)(stride / dilation) : row;
+    uint32_t row_stride =
+        stride % dilation == 0 && stride / dilation < row ? (uint32_t)(stride / dilation) : row;
     d->offsets = DQ_NEW_ARRAY(call->arena, taps, ptrdiff_t);
     d->first = DQ_NEW_ARRAY(call->arena, taps, uint32_t);
     d->second = DQ_NEW_ARRAY(call->arena, taps, uint32_t);
@@ -54,12 +55,12 @@ static dq_status find_pairs(dq_op_call *call, size_t taps, dq_wdepth *d, dq_erro
     for (uint32_t t = 0; t < taps; t++) {
         if (used[t])
             continue;
-        bool two = t % row + apart < row;
+        bool two = t % row + row_stride < row;
         d->offsets[d->pairs] = d->b.taps[t];
         d->first[d->pairs] = t;
-        d->second[d->pairs++] = two ? t + apart : UINT32_MAX;
+        d->second[d->pairs++] = two ? t + row_stride : UINT32_MAX;
         if (two)
-            used[t + apart] = true;
+            used[t + row_stride] = true;
     }
     return DQ_OK;
 }
@@ -89,7 +90,7 @@ dq_status dq_qconv16_depthwise_prepare(dq_op_call *call, const dq_conv_shape *s,
     DQ_TRY(find_pairs(call, s->kernel_size, d, err));
     d->joined = joins(&d->b);
     sums = dq_wband_rows(&d->b, d->b.band) * sums_stride(d, dq_wband_columns(&d->b, d->b.band));
-    if (!dq_wband_size(&d->b, 1, &elements) || !dq_add_size(elements, DQ_QGEMM_SLACK, &elements) ||
+    if (!dq_wband_size(&d->b, 1, &elements) || !dq_add_size(elements, DQ_GEMM_S8_SLACK, &elements) ||
         !dq_reserve_size(used, elements, sizeof(int16_t), DQ_ALIGN, &d->plane_at) ||
         !dq_reserve_size(used, 2 * d->pairs, sizeof(int16_t), DQ_ALIGN, &d->weights_at) ||
         !dq_reserve_size(used, sums, sizeof(int32_t), DQ_ALIGN, &d->sums_at) ||
@@ -107,7 +108,7 @@ typedef struct task {
     int32_t w_zero; /* of all channels, where there is one */
     bool wide;      /* weights of 16 bits */
     int16_t *plane, *weights;
-    int32_t *room;
+    int32_t *workspace;
     double *extra, factor;
     size_t rows, columns; /* of outputs in the band */
 } task;
@@ -143,7 +144,7 @@ static void sum_rows(const task *t, int32_t weights)
     }
     for (size_t row = 0; row < (d->joined ? 1 : t->rows); row += even)
         t->call->kernels->dwconv_rows_s16(t->plane + dq_wband_place(b, row), step, even, d->offsets,
-                                          t->weights, d->pairs, init, columns, t->room + row * columns);
+                                          t->weights, d->pairs, init, columns, t->workspace + row * columns);
 }
 
 /* Joined rows of a few codes, with what is between them, of which those that are wanted are kept. */
@@ -167,8 +168,8 @@ static void run_channel(const task *t, size_t channel, size_t at)
 {
     enum { FEW = 8 };
     dq_tensor *y = t->call->out[0];
-    double room[3];
-    dq_wide_terms terms = dq_wide_terms_in(room, 1);
+    double workspace[3];
+    dq_wide_terms terms = dq_wide_terms_in(workspace, 1);
     dq_wide_sums s = t->sums;
     s.rows = t->d->joined ? t->rows : 1;
     s.cols = t->d->joined ? t->columns : t->rows * t->columns;
@@ -177,12 +178,12 @@ static void run_channel(const task *t, size_t channel, size_t at)
     if (t->wide) {
         sum_rows(t, take_weights(t, channel, true));
         for (size_t i = 0; i < (s.rows - 1) * s.stride + s.cols; i++)
-            t->extra[i] = 256.0 * t->room[i];
+            t->extra[i] = 256.0 * t->workspace[i];
     }
     sum_rows(t, take_weights(t, channel, false));
     dq_wide_term(t->call, t->factor, channel, 0, 0, &terms);
     dq_wide_sums_by(t->call, t->factor, &terms, 0, channel, &s);
-    s.sums = t->room;
+    s.sums = t->workspace;
     s.extra = t->wide ? t->extra : NULL;
     if (t->d->joined && t->columns < FEW && dq_dtype_get(y->dtype)->bits == 16)
         put_joined(t, &s, dq_data(y, uint16_t) + at);
@@ -200,7 +201,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     size_t elements = 0, each = s->out_size / (size_t)d->b.w.out[0];
     t.plane = (int16_t *)(void *)(scratch + d->plane_at);
     t.weights = (int16_t *)(void *)(scratch + d->weights_at);
-    t.room = (int32_t *)(void *)(scratch + d->sums_at);
+    t.workspace = (int32_t *)(void *)(scratch + d->sums_at);
     t.extra = (double *)(void *)(scratch + d->extra_at);
     (void)dq_wband_size(&d->b, 1, &elements);
     memset(t.plane + d->b.plane, 0, (elements - d->b.plane) * sizeof *t.plane);

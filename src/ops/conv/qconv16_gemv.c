@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { FEW = 4, OCTET = DQ_WGEMM_OCTET, OCTETS = DQ_WGEMM_OCTETS, COLS = DQ_WGEMM_COLS };
+enum { FEW = 4, NR = DQ_GEMM_S16_NR, BLOCKS = DQ_GEMM_S16_BLOCKS, COLS = DQ_WGEMM_COLS };
 
 bool dq_conv_s16_few_outputs_is_applicable(const void *problem, dq_reason *reason)
 {
@@ -23,10 +23,10 @@ dq_algorithm_work dq_conv_s16_few_outputs_work(const void *problem)
     const dq_conv_s16_problem *p = problem;
     const dq_conv_shape *s = p->shape;
     const double windows = (double)s->batch * (double)s->group * (double)s->out_size;
-    return (dq_algorithm_work){.macs = dq_conv_s16_macs(s, OCTET, 1),
+    return (dq_algorithm_work){.macs = dq_conv_s16_macs(s, NR, 1),
                                .bytes =
                                    windows * (double)s->group_in * (double)s->kernel_size * sizeof(int16_t),
-                               .calls = windows * (double)(s->group_out / OCTET + 1)};
+                               .calls = windows * (double)(s->group_out / NR + 1)};
 }
 
 /* Where kernel element `tap` of output `out` is in a channel. */
@@ -50,7 +50,7 @@ dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_w
     enum { PANELS = 8 };
     const size_t depth = s->group_in * s->kernel_size;
     size_t places, at;
-    f->w = (dq_qgemm16){.lanes = OCTET,
+    f->w = (dq_qgemm16){.strip_width = NR,
                         .matrices = s->group,
                         .n = s->group_out,
                         .outer = depth,
@@ -59,7 +59,7 @@ dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_w
                         .lane_step = depth,
                         .outer_step = 1};
     DQ_TRY(dq_qgemm16_prepare(call, &f->w, err));
-    f->chunk = (dq_qgemm16_chunk(&f->w, s->batch * s->group, PANELS) + OCTETS - 1) / OCTETS * OCTETS;
+    f->chunk = (dq_qgemm16_chunk(&f->w, s->batch * s->group, PANELS) + BLOCKS - 1) / BLOCKS * BLOCKS;
     f->chunks = (f->w.panels + f->chunk - 1) / f->chunk;
     f->row = 2 * f->w.pairs;
     f->places = dq_mul_size(s->out_size, s->kernel_size, &places)
@@ -85,7 +85,7 @@ static void gather(const task *t, size_t image, size_t group, int16_t *to)
 {
     const dq_conv_shape *s = t->s;
     const dq_tensor *x = t->run->call->in[DQ_WIDE_X];
-    const uint16_t flip = x->dtype == DQ_UINT16 ? 0x8000 : 0;
+    const uint16_t sign_xor = x->dtype == DQ_UINT16 ? 0x8000 : 0;
     const int16_t pad = (int16_t)dq_qgemm16_zero(t->run->call->in[DQ_WIDE_X_ZERO], 0);
     for (size_t o = 0; o < s->out_size; o++, to += t->f->row) {
         const uint16_t *from =
@@ -94,7 +94,7 @@ static void gather(const task *t, size_t image, size_t group, int16_t *to)
         size_t n = 0;
         for (size_t c = 0; c < s->group_in; c++, from += s->in_size)
             for (size_t k = 0; k < s->kernel_size; k++)
-                to[n++] = place[k] < 0 ? pad : (int16_t)(from[place[k]] ^ flip);
+                to[n++] = place[k] < 0 ? pad : (int16_t)(from[place[k]] ^ sign_xor);
         to[t->f->row - 1] = n < t->f->row ? 0 : to[t->f->row - 1];
     }
 }
@@ -104,27 +104,27 @@ static void run_panels(const task *t, size_t image, size_t group, size_t panel, 
                        const int16_t *rows)
 {
     const dq_op_call *call = t->run->call;
-    const size_t first = panel * OCTET, left = t->f->w.n - first, each = t->s->out_size;
-    double room[3 * COLS];
-    uint16_t codes[COLS], turned[FEW * COLS];
+    const size_t first = panel * NR, left = t->f->w.n - first, each = t->s->out_size;
+    double workspace[3 * COLS];
+    uint16_t codes[COLS], transposed[FEW * COLS];
     dq_wtiles tiles;
     dq_wide_sums s = dq_qgemm16_sums(call);
     s.rows = s.col_step = 1;
-    s.cols = left < panels * OCTET ? left : panels * OCTET;
+    s.cols = left < panels * NR ? left : panels * NR;
     s.sums = tiles.sums[0];
     s.extra = tiles.extra[0];
-    dq_wide_terms terms = dq_wide_terms_in(room, COLS);
+    dq_wide_terms terms = dq_wide_terms_in(workspace, COLS);
     dq_qgemm16_terms(t->run, group, first, s.cols, &terms);
     dq_wide_sums_by(call, t->run->factor, &terms, 0, group * t->f->w.n + first, &s);
     for (size_t o = 0; o < each; o++) {
         dq_qgemm16_row(t->run, group, panel, panels, rows + o * t->f->row, &tiles);
         call->kernels->requantize_wide(&s, codes);
         for (size_t j = 0; j < s.cols; j++)
-            turned[j * each + o] = codes[j];
+            transposed[j * each + o] = codes[j];
     }
     dq_tensor *y = call->out[0];
     const size_t channel = image * t->s->out_channels + group * t->s->group_out + first;
-    dq_qgemm16_store(y->dtype, y->data, channel * each, s.cols * each, turned);
+    dq_qgemm16_store(y->dtype, y->data, channel * each, s.cols * each, transposed);
 }
 
 static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
@@ -141,7 +141,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
             gather(t, image, group, rows);
         gathered = rest;
         for (size_t n; panel < last; panel += n) {
-            n = last - panel < OCTETS ? last - panel : OCTETS;
+            n = last - panel < BLOCKS ? last - panel : BLOCKS;
             run_panels(t, image, group, panel, n, rows);
         }
     }
@@ -150,7 +150,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 void dq_qconv16_gemv_run(const dq_op_call *call, const dq_conv_shape *s, const dq_wfew *f)
 {
     const dq_wrun begun = dq_qgemm16_begin(call, &f->w);
-    const size_t products = s->out_size * f->chunk * OCTET * f->row;
+    const size_t products = s->out_size * f->chunk * NR * f->row;
     task t = {.run = &begun, .s = s, .f = f};
     dq_parallel(call->threads, s->batch * s->group * f->chunks, dq_gemm_s8_grain(products), run_tasks, &t);
 }

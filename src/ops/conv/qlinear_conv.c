@@ -160,10 +160,10 @@ static void store(const dq_conv_sums *sums)
         to.out = sums->codes;
         to.out_stride = DQ_QLANES_OUTS;
     }
-    const float *sure = st->conv.lanes.sure;
-    if (sure && sure[sums->channel] > 0)
-        call->kernels->nc4hw4->codes(sums->c, sums->count, sure[sums->channel], &to);
-    else if (sums->lanes)
+    const float *exact_scale = st->conv.nc4hw4.exact_scale;
+    if (exact_scale && exact_scale[sums->channel] > 0)
+        call->kernels->nc4hw4->codes(sums->c, sums->count, exact_scale[sums->channel], &to);
+    else if (sums->transposed)
         call->kernels->nc4hw4->store(sums->c, sums->c_stride, sums->count, sums->channels, &to);
     else if (sums->channels == 1 && sums->c_stride == 1 && !s->y_last)
         call->kernels->requantize(sums->c, sums->count, &to, 0, 0, to.out);

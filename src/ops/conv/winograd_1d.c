@@ -40,9 +40,9 @@ static size_t pieces(size_t n, size_t each)
     return n / each + (n % each != 0);
 }
 
-static float *at(void *room, size_t offset)
+static float *at(void *workspace, size_t offset)
 {
-    return (float *)(void *)((char *)room + offset);
+    return (float *)(void *)((char *)workspace + offset);
 }
 
 /* That of the row: axes behind it are of single elements. */
@@ -56,10 +56,10 @@ static size_t axis_of(const dq_window *w)
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-static size_t tiles_of(size_t row, size_t apart)
+static size_t tiles_of(size_t row, size_t pair_distance)
 {
-    const size_t whole = row / 2 / apart * apart;
-    return whole + dq_least(row - 2 * whole, apart);
+    const size_t whole = row / 2 / pair_distance * pair_distance;
+    return whole + dq_least(row - 2 * whole, pair_distance);
 }
 
 bool dq_conv_f32_winograd_1d_is_applicable(const void *problem, dq_reason *reason)
@@ -113,11 +113,11 @@ static void cut(const dq_op_call *call, dq_winograd_1d *g)
     f->pieces = (f->taps + 2) / 3;
     f->threes = f->taps - 2 * f->pieces;
     g->some = dq_least(STEPS / f->pieces, f->lines);
-    g->apart = (size_t)w->dilation[axis];
+    g->pair_distance = (size_t)w->dilation[axis];
     g->row = (size_t)w->out[axis];
     g->in = w->in[axis];
     g->begin = w->begin[axis];
-    g->tiles = tiles_of(g->row, g->apart);
+    g->tiles = tiles_of(g->row, g->pair_distance);
     const size_t most = dq_least(SUMS / POINTS / f->out, MOST_TILES);
     g->strips = pieces(g->tiles, most < LEAST_TILES ? LEAST_TILES : most);
     if (s->batch * s->group * g->strips < threads)
@@ -225,10 +225,10 @@ dq_status dq_winograd_1d_prepare(dq_op_call *call, uint32_t w, const dq_conv_flo
 static void fetch(const dq_winograd_1d *g, const task *t, const float *row, size_t taps)
 {
     enum { LINE = 16 };
-    const bool dense = g->apart < g->strip;
-    const size_t length = dense ? 2 * t->count + (taps - 2) * g->apart : t->count;
+    const bool dense = g->pair_distance < g->strip;
+    const size_t length = dense ? 2 * t->count + (taps - 2) * g->pair_distance : t->count;
     row += t->place;
-    for (size_t i = 0; i < (dense ? 1 : taps); i++, row += g->apart)
+    for (size_t i = 0; i < (dense ? 1 : taps); i++, row += g->pair_distance)
         for (size_t k = 0; k < length; k += LINE)
             __builtin_prefetch(row + k);
 }
@@ -274,23 +274,23 @@ static void every_second(const job *j, const float *x, int64_t from, size_t coun
 /* Element number `e` of a strip's tiles, from a line of the image. */
 static void bring(const job *j, const task *t, const float *x, size_t e, float *to)
 {
-    const size_t apart = j->g->apart;
-    const int64_t in = j->g->in, shift = (int64_t)(e * apart) - j->g->begin;
+    const size_t pair_distance = j->g->pair_distance;
+    const int64_t in = j->g->in, shift = (int64_t)(e * pair_distance) - j->g->begin;
     const int64_t from = (int64_t)t->place + shift;
-    if (apart == 1) {
+    if (pair_distance == 1) {
         every_second(j, x, from, t->count, to);
         return;
     }
-    if (t->whole && from >= 0 && from + 2 * (int64_t)t->count - (int64_t)apart <= in) {
+    if (t->whole && from >= 0 && from + 2 * (int64_t)t->count - (int64_t)pair_distance <= in) {
         memset(to + t->count, 0, (j->g->strip - t->count) * sizeof *to);
-        stretches(x + from, 2 * apart, to, apart, apart, t->count / apart);
+        stretches(x + from, 2 * pair_distance, to, pair_distance, pair_distance, t->count / pair_distance);
         return;
     }
     memset(to, 0, j->g->strip * sizeof *to);
     for (size_t i = 0, n; i < t->count; i += n) {
-        const size_t tile = t->first + i, off = tile % apart;
+        const size_t tile = t->first + i, off = tile % pair_distance;
         const int64_t place = (int64_t)(2 * tile - off) + shift;
-        n = dq_least(apart - off, t->count - i);
+        n = dq_least(pair_distance - off, t->count - i);
         const int64_t begin = place < 0 ? -place : 0, left = in - place;
         const int64_t end = left < (int64_t)n ? left : (int64_t)n;
         if (begin < end)
@@ -353,17 +353,19 @@ static void products(const job *j, const task *t, size_t line, size_t count, con
 /* The outputs of a strip, from y[0 …] and y[strip …], to their row. */
 static void bring_away(const dq_winograd_1d *g, const task *t, const float *y, float *out)
 {
-    const size_t apart = g->apart, row = g->row, count = t->count;
+    const size_t pair_distance = g->pair_distance, row = g->row, count = t->count;
     const float *z = y + g->strip;
     if (t->whole && t->place + 2 * count <= row) {
         out += t->place;
-        stretches(y, apart, out, 2 * apart, apart, count / apart);
-        stretches(z, apart, out + apart, 2 * apart, apart, count / apart);
+        stretches(y, pair_distance, out, 2 * pair_distance, pair_distance, count / pair_distance);
+        stretches(z, pair_distance, out + pair_distance, 2 * pair_distance, pair_distance,
+                  count / pair_distance);
         return;
     }
     for (size_t i = 0, n; i < count; i += n) {
-        const size_t tile = t->first + i, off = tile % apart, to = 2 * tile - off, behind = to + apart;
-        n = dq_least(apart - off, count - i);
+        const size_t tile = t->first + i, off = tile % pair_distance, to = 2 * tile - off,
+                     behind = to + pair_distance;
+        n = dq_least(pair_distance - off, count - i);
         memcpy(out + to, y + i, dq_least(n, row - to) * sizeof *out);
         if (behind < row)
             memcpy(out + behind, z + i, dq_least(n, row - behind) * sizeof *out);
@@ -407,8 +409,9 @@ static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
     float *row = at(own, g->row_offset), *v = at(own, g->v_offset), *m = at(own, g->m_offset);
     for (size_t i = begin; i < end; i++) {
         const size_t first = i % g->strips * g->strip;
-        const size_t count = dq_least(g->strip, g->tiles - first), off = first % g->apart;
-        const task t = {i / g->strips, first, count, 2 * first - off, off == 0 && count % g->apart == 0};
+        const size_t count = dq_least(g->strip, g->tiles - first), off = first % g->pair_distance;
+        const task t = {i / g->strips, first, count, 2 * first - off,
+                        off == 0 && count % g->pair_distance == 0};
         for (size_t line = 0; line < g->form.lines; line += g->some) {
             const size_t some = dq_least(g->some, g->form.lines - line);
             lines(j, &t, line, some, row, v);

@@ -24,7 +24,7 @@ typedef struct dq_winograd_1d {
     const dq_conv_shape *shape;
     const dq_conv_float *direct;
     dq_line_form form;
-    size_t apart, row;                     /* outputs of a tile from each other; those of a row */
+    size_t pair_distance, row;             /* outputs of a tile from each other; those of a row */
     int64_t in, begin;                     /* of the row's axis */
     const size_t *starts;                  /* of a channel's lines, in its plane of the image */
     size_t tiles, strip, strips;           /* strip: tiles at a time */

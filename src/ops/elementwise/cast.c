@@ -198,10 +198,10 @@ static inline int32_t double_to_32(double a)
 static void doubles_to_halves(const dq_kernels *k, const double *x, size_t n, uint16_t *y)
 {
     for (size_t few; n; x += few, y += few, n -= few) {
-        float room[DQ_ROW];
+        float workspace[DQ_ROW];
         few = n < DQ_ROW ? n : DQ_ROW;
-        dq_round_all_to_odd(x, few, room);
-        k->convert_f32_f16(room, few, y);
+        dq_round_all_to_odd(x, few, workspace);
+        k->convert_f32_f16(workspace, few, y);
     }
 }
 
@@ -327,10 +327,10 @@ bool dq_cast_numbers(const dq_kernels *k, dq_dtype from, const void *x, dq_dtype
         union {
             int32_t ints[DQ_ROW];
             float floats[DQ_ROW];
-        } room;
+        } workspace;
         few = n - done < DQ_ROW ? n - done : DQ_ROW;
-        if (!dq_cast_numbers(k, from, (const char *)x + done * wide, middle, &room, few) ||
-            !dq_cast_numbers(k, middle, &room, to, (char *)y + done * narrow, few))
+        if (!dq_cast_numbers(k, from, (const char *)x + done * wide, middle, &workspace, few) ||
+            !dq_cast_numbers(k, middle, &workspace, to, (char *)y + done * narrow, few))
             return false;
     }
     return true;

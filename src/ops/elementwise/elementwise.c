@@ -6,13 +6,13 @@
 #include <string.h>
 
 enum {
-    BLOCK = 256,   /* elements that are widened at a time */
-    GRAIN = 16384, /* elements of a piece of parallel work */
-    SLOTS = 3,     /* operands of a kernel that is not a fold */
-    COPIES = 4096, /* bytes of a value that stays, or a short run that comes again, written out as a run */
-    SHORT = 1024,  /* bytes of a short run, */
-    SPREAD = 256,  /* and of one whose values stay along it */
-    FEW = 4        /* times that it comes again for which it is not written out */
+    BLOCK = 256,     /* elements that are widened at a time */
+    GRAIN = 16384,   /* elements of a piece of parallel work */
+    SLOTS = 3,       /* operands of a kernel that is not a fold */
+    COPIES = 4096,   /* bytes of a value that stays, or a short run that comes again, written out as a run */
+    SHORT = 1024,    /* bytes of a short run, */
+    BROADCAST = 256, /* and of one whose values stay along it */
+    FEW = 4          /* times that it comes again for which it is not written out */
 };
 
 typedef struct operand {
@@ -147,7 +147,7 @@ static bool repeats(const state *s, const operand *o)
 }
 
 /* One that stays along the innermost runs and moves from one to the next: written out, likewise. */
-static bool spreads(const state *s, const operand *o)
+static bool broadcasts(const state *s, const operand *o)
 {
     return o->strides[s->rank - 1] == 0 && o->strides[s->rank - 2] != 0 && o->width <= sizeof(uint64_t);
 }
@@ -160,7 +160,7 @@ static size_t rows_at_once(const state *s)
     for (size_t i = 0; i < s->operand_count; i++) {
         const operand *o = &s->operands[i];
         const size_t bytes = s->dims[last] * o->width;
-        if ((repeats(s, o) && bytes <= SHORT) || (spreads(s, o) && bytes <= SPREAD))
+        if ((repeats(s, o) && bytes <= SHORT) || (broadcasts(s, o) && bytes <= BROADCAST))
             rows = rows < COPIES / bytes ? rows : COPIES / bytes;
         else if (o->strides[last - 1] != s->dims[last] * o->strides[last])
             return 0;
@@ -378,7 +378,7 @@ static void compute(const job *j, const size_t coord[DQ_MAX_RANK], size_t n, cha
 
 /* `rows` runs of `row` elements, each of one value; the values lie `stride` elements apart. Up to 7 bytes
  * more are written. */
-static void spread(const char *from, size_t stride, size_t width, size_t rows, size_t row, char *to)
+static void broadcast(const char *from, size_t stride, size_t width, size_t rows, size_t row, char *to)
 {
     for (size_t r = 0; r < rows; r++, from += stride * width) {
         uint64_t value = 0;
@@ -405,9 +405,9 @@ static const void *rows_of(const state *s, const operand *o, const char *from, s
                            written *w)
 {
     const size_t last = s->rank - 1, row = s->dims[last], first = within / row;
-    if (spreads(s, o))
-        spread(from + first * o->strides[last - 1] * o->width, o->strides[last - 1], o->width,
-               (within + n - 1) / row - first + 1, row, w->bytes);
+    if (broadcasts(s, o))
+        broadcast(from + first * o->strides[last - 1] * o->width, o->strides[last - 1], o->width,
+                  (within + n - 1) / row - first + 1, row, w->bytes);
     else if (!repeats(s, o))
         return from + within * o->strides[last] * o->width;
     else
@@ -437,7 +437,7 @@ static void piece_by_rows(const job *j, size_t begin, size_t end)
             size_t rest = at / plane;
             for (size_t d = last - 1; d-- > 0; rest /= s->dims[d])
                 from += rest % s->dims[d] * o->strides[d] * o->width;
-            step[i] = spreads(s, o) ? 1 : o->strides[last];
+            step[i] = broadcasts(s, o) ? 1 : o->strides[last];
             in[i] = rows_of(s, o, from, within, n, &copies[i]);
             if (s->stage == DQ_UNDEFINED)
                 continue;

@@ -28,9 +28,9 @@ enum {
     SHORT = 256, /* elements of a run that is joined with others, */
     FEW = 4,     /* unless they are as few */
     CODES = 1 << 16,
-    WORTH_A_LOOK = 3,              /* steps, … */
-    WORTH_A_TABLE = CODES / 4,     /* … elements (making it costs as much as four runs then), … */
-    WORTH_ITS_ROOM = CODES / 4 * 5 /* … and steps of a run */
+    WORTH_A_LOOK = 3,                /* steps, … */
+    WORTH_A_TABLE = CODES / 4,       /* … elements (making it costs as much as four runs then), … */
+    WORTH_ITS_MEMORY = CODES / 4 * 5 /* … and steps of a run */
 };
 
 typedef struct step {
@@ -265,9 +265,9 @@ static const float *dequantize(const piece *p, size_t i, size_t offset, size_t n
 static const float *written_out(const piece *p, size_t i, size_t offset, size_t within, size_t n, float *to)
 {
     const size_t row = p->s->row, first = within % row;
-    float room[STRIP];
+    float workspace[STRIP];
     if (p->s->joint[i] == COMES_AGAIN) {
-        const float *from = dequantize(p, i, offset, row, room);
+        const float *from = dequantize(p, i, offset, row, workspace);
         const size_t begun = dq_least(row - first, n);
         memcpy(to, from + first, begun * sizeof *to);
         memcpy(to + begun, from, dq_least(first, n - begun) * sizeof *to);
@@ -276,7 +276,7 @@ static const float *written_out(const piece *p, size_t i, size_t offset, size_t 
         return to;
     }
     const size_t rows = (first + n - 1) / row + 1;
-    const float *from = dequantize(p, i, offset + within / row, rows, room);
+    const float *from = dequantize(p, i, offset + within / row, rows, workspace);
     for (size_t r = 0, k = 0, end = row - first; r < rows; r++, end += row)
         for (const float stays = from[r]; k < end && k < n; k++)
             to[k] = stays;
@@ -308,13 +308,13 @@ static void give(const piece *p, size_t i, size_t at, size_t n, const value *v)
 {
     const dq_tensor *out = p->call->out[i];
     const float *from = v->data;
-    float *spread = p->strips + (p->s->strips - 1) * STRIP;
+    float *broadcast = p->strips + (p->s->strips - 1) * STRIP;
     if (!out)
         return;
     if (!v->step) {
         for (size_t k = 0; k < n; k++)
-            spread[k] = *from;
-        from = spread;
+            broadcast[k] = *from;
+        from = broadcast;
     }
     if (out->dtype != DQ_FLOAT)
         dq_codes_write(p->call->kernels, &p->s->out[i], from, n, out->data, at);
@@ -360,8 +360,9 @@ static bool wants_table(const dq_op_call *call, state *s)
         }
     const dq_tensor *x = call->in[s->varies];
     return varying == 1 && call->packs && call->out_count == 1 && s->steps >= WORTH_A_LOOK &&
-           out->count >= WORTH_A_TABLE && out->count >= WORTH_ITS_ROOM / s->steps && x->count == out->count &&
-           dq_dtype_get(x->dtype)->bits == 16 && dq_dtype_get(out->dtype)->bits == 16;
+           out->count >= WORTH_A_TABLE && out->count >= WORTH_ITS_MEMORY / s->steps &&
+           x->count == out->count && dq_dtype_get(x->dtype)->bits == 16 &&
+           dq_dtype_get(out->dtype)->bits == 16;
 }
 
 /* What a table is made from: its program, where the node has it, tells it from others. */

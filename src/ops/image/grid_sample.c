@@ -166,9 +166,9 @@ static void axis_taps(const state *s, size_t d, double place, taps *t)
     if (s->mode == NEAREST)
         x = nearbyint(x);
     /* with `align` 0 the grid's own range ends half a pixel outside, where a cubic is still one */
-    double room = s->mode == CUBIC && !s->align ? 0.5 : 0;
+    double workspace = s->mode == CUBIC && !s->align ? 0.5 : 0;
     if (s->padding == BORDER)
-        x = x < -room || x > last + room ? fmin(fmax(x, 0), last) : x;
+        x = x < -workspace || x > last + workspace ? fmin(fmax(x, 0), last) : x;
     else if (s->padding == REFLECTION)
         x = s->align ? reflect(x, 0, last) : reflect(x, -0.5, last + 0.5);
     if (s->mode == NEAREST) {

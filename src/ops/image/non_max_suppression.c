@@ -79,9 +79,9 @@ static extent extent_of(const rules *r, const float *box)
     for (int d = 0; d < 2; d++) {
         float a = r->centred ? box[d] - box[2 + d] / 2 : box[d];
         float b = r->centred ? box[d] + box[2 + d] / 2 : box[2 + d];
-        bool turned = !r->centred && b < a;
-        e.low[d] = turned ? b : a;
-        e.high[d] = turned ? a : b;
+        bool swapped = !r->centred && b < a;
+        e.low[d] = swapped ? b : a;
+        e.high[d] = swapped ? a : b;
         e.area *= e.high[d] - e.low[d];
     }
     return e;

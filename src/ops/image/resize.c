@@ -251,7 +251,7 @@ static bool row_scratch(const state *s, size_t *bytes)
 {
     size_t row, source;
     if (s->halves.rank)
-        return dq_pool_rows_room(&s->halves, DQ_FLOAT, false, bytes);
+        return dq_pool_rows_workspace(&s->halves, DQ_FLOAT, false, bytes);
     if (s->how.mode == DQ_RESIZE_NEAREST || s->rank == 0) {
         *bytes = 0;
         return true;
@@ -344,15 +344,15 @@ static void begin_rows(worker_rows *r, const dq_op_call *call, unsigned worker)
 {
     const state *s = call->state;
     size_t out = s->axis[last_of(s)].out;
-    double *room = dq_call_worker_scratch(call, worker);
-    *r = (worker_rows){.call = call, .s = s, .source = room};
-    room += s->axis[last_of(s)].in + 1;
-    for (size_t k = 0; k < KEPT; k++, room += out) {
-        r->kept[k] = room;
+    double *workspace = dq_call_worker_scratch(call, worker);
+    *r = (worker_rows){.call = call, .s = s, .source = workspace};
+    workspace += s->axis[last_of(s)].in + 1;
+    for (size_t k = 0; k < KEPT; k++, workspace += out) {
+        r->kept[k] = workspace;
         r->kept_at[k] = SIZE_MAX;
     }
-    for (size_t d = 0; d < s->rank; d++, room += out)
-        r->level[d] = room;
+    for (size_t d = 0; d < s->rank; d++, workspace += out)
+        r->level[d] = workspace;
 }
 
 static const double *kept_row(const worker_rows *r, size_t at)
@@ -542,7 +542,7 @@ static void halved_rows(void *arg, size_t begin, size_t end, unsigned worker)
                                .window = &s->halves,
                                .begin = begin,
                                .end = end,
-                               .room = dq_call_worker_scratch(call, worker)};
+                               .workspace = dq_call_worker_scratch(call, worker)};
     dq_average_rows(&rows, false, call->in[0]->data, call->out[0]->data);
 }
 

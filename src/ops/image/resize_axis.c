@@ -67,7 +67,7 @@ static double kernel(const dq_resize *r, double x)
 }
 
 /* The elements around x. Downscaled with antialiasing, the kernel is stretched over more of them. */
-static void spread(const dq_resize *r, dq_resize_axis *a, size_t i, double x)
+static void broadcast(const dq_resize *r, dq_resize_axis *a, size_t i, double x)
 {
     double stretch = r->antialias && a->scale < 1 ? a->scale : 1, sum = 0;
     double first = floor(x) - (double)(a->taps / 2) + 1, last = (double)(a->in - 1);
@@ -105,7 +105,7 @@ dq_status dq_resize_axis_make(const dq_resize *r, dq_resize_axis *a, dq_arena *a
             a->index[i] = clamp(nearest(r, x), a->in);
             a->weight[i] = 1;
         } else {
-            spread(r, a, i, x);
+            broadcast(r, a, i, x);
         }
     }
     return DQ_OK;

@@ -208,12 +208,12 @@ static const sample_at *list_samples(const dq_op_call *call, const region *r, si
 
 /* Sample i of a bin: from its list, or made in `room`. */
 static inline const sample_at *sample_of(const state *s, const region *r, size_t bin, size_t i,
-                                         const sample_at *list, sample_at *room)
+                                         const sample_at *list, sample_at *workspace)
 {
     if (list)
         return &list[i];
-    room->inside = sample(s, r, bin, i, false, &room->at);
-    return room;
+    workspace->inside = sample(s, r, bin, i, false, &workspace->at);
+    return workspace;
 }
 
 /* fmax, but of 0 and -0 the first on every machine. */

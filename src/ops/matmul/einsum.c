@@ -263,39 +263,39 @@ typedef struct operands {
 } operands;
 
 static void pack(const operands *o, int side, group lane_group, size_t batch, size_t first, size_t count,
-                 size_t lanes, float *to)
+                 size_t strip_width, float *to)
 {
     const state *s = o->s;
     const float *from = o->in[side] + s->at[BATCH][side][batch];
     const size_t *lane = s->at[lane_group][side] + first, *step = s->at[STEPS][side];
     size_t lane_step = s->even[lane_group][side], steps = s->even[STEPS][side];
     if (lane_step != UNEVEN && steps != UNEVEN) {
-        const dq_matmul_generic_lanes even = {.data = from,
+        const dq_matmul_generic_strip even = {.data = from,
                                               .dtype = DQ_FLOAT,
-                                              .lane_stride = lane_step,
+                                              .strip_stride = lane_step,
                                               .step_stride = steps,
-                                              .lanes = lanes,
+                                              .strip_width = strip_width,
                                               .k = s->mm.k};
         dq_matmul_generic_pack_strided(&even, first * lane_step, count, to);
         return;
     }
-    for (size_t p = 0; p < s->mm.k; p++, to += lanes) {
+    for (size_t p = 0; p < s->mm.k; p++, to += strip_width) {
         const float *row = from + step[p];
         for (size_t i = 0; i < count; i++)
             to[i] = row[lane[i]];
-        for (size_t i = count; i < lanes; i++)
+        for (size_t i = count; i < strip_width; i++)
             to[i] = 0;
     }
 }
 
 static void pack_rows(const void *arg, size_t batch, size_t first, size_t count, void *to)
 {
-    pack(arg, LEFT, ROWS, batch, first, count, DQ_FMM_ROWS, to);
+    pack(arg, LEFT, ROWS, batch, first, count, DQ_STRIP_ROWS, to);
 }
 
 static void pack_cols(const void *arg, size_t batch, size_t first, size_t count, void *to)
 {
-    pack(arg, RIGHT, COLS, batch, first, count, DQ_FMM_COLS, to);
+    pack(arg, RIGHT, COLS, batch, first, count, DQ_STRIP_COLS, to);
 }
 
 static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
@@ -305,7 +305,7 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
     const state *s = o->s;
     const size_t *at = s->at[COLS][RESULT] + col;
     for (size_t i = 0; i < rows; i++) {
-        const float *from = (const float *)tile + i * DQ_FMM_COLS;
+        const float *from = (const float *)tile + i * DQ_STRIP_COLS;
         float *to = o->out + s->at[BATCH][RESULT][batch] + s->at[ROWS][RESULT][row + i];
         if (s->even[COLS][RESULT] == 1)
             memcpy(to + at[0], from, cols * sizeof *to);
@@ -315,28 +315,28 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
     }
 }
 
-static void part_a(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_a(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const operands *o = arg;
     const state *s = o->s;
     const size_t step = s->even[STEPS][s->a];
     block->a_row = s->even[s->rows][s->a];
     block->a = o->in[s->a] + s->at[BATCH][s->a][part->batch] + part->row * block->a_row + part->p * step;
-    if (!s->blocks.a_room)
+    if (!s->blocks.a_workspace)
         return;
     o->kernels->transpose_x32((const uint32_t *)(const void *)block->a, step, part->k, part->rows,
-                              (uint32_t *)(void *)room, part->k);
-    block->a = room;
+                              (uint32_t *)(void *)workspace, part->k);
+    block->a = workspace;
     block->a_row = part->k;
 }
 
-static void part_b(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_b(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const operands *o = arg;
     const state *s = o->s;
     if (!s->panels) {
         dq_fpanels(o->kernels->transpose_x32, o->in[s->b] + s->at[BATCH][s->b][part->batch],
-                   s->even[s->cols][s->b], s->even[STEPS][s->b], part, room, block);
+                   s->even[s->cols][s->b], s->even[STEPS][s->b], part, workspace, block);
         return;
     }
     block->b = s->panels + part->col * s->blocks.k + part->p * DQ_FPANEL;
@@ -344,9 +344,9 @@ static void part_b(const void *arg, const dq_fpart *part, float *room, dq_gemm_b
     block->b_panel = DQ_FPANEL * s->blocks.k;
 }
 
-static void part_c(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_c(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
-    (void)room;
+    (void)workspace;
     const operands *o = arg;
     const state *s = o->s;
     block->c_row = s->even[s->rows][RESULT];
@@ -368,7 +368,7 @@ static bool find_blocks(state *s, bool swapped, const size_t counts[GROUPS])
                               .m = counts[s->rows],
                               .n = counts[s->cols],
                               .k = counts[STEPS],
-                              .a_room = a_step != 1,
+                              .a_workspace = a_step != 1,
                               .a = part_a,
                               .b = part_b,
                               .c = part_c};

@@ -174,7 +174,7 @@ static dq_status add_step(dq_op_call *call, state *s, const term *a, const term 
     p->call.out_count = 1;
     p->call.in = p->in;
     p->call.out = p->out;
-    p->call.constant_inputs = p->call.lasting_inputs = 0;
+    p->call.constant_inputs = p->call.persistent_inputs = 0;
     p->call.state = NULL;
     p->call.scratch_size = p->call.worker_scratch_size = 0;
     for (uint32_t i = 0; i < p->count; i++)

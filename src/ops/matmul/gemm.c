@@ -140,11 +140,11 @@ static void pack_a(const void *arg, size_t batch, size_t row, size_t count, void
     (void)batch;
     const operands *o = arg;
     const state *s = o->s;
-    const dq_matmul_generic_lanes rows = {.data = o->a->data,
+    const dq_matmul_generic_strip rows = {.data = o->a->data,
                                           .dtype = o->a->dtype,
-                                          .lane_stride = s->a_row,
+                                          .strip_stride = s->a_row,
                                           .step_stride = s->a_step,
-                                          .lanes = DQ_FMM_ROWS,
+                                          .strip_width = DQ_STRIP_ROWS,
                                           .k = s->mm.k};
     dq_matmul_generic_pack_strided(&rows, row * s->a_row, count, to);
 }
@@ -154,11 +154,11 @@ static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void
     (void)batch;
     const operands *o = arg;
     const state *s = o->s;
-    const dq_matmul_generic_lanes columns = {.data = o->b->data,
+    const dq_matmul_generic_strip columns = {.data = o->b->data,
                                              .dtype = o->b->dtype,
-                                             .lane_stride = s->b_col,
+                                             .strip_stride = s->b_col,
                                              .step_stride = s->b_step,
-                                             .lanes = DQ_FMM_COLS,
+                                             .strip_width = DQ_STRIP_COLS,
                                              .k = s->mm.k};
     dq_matmul_generic_pack_strided(&columns, col * s->b_col, count, to);
 }
@@ -192,10 +192,10 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
     const state *s = o->s;
     for (size_t i = 0; i < rows; i++) {
         size_t at = (row + i) * s->mm.n + col, c_at = (row + i) * s->c_row + col * s->c_col;
-        float f[DQ_FMM_COLS];
-        double d[DQ_FMM_COLS];
+        float f[DQ_STRIP_COLS];
+        double d[DQ_STRIP_COLS];
         for (size_t j = 0; j < cols; j++) {
-            size_t t = i * DQ_FMM_COLS + j, c_here = c_at + j * s->c_col;
+            size_t t = i * DQ_STRIP_COLS + j, c_here = c_at + j * s->c_col;
             switch (s->mm.type) {
             case DQ_FLOAT:
                 f[j] = s->alpha * ((const float *)tile)[t];
@@ -273,7 +273,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                                     .b_step = s->b_step,
                                     .alpha = s->alpha,
                                     .bounds = s->floats.bounds,
-                                    .z_apart = s->c_row != 0};
+                                    .z_stride = s->c_row != 0};
         DQ_TRY(dq_matmul_f32_prepare(call, B, &s->floats, err));
         return dq_half_floats_prepare(call, s->floats.panels ? 1 << B : 0, &s->halves, err);
     }

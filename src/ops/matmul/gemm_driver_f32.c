@@ -92,13 +92,13 @@ dq_status dq_gemm_f32_prepare(dq_op_call *call, dq_gemm_f32 *f, dq_error *err)
             even--;
         f->row_block = pieces(f->m, even > 1 ? even : cuts);
     }
-    if (f->c_room)
+    if (f->c_workspace)
         f->row_block = pieces(f->row_block, pieces(f->row_block, ROWS));
     size_t cols = f->flat || f->laid_out ? 0 : f->col_block;
-    if (f->c_room)
+    if (f->c_workspace)
         c_bytes = f->row_block * f->col_block * sizeof(float);
     if (!dq_mul_size(f->depth, cols * sizeof(float), &b_bytes) ||
-        (f->a_room && !dq_mul_size(f->depth, dq_least(f->m, ROWS) * sizeof(float), &a_bytes)) ||
+        (f->a_workspace && !dq_mul_size(f->depth, dq_least(f->m, ROWS) * sizeof(float), &a_bytes)) ||
         !dq_align_size(b_bytes, DQ_ALIGN, &b_bytes) || !dq_align_size(a_bytes, DQ_ALIGN, &a_bytes) ||
         !dq_add_size(a_bytes, b_bytes, &a_bytes) ||
         !dq_add_size(a_bytes, c_bytes, &call->worker_scratch_size))
@@ -126,7 +126,7 @@ static const float *panel_behind(const dq_gemm_f32 *f, const dq_fpart *part, con
 }
 
 /* The rows of a part, on a B that is laid out. */
-static void rows_of(const job *j, const dq_fpart *whole, float *a_room, float *c_room,
+static void rows_of(const job *j, const dq_fpart *whole, float *a_workspace, float *c_workspace,
                     dq_gemm_block_f32 *block)
 {
     const dq_gemm_f32 *f = j->f;
@@ -138,8 +138,8 @@ static void rows_of(const job *j, const dq_fpart *whole, float *a_room, float *c
         part.rows = dq_least(most, whole->rows - row);
         block->rows = part.rows;
         block->next = row + part.rows < whole->rows ? block->b : behind;
-        f->a(j->arg, &part, a_room, block);
-        f->c(j->arg, &part, c_room, block);
+        f->a(j->arg, &part, a_workspace, block);
+        f->c(j->arg, &part, c_workspace, block);
         j->call->kernels->gemm_block_f32(block);
         if (block->last && f->done)
             f->done(j->arg, &part, block);
@@ -149,10 +149,10 @@ static void rows_of(const job *j, const dq_fpart *whole, float *a_room, float *c
 static void part_of(const job *j, dq_fpart *part, char *scratch)
 {
     const dq_gemm_f32 *f = j->f;
-    float *b_room = (float *)(void *)scratch, *a_room = b_room;
+    float *b_workspace = (float *)(void *)scratch, *a_workspace = b_workspace;
     if (!f->flat && !f->laid_out)
-        a_room += f->depth * f->col_block;
-    float *c_room = a_room + (f->a_room ? f->depth * dq_least(f->m, ROWS) : 0);
+        a_workspace += f->depth * f->col_block;
+    float *c_workspace = a_workspace + (f->a_workspace ? f->depth * dq_least(f->m, ROWS) : 0);
     for (part->p = 0; part->p == 0 || part->p < f->k; part->p += f->depth) {
         if (dq_threads_cancelled(j->call->threads))
             return; /* a part of large matrices takes long */
@@ -164,8 +164,8 @@ static void part_of(const job *j, dq_fpart *part, char *scratch)
                                    .far = f->far,
                                    .alpha = 1};
         if (part->k)
-            f->b(j->arg, part, b_room, &block);
-        rows_of(j, part, a_room, c_room, &block);
+            f->b(j->arg, part, b_workspace, &block);
+        rows_of(j, part, a_workspace, c_workspace, &block);
         if (f->depth == 0)
             break;
     }
@@ -220,11 +220,11 @@ void dq_gemm_f32_run(const dq_op_call *call, const dq_gemm_f32 *f, const void *a
 }
 
 void dq_gemm_f32_part(const dq_op_call *call, const dq_gemm_f32 *f, const void *arg, const dq_fpart *part,
-                      void *room)
+                      void *workspace)
 {
     const job j = {.f = f, .call = call, .arg = arg};
     dq_fpart all = *part;
-    part_of(&j, &all, room);
+    part_of(&j, &all, workspace);
 }
 
 /* ---- Panels ------------------------------------------------------------------------------------------- */
@@ -269,21 +269,21 @@ static void panels_along(const float *from, size_t step_stride, const dq_fpart *
 }
 
 void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
-                const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+                const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
     from += part->col * col_stride + part->p * step_stride;
     if (col_stride == 1)
-        panels_along(from, step_stride, part, room);
+        panels_along(from, step_stride, part, workspace);
     for (size_t j = 0; j < part->cols && col_stride != 1; j += DQ_FPANEL)
         panel(transpose, from + j * col_stride, col_stride, step_stride, dq_least(DQ_FPANEL, part->cols - j),
-              part->k, room + j * part->k);
-    block->b = room;
+              part->k, workspace + j * part->k);
+    block->b = workspace;
     block->b_step = DQ_FPANEL;
     block->b_panel = DQ_FPANEL * part->k;
 }
 
 void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const float *image,
-                const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+                const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
     /* For so few rows, laying out columns costs more than reading them where they stand: fewer where threads
      * share the image, as short stretches of lines that another core has come slowly. And so few steps
@@ -297,12 +297,13 @@ void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const floa
         CACHE = 8 * SETS,
         PAGES = 64 * 4096
     };
-    const size_t apart = f->n * sizeof *image, bit = apart & (0 - apart), each = bit < SETS ? bit : SETS;
-    const bool stay = f->k <= FEW_STEPS && f->k * each <= CACHE && f->k * apart <= PAGES;
+    const size_t row_stride = f->n * sizeof *image, bit = row_stride & (0 - row_stride),
+                 each = bit < SETS ? bit : SETS;
+    const bool stay = f->k <= FEW_STEPS && f->k * each <= CACHE && f->k * row_stride <= PAGES;
     /* in whole panels, what lies behind the last column is the next channel's */
     const bool whole = part->cols % DQ_FPANEL == 0 || (part->batch + 1 < f->batches && f->n >= DQ_FPANEL);
     if (!whole || (f->m > (f->workers > 1 ? LEAST_ROWS : LESS_ROWS) && !stay)) {
-        dq_fpanels(transpose, image, 1, f->n, part, room, block);
+        dq_fpanels(transpose, image, 1, f->n, part, workspace, block);
         return;
     }
     block->b = image + part->p * f->n + part->col;
@@ -321,32 +322,32 @@ enum { STEPS = 64 /* of a panel at a time */ };
 /* Columns and steps of a matrix of elements of `size` bytes, which may be loose, from element `first` on,
  * side by side in `room` as they are in memory. */
 static void gather(const char *from, size_t size, size_t first, const panels_key *m, bool along, size_t cols,
-                   size_t steps, char *room)
+                   size_t steps, char *workspace)
 {
     size_t lines = along ? cols : steps, length = along ? steps : cols;
-    size_t apart = along ? m->of.col_stride : m->of.step_stride,
+    size_t row_stride = along ? m->of.col_stride : m->of.step_stride,
            each = along ? m->of.step_stride : m->of.col_stride;
-    for (size_t i = 0; i < lines; i++, first += apart, room += length * size)
+    for (size_t i = 0; i < lines; i++, first += row_stride, workspace += length * size)
         for (size_t j = 0, n = each == 1 ? length : 1; j < length; j += n)
-            memcpy(room + j * size, from + (first + j * each) * size, n * size);
+            memcpy(workspace + j * size, from + (first + j * each) * size, n * size);
 }
 
 static void make_part(const panels_key *m, const dq_tensor *from, size_t batch, size_t col, size_t p,
                       float *packed)
 {
-    float room[DQ_FPANEL * STEPS];
+    float workspace[DQ_FPANEL * STEPS];
     bool along = m->of.step_stride == 1 && m->of.col_stride != 1;
     size_t cols = dq_least(DQ_FPANEL, m->of.n - col), steps = dq_least(STEPS, m->of.k - p);
     size_t first = batch * m->of.n * m->of.k + col * m->of.col_stride + p * m->of.step_stride;
     float *to = packed + (batch * pieces(m->of.n, DQ_FPANEL) * DQ_FPANEL + col) * m->of.k + p * DQ_FPANEL;
-    if (from->loose || from->dtype != DQ_FLOAT) {
+    if (from->unaligned || from->dtype != DQ_FLOAT) {
         uint16_t halves[DQ_FPANEL * STEPS];
         const bool single = from->dtype == DQ_FLOAT;
-        gather(from->data, single ? sizeof *room : sizeof *halves, first, m, along, cols, steps,
-               single ? (char *)room : (char *)halves);
+        gather(from->data, single ? sizeof *workspace : sizeof *halves, first, m, along, cols, steps,
+               single ? (char *)workspace : (char *)halves);
         if (!single)
-            dq_half_floats_row(m->widen, from->dtype, halves, cols * steps, room);
-        panel(m->transpose, room, along ? steps : 1, along ? 1 : cols, cols, steps, to);
+            dq_half_floats_row(m->widen, from->dtype, halves, cols * steps, workspace);
+        panel(m->transpose, workspace, along ? steps : 1, along ? 1 : cols, cols, steps, to);
     } else {
         panel(m->transpose, (const float *)from->data + first, m->of.col_stride, m->of.step_stride, cols,
               steps, to);
@@ -385,7 +386,7 @@ dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, const dq_fpanels_of 
     key.widen = call->kernels->convert_f16_f32;
     key.of = *of;
     const void *packed;
-    DQ_TRY(dq_call_pack_loose(call, i, make_panels, &key, sizeof key, size, &packed, err));
+    DQ_TRY(dq_call_pack_unaligned(call, i, make_panels, &key, sizeof key, size, &packed, err));
     *panels = packed;
     return DQ_OK;
 }

@@ -15,17 +15,17 @@ typedef struct dq_fpart {
 /** Fills in a part of the block: a and a_row, or b, b_step and b_panel, or c, c_row and all that `last`
  * wants. `room` is floats that the callback may lay the operand out in: rows * k, or as many for each of k
  * steps as the columns of whole panels. */
-typedef void dq_fpart_fn(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block);
+typedef void dq_fpart_fn(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block);
 
 typedef struct dq_gemm_f32 {
     size_t batches, m, n, k;
-    size_t grain;  /* blocks of steps begin at multiples of it */
-    size_t strip;  /* 0, or: B is made of what takes less memory, so many columns at a time, and blocks of
-                      columns begin at multiples of it: a divisor of 64 */
-    bool a_room;   /* whether `a` lays out rows */
-    bool flat;     /* m is 1 and B is a plain matrix, read where it stands: `b` gets no room */
-    bool laid_out; /* B stands in panels: `b` gets no room */
-    bool c_room;   /* whether `c` takes its room for the results: `done` brings them away */
+    size_t grain;     /* blocks of steps begin at multiples of it */
+    size_t strip;     /* 0, or: B is made of what takes less memory, so many columns at a time, and blocks of
+                         columns begin at multiples of it: a divisor of 64 */
+    bool a_workspace; /* whether `a` lays out rows */
+    bool flat;        /* m is 1 and B is a plain matrix, read where it stands: `b` gets no room */
+    bool laid_out;    /* B stands in panels: `b` gets no room */
+    bool c_workspace; /* whether `c` takes its room for the results: `done` brings them away */
     dq_fpart_fn *a, *b, *c;
     /* Results that are whole, or NULL: called once for each part (its p and k are those of the last steps).
      */
@@ -40,16 +40,16 @@ void dq_gemm_f32_run(const dq_op_call *call, const dq_gemm_f32 *f, const void *a
 /** A part of a batch: any rows, with at most f->col_block columns, and all steps. `room` is as much as
  * dq_gemm_f32_prepare asked for. */
 void dq_gemm_f32_part(const dq_op_call *call, const dq_gemm_f32 *f, const void *arg, const dq_fpart *part,
-                      void *room);
+                      void *workspace);
 
 /** Lays a part of B out in panels: column j, step p is from[j * col_stride + p * step_stride]. */
 void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
-                const dq_fpart *part, float *room, dq_gemm_block_f32 *block);
+                const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block);
 
 /** A part of a B that is the pixels of an image, channel after channel: laid out, or where it stands when
  * that is as good. */
 void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const float *image,
-                const dq_fpart *part, float *room, dq_gemm_block_f32 *block);
+                const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block);
 
 /** Matrices of n columns and k steps, one behind the other. */
 typedef struct dq_fpanels_of {

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-void dq_gemm_s8_copy(const uint8_t *restrict from, size_t n, uint8_t flip, uint8_t *restrict to)
+void dq_gemm_s8_copy(const uint8_t *restrict from, size_t n, uint8_t sign_xor, uint8_t *restrict to)
 {
     for (size_t i = 0; i < n; i++)
-        to[i] = from[i] ^ flip;
+        to[i] = from[i] ^ sign_xor;
 }
 
 bool dq_qweights_layout(dq_qweights *w)
@@ -152,20 +152,20 @@ bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, dq_qst
                         dq_qscratch *s)
 {
     const dq_gemm_s8 *kernel = w->kernel;
-    size_t cols, turned = 0;
+    size_t cols, transposed = 0;
     s->size = 0;
-    s->together = store == DQ_QSTORE_WIDE ? DQ_QGEMM_NR_MAX / kernel->nr : 1;
-    if (kernel->turned_size && (turned = kernel->turned_size(&w->b, rows)) == 0)
+    s->row_multiple = store == DQ_QSTORE_WIDE ? DQ_GEMM_S8_NR_MAX / kernel->nr : 1;
+    if (kernel->packed_a_size && (transposed = kernel->packed_a_size(&w->b, rows)) == 0)
         return false;
     return dq_mul_size(panels, kernel->nr, &cols) &&
            dq_reserve_size(&s->size, rows, sizeof(uint8_t *), DQ_ALIGN, &s->rows) &&
            dq_reserve_size(&s->size, rows, sizeof(int32_t), DQ_ALIGN, &s->row_sums) &&
            dq_reserve_size(&s->size, rows, sizeof(int32_t), DQ_ALIGN, &s->row_zero) &&
-           dq_reserve_size(&s->size, rows * kernel->nr * s->together, sizeof(int32_t), DQ_ALIGN, &s->c) &&
+           dq_reserve_size(&s->size, rows * kernel->nr * s->row_multiple, sizeof(int32_t), DQ_ALIGN, &s->c) &&
            dq_reserve_size(&s->size, cols, sizeof(int32_t), DQ_ALIGN, &s->init) &&
            dq_reserve_size(&s->size, cols, sizeof(int32_t), DQ_ALIGN, &s->cols) &&
            dq_reserve_size(&s->size, cols, sizeof(int32_t), DQ_ALIGN, &s->zero) &&
-           dq_reserve_size(&s->size, turned, 1, DQ_ALIGN, &s->turned) &&
+           dq_reserve_size(&s->size, transposed, 1, DQ_ALIGN, &s->transposed) &&
            dq_reserve_size(&s->size, extra, 1, DQ_ALIGN, &s->extra);
 }
 
@@ -200,7 +200,7 @@ static bool far(const dq_qweights *w)
 
 size_t dq_gemm_s8_chunk(const dq_qweights *w, const dq_threads *threads, size_t blocks, size_t rows)
 {
-    enum { MANY_BLOCKS = 32, TASK = 1 << 20, REPAY_TURNING = 8, PIECES = 8 /* for each thread */ };
+    enum { MANY_BLOCKS = 32, TASK = 1 << 20, REPAY_PACKING = 8, PIECES = 8 /* for each thread */ };
     const size_t count = dq_threads_count(threads);
     /* a thread alone makes a block's rows ready once; but dot instructions wait for weights from afar */
     bool alone = count == 1 && !(w->kernel->dots && far(w));
@@ -208,9 +208,9 @@ size_t dq_gemm_s8_chunk(const dq_qweights *w, const dq_threads *threads, size_t 
         return w->panels ? w->panels : 1;
     double wanted = TASK / (1 + products_of(w, rows)) + 1;
     double most = (double)w->panels * (double)blocks / (double)(PIECES * count);
-    if (w->kernel->turned_size && wanted < REPAY_TURNING)
-        wanted = REPAY_TURNING;
-    if (w->kernel->turned_size && !w->kernel->dots && wanted < most)
+    if (w->kernel->packed_a_size && wanted < REPAY_PACKING)
+        wanted = REPAY_PACKING;
+    if (w->kernel->packed_a_size && !w->kernel->dots && wanted < most)
         wanted = most;
     return even_chunk(w->panels, blocks, wanted < (double)w->panels ? (size_t)wanted : w->panels);
 }
@@ -237,9 +237,9 @@ dq_qblock dq_qblock_begin(const dq_qscratch *layout, void *scratch)
                        .cols = (int32_t *)(at + layout->cols),
                        .zero = (int32_t *)(at + layout->zero),
                        .extra = at + layout->extra,
-                       .together = layout->together};
+                       .row_multiple = layout->row_multiple};
     block.a.rows = block.row_pointers;
-    block.a.turned = at + layout->turned;
+    block.a.packed = at + layout->transposed;
     return block;
 }
 
@@ -308,15 +308,15 @@ void dq_qblock_run(dq_qblock *block)
 {
     const dq_qweights *w = block->w;
     size_t nr = w->kernel->nr;
-    block->c_stride = nr * block->together;
+    block->c_stride = nr * block->row_multiple;
     block->a.sums = block->any_zero ? block->row_sums : NULL;
     if (block->any_zero)
         w->kernel->sums(&block->a, block->rows, block->row_sums);
-    if (w->kernel->turned_size)
-        *(char *)block->a.turned = 0;
+    if (w->kernel->packed_a_size)
+        *(char *)block->a.packed = 0;
     for (size_t p = block->first_panel, many; p < block->end_panel; p += many) {
         size_t at = (p - block->first_panel) * nr, first = p * nr;
-        many = block->end_panel - p < block->together ? block->end_panel - p : block->together;
+        many = block->end_panel - p < block->row_multiple ? block->end_panel - p : block->row_multiple;
         for (size_t i = 0; i < many; i++)
             run_panel(block, p + i, at + i * nr, i * nr);
         if (block->any_zero || block->per_row)

@@ -6,8 +6,8 @@
  * Both operands are first brought to the kernel's signs: flipping the top bit of a byte moves value and zero
  * point by 128 alike. The term of za goes into the sums' initial values when there is one za, and the term of
  * zb falls away for symmetric weights. */
-#ifndef DQ_OPS_QGEMM_H
-#define DQ_OPS_QGEMM_H
+#ifndef DQ_OPS_GEMM_S8_BLOCKS_H
+#define DQ_OPS_GEMM_S8_BLOCKS_H
 
 #include "ops/op.h"
 
@@ -33,11 +33,11 @@ const void *dq_qweights_ready(const dq_op_call *call, uint32_t i, const dq_qweig
 
 /** A worker's memory while it computes blocks of `rows` rows by `panels` panels: offsets into its scratch. */
 typedef struct dq_qscratch {
-    size_t rows, row_sums, row_zero, c, init, cols, zero, turned, extra;
-    size_t size, together;
+    size_t rows, row_sums, row_zero, c, init, cols, zero, transposed, extra;
+    size_t size, row_multiple;
 } dq_qscratch;
 
-/** How many panels are stored together. DQ_QSTORE_WIDE: as many as fit in DQ_QGEMM_NR_MAX columns, so that
+/** How many panels are stored together. DQ_QSTORE_WIDE: as many as fit in DQ_GEMM_S8_NR_MAX columns, so that
  * rows of bytes are written a cache line at once, not in pieces between which other rows displace it. */
 typedef enum dq_qstore { DQ_QSTORE_PANEL, DQ_QSTORE_WIDE } dq_qstore;
 
@@ -68,8 +68,8 @@ struct dq_qblock {
     const dq_qweights *w;
     const void *packed;
     size_t matrix, first_panel, end_panel;
-    size_t rows;               /* at most those of the scratch */
-    size_t together, c_stride; /* panels stored at once, and their columns */
+    size_t rows;                   /* at most those of the scratch */
+    size_t row_multiple, c_stride; /* panels stored at once, and their columns */
     dq_gemm_s8_a a;
     /* In the worker's scratch: */
     const uint8_t **row_pointers; /* = a.rows */
@@ -101,17 +101,17 @@ void dq_qsums_scale(const int32_t *c, size_t n, const float *factors, const floa
 void dq_qblock_run(dq_qblock *block);
 
 /** What flips an operand of 8-bit type `dtype` to the kernel's sign, and moves its zero point along. */
-static inline uint8_t dq_gemm_s8_flip(dq_dtype dtype, bool want_signed)
+static inline uint8_t dq_gemm_s8_sign_xor(dq_dtype dtype, bool want_signed)
 {
     return (dtype == DQ_INT8) == want_signed ? 0 : 0x80;
 }
 static inline int32_t dq_gemm_s8_zero(int32_t zero_point, dq_dtype dtype, bool want_signed)
 {
-    if (dq_gemm_s8_flip(dtype, want_signed) == 0)
+    if (dq_gemm_s8_sign_xor(dtype, want_signed) == 0)
         return zero_point;
     return want_signed ? zero_point - 128 : zero_point + 128;
 }
 /** to[i] = from[i] ^ flip for i < n. */
-void dq_gemm_s8_copy(const uint8_t *from, size_t n, uint8_t flip, uint8_t *to);
+void dq_gemm_s8_copy(const uint8_t *from, size_t n, uint8_t sign_xor, uint8_t *to);
 
 #endif

@@ -26,7 +26,7 @@ static dq_status describe_weights(dq_op_call *call, dq_int_matmul *mm, dq_error 
     w->b.inner = s->k;
     w->b.col_stride = mm->b_transposed ? s->k : 1;
     w->b.inner_stride = mm->b_transposed ? 1 : s->n;
-    w->b.flip = dq_gemm_s8_flip(call->in[mm->b]->dtype, true);
+    w->b.sign_xor = dq_gemm_s8_sign_xor(call->in[mm->b]->dtype, true);
     w->matrices = s->b_batches;
     w->matrix_step = s->k * s->n;
     return dq_matmul_s8_choose(call, w, mm->b, mm->m, call->in[mm->a]->dtype, err);
@@ -48,7 +48,7 @@ dq_status dq_int_matmul_prepare(dq_op_call *call, bool same_rows, dq_int_matmul 
     mm->chunk = dq_gemm_s8_chunk(&mm->w, call->threads, mm->row_blocks * mm->batches, mm->block_rows);
     mm->chunks = (mm->w.panels + mm->chunk - 1) / mm->chunk;
     fits = fits && dq_mul_size(mm->block_rows, s->k, &copies) &&
-           dq_add_size(copies, DQ_QGEMM_SLACK, &copies) &&
+           dq_add_size(copies, DQ_GEMM_S8_SLACK, &copies) &&
            dq_qscratch_layout(&mm->w, mm->block_rows, mm->chunk, DQ_QSTORE_WIDE, copies, &mm->layout);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
@@ -90,12 +90,12 @@ static void store_block(const dq_qblock *block, size_t first, size_t cols)
 /* Rows of a matrix that stands as [K, M], copied. */
 static void copy_columns(const dq_int_matmul *mm, const dq_tensor *a, size_t first_row, dq_qblock *block)
 {
-    uint8_t flip = dq_gemm_s8_flip(a->dtype, mm->w.kernel->a_signed), *copy = (uint8_t *)block->extra;
+    uint8_t sign_xor = dq_gemm_s8_sign_xor(a->dtype, mm->w.kernel->a_signed), *copy = (uint8_t *)block->extra;
     const uint8_t *from = (const uint8_t *)a->data + first_row;
     for (size_t i = 0; i < block->rows; i++) {
         block->row_pointers[i] = copy + i * mm->s.k;
         for (size_t k = 0; k < mm->s.k; k++)
-            copy[i * mm->s.k + k] = from[k * mm->s.m + i] ^ flip;
+            copy[i * mm->s.k + k] = from[k * mm->s.m + i] ^ sign_xor;
     }
 }
 
@@ -105,9 +105,9 @@ static void point_rows(const dq_int_matmul *mm, const dq_tensor *a, size_t first
 {
     size_t k = mm->s.k, bytes = block->rows * k;
     const uint8_t *from = (const uint8_t *)a->data + first_row * k;
-    uint8_t flip = dq_gemm_s8_flip(a->dtype, mm->w.kernel->a_signed);
-    if (flip || a->size - first_row * k < bytes + DQ_QGEMM_SLACK) {
-        dq_gemm_s8_copy(from, bytes, flip, (uint8_t *)block->extra);
+    uint8_t sign_xor = dq_gemm_s8_sign_xor(a->dtype, mm->w.kernel->a_signed);
+    if (sign_xor || a->size - first_row * k < bytes + DQ_GEMM_S8_SLACK) {
+        dq_gemm_s8_copy(from, bytes, sign_xor, (uint8_t *)block->extra);
         from = (const uint8_t *)block->extra;
     }
     for (size_t i = 0; i < block->rows; i++)

@@ -38,11 +38,11 @@ static void pack_a(const void *arg, size_t batch, size_t row, size_t count, void
     const operands *o = arg;
     const view *v = &o->s->a;
     size_t base = dq_matmul_offset(&o->s->shape, batch, o->s->shape.a_strides) * v->matrix + row * v->row;
-    const dq_matmul_generic_lanes rows = {.data = o->a->data,
+    const dq_matmul_generic_strip rows = {.data = o->a->data,
                                           .dtype = o->a->dtype,
-                                          .lane_stride = v->row,
+                                          .strip_stride = v->row,
                                           .step_stride = v->col,
-                                          .lanes = DQ_FMM_ROWS,
+                                          .strip_width = DQ_STRIP_ROWS,
                                           .k = o->s->shape.k};
     dq_matmul_generic_pack_strided(&rows, base, count, to);
 }
@@ -52,26 +52,26 @@ static void pack_b(const void *arg, size_t batch, size_t col, size_t count, void
     const operands *o = arg;
     const view *v = &o->s->b;
     size_t base = dq_matmul_offset(&o->s->shape, batch, o->s->shape.b_strides) * v->matrix + col * v->col;
-    const dq_matmul_generic_lanes columns = {.data = o->b->data,
+    const dq_matmul_generic_strip columns = {.data = o->b->data,
                                              .dtype = o->b->dtype,
-                                             .lane_stride = v->col,
+                                             .strip_stride = v->col,
                                              .step_stride = v->row,
-                                             .lanes = DQ_FMM_COLS,
+                                             .strip_width = DQ_STRIP_COLS,
                                              .k = o->s->shape.k};
     dq_matmul_generic_pack_strided(&columns, base, count, to);
 }
 
-static const void *scale(const state *s, const void *sums, size_t n, double *room)
+static const void *scale(const state *s, const void *sums, size_t n, double *workspace)
 {
-    float *f = (float *)room;
+    float *f = (float *)workspace;
     if (s->alpha == 1)
         return sums;
     for (size_t i = 0; i < n; i++)
         if (s->mm.type == DQ_FLOAT)
             f[i] = s->alpha * ((const float *)sums)[i];
         else
-            room[i] = (double)s->alpha * ((const double *)sums)[i];
-    return room;
+            workspace[i] = (double)s->alpha * ((const double *)sums)[i];
+    return workspace;
 }
 
 static void store(const void *arg, size_t batch, size_t row, size_t col, size_t rows, size_t cols,
@@ -80,10 +80,11 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
     const operands *o = arg;
     const dq_matmul_shape *s = &o->s->shape;
     size_t width = dq_dtype_get(o->s->mm.type)->bits / 8u;
-    double room[DQ_FMM_COLS];
+    double workspace[DQ_STRIP_COLS];
     for (size_t i = 0; i < rows; i++)
         dq_matmul_generic_write(o->out->data, o->out->dtype, (batch * s->m + row + i) * s->n + col,
-                                scale(o->s, (const char *)tile + i * DQ_FMM_COLS * width, cols, room), cols);
+                                scale(o->s, (const char *)tile + i * DQ_STRIP_COLS * width, cols, workspace),
+                                cols);
 }
 
 /* Input i after the axes' moves; its dims in *as, its strides in *v. A vector stays as it is. */
@@ -135,7 +136,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 }
 
 /* Matrices of B that come several times, one after the other, as heads share keys. */
-static dq_status prepare_spread(dq_op_call *call, state *s, dq_error *err)
+static dq_status prepare_broadcast(dq_op_call *call, state *s, dq_error *err)
 {
     dq_matmul_shape *shape = &s->shape;
     const dq_tensor *b = call->in[1];
@@ -158,7 +159,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
     DQ_TRY(shape_of(call, &s->a, &s->b, &s->shape, err));
-    DQ_TRY(prepare_spread(call, s, err));
+    DQ_TRY(prepare_broadcast(call, s, err));
     s->alpha = dq_node_float(call->node, "alpha", 1);
     if (dq_half_floats_take(call->in[0]->dtype)) {
         s->floats = (dq_matmul_f32){.batches = s->shape.batches,
@@ -207,9 +208,9 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         floats.a = dq_half_floats_in(call, &s->halves, 0);
         floats.b = dq_half_floats_in(call, &s->halves, 1);
         if (s->gathered) {
-            float *room = (float *)(void *)((char *)call->scratch + s->gathered_at);
-            dq_tensor_gather(o.b, floats.b, sizeof *room, room);
-            floats.b = room;
+            float *workspace = (float *)(void *)((char *)call->scratch + s->gathered_at);
+            dq_tensor_gather(o.b, floats.b, sizeof *workspace, workspace);
+            floats.b = workspace;
         }
         floats.c = dq_half_floats_out(call, &s->halves);
         floats.z = dq_half_floats_in(call, &s->halves, BIAS);
@@ -221,4 +222,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_matmul = {infer, prepare, run, DQ_OP_PACKS | DQ_OP_SPREAD};
+const dq_op_impl dq_op_matmul = {infer, prepare, run, DQ_OP_PACKS | DQ_OP_BROADCAST_VIEW};

@@ -27,22 +27,22 @@ static const float *matrix(const job *j, size_t batch, bool second)
     return second != j->f->swapped ? j->o->b + b : j->o->a + a;
 }
 
-static void part_a(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_a(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_matmul_f32 *f = j->f;
     const float *from = matrix(j, part->batch, false) + part->row * f->a_row + part->p * f->a_step;
     block->a = from;
     block->a_row = f->a_row;
-    if (!f->product.a_room)
+    if (!f->product.a_workspace)
         return;
     j->call->kernels->transpose_x32((const uint32_t *)(const void *)from, f->a_step, part->k, part->rows,
-                                    (uint32_t *)(void *)room, part->k);
-    block->a = room;
+                                    (uint32_t *)(void *)workspace, part->k);
+    block->a = workspace;
     block->a_row = part->k;
 }
 
-static void part_b(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_b(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_matmul_f32 *f = j->f;
@@ -58,24 +58,24 @@ static void part_b(const void *arg, const dq_fpart *part, float *room, dq_gemm_b
         const size_t step = (part->cols + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL;
         const float *from = matrix(j, part->batch, true) + part->col * f->b_col + part->p;
         j->call->kernels->transpose_x32((const uint32_t *)(const void *)from, f->b_col, part->cols, part->k,
-                                        (uint32_t *)(void *)room, step);
-        block->b = room;
+                                        (uint32_t *)(void *)workspace, step);
+        block->b = workspace;
         block->b_step = step;
         block->b_panel = DQ_FPANEL;
     } else {
         dq_fpanels(j->call->kernels->transpose_x32, matrix(j, part->batch, true), f->b_col, f->b_step, part,
-                   room, block);
+                   workspace, block);
     }
 }
 
-static void part_c(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void part_c(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_matmul_f32 *f = j->f;
     const float *z = j->o->z;
-    const bool apart = f->swapped && f->m > 1;
-    block->c = apart ? room : j->o->c + (part->batch * f->m + part->row) * f->n + part->col;
-    block->c_row = apart ? f->product.col_block : f->n;
+    const bool row_stride = f->swapped && f->m > 1;
+    block->c = row_stride ? workspace : j->o->c + (part->batch * f->m + part->row) * f->n + part->col;
+    block->c_row = row_stride ? f->product.col_block : f->n;
     block->alpha = f->alpha;
     block->low = f->bounds.low;
     block->high = f->bounds.high;
@@ -161,7 +161,7 @@ static bool is_gemm_swapped_applicable(const void *arg, dq_reason *reason)
     if (f->n < 2 || f->n > FEW || f->m < MANY)
         return dq_not_applicable(reason, "%zu columns and %zu rows, expected 2 to %d and at least %d", f->n,
                                  f->m, FEW, MANY);
-    return ((f->b_step == 1 || f->b_col == 1) && !f->z_apart) ||
+    return ((f->b_step == 1 || f->b_col == 1) && !f->z_stride) ||
            dq_not_applicable(reason, "B or the bias is not contiguous");
 }
 
@@ -208,13 +208,13 @@ static dq_status prepare_product(dq_op_call *call, dq_matmul_f32 *f, bool packed
                                .n = f->n,
                                .k = f->k,
                                .grain = 1,
-                               .a_room = f->a_step != 1,
+                               .a_workspace = f->a_step != 1,
                                .flat = f->m == 1 && f->b_col == 1 && !packed,
                                .laid_out = packed,
                                .a = part_a,
                                .b = part_b,
                                .c = part_c,
-                               .c_room = f->swapped,
+                               .c_workspace = f->swapped,
                                .done = f->swapped ? transpose_back : NULL};
     const dq_fpanels_of of = {
         .batches = 1, .n = f->n, .k = f->k, .col_stride = f->b_col, .step_stride = f->b_step};

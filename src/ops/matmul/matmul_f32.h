@@ -11,7 +11,7 @@ typedef struct dq_matmul_f32 {
     size_t a_row, a_step, b_col, b_step; /* strides in elements: row i, step p; column j, step p */
     float alpha;
     dq_bounds bounds;
-    bool z_apart; /* z_row will not be 0 */
+    bool z_stride; /* z_row will not be 0 */
     /* by dq_matmul_f32_prepare */
     uint32_t b; /* the input */
     dq_gemm_f32 product;

@@ -42,10 +42,10 @@ static size_t width_of(dq_dtype type)
             for (size_t j = 0; j < cols; j += STEP) {                                                        \
                 const T *a = (const T *)a_strip + i, *b = (const T *)b_strip + j;                            \
                 T sum[STEP] = {0};                                                                           \
-                for (size_t p = 0; p < k; p++, a += DQ_FMM_ROWS, b += DQ_FMM_COLS)                           \
+                for (size_t p = 0; p < k; p++, a += DQ_STRIP_ROWS, b += DQ_STRIP_COLS)                       \
                     for (size_t v = 0; v < STEP; v++)                                                        \
                         sum[v] += *a * b[v];                                                                 \
-                memcpy(to + i * DQ_FMM_COLS + j, sum, sizeof sum);                                           \
+                memcpy(to + i * DQ_STRIP_COLS + j, sum, sizeof sum);                                         \
             }                                                                                                \
     }
 
@@ -53,12 +53,13 @@ TILE(tile_f64, double)
 TILE(tile_u32, uint32_t)
 TILE(tile_u64, uint64_t)
 
-/* A strip of floats as rows, which the float kernels read: to[i * k + p] from strip[p * DQ_FMM_ROWS + i]. */
+/* A strip of floats as rows, which the float kernels read: to[i * k + p] from strip[p * DQ_STRIP_ROWS + i].
+ */
 static void rows_of_strip(const float *strip, size_t k, size_t rows, float *to)
 {
     for (size_t i = 0; i < rows; i++)
         for (size_t p = 0; p < k; p++)
-            to[i * k + p] = strip[p * DQ_FMM_ROWS + i];
+            to[i * k + p] = strip[p * DQ_STRIP_ROWS + i];
 }
 
 static void tile_f32(const dq_kernels *kernels, const float *a, const float *b_strip, size_t k, size_t rows,
@@ -70,10 +71,10 @@ static void tile_f32(const dq_kernels *kernels, const float *a, const float *b_s
                                                  .a = a,
                                                  .b = b_strip,
                                                  .a_row = k,
-                                                 .b_step = DQ_FMM_COLS,
+                                                 .b_step = DQ_STRIP_COLS,
                                                  .b_panel = DQ_FPANEL,
                                                  .c = out,
-                                                 .c_row = DQ_FMM_COLS,
+                                                 .c_row = DQ_STRIP_COLS,
                                                  .last = true,
                                                  .alpha = 1,
                                                  .low = -INFINITY,
@@ -109,14 +110,14 @@ typedef struct strips {
 static void make_strips(void *packed, const dq_tensor *from, const void *key)
 {
     const strips *s = key;
-    const dq_matmul_generic_lanes lanes = {.data = from->data,
-                                           .dtype = s->dtype,
-                                           .lane_stride = s->col_stride,
-                                           .step_stride = s->step_stride,
-                                           .lanes = DQ_FMM_COLS,
-                                           .k = s->k};
-    for (size_t col = 0; col < s->n; col += DQ_FMM_COLS)
-        dq_matmul_generic_pack_strided(&lanes, col * s->col_stride, dq_least(s->n - col, DQ_FMM_COLS),
+    const dq_matmul_generic_strip strip_width = {.data = from->data,
+                                                 .dtype = s->dtype,
+                                                 .strip_stride = s->col_stride,
+                                                 .step_stride = s->step_stride,
+                                                 .strip_width = DQ_STRIP_COLS,
+                                                 .k = s->k};
+    for (size_t col = 0; col < s->n; col += DQ_STRIP_COLS)
+        dq_matmul_generic_pack_strided(&strip_width, col * s->col_stride, dq_least(s->n - col, DQ_STRIP_COLS),
                                        (float *)packed + col * s->k);
 }
 
@@ -129,7 +130,7 @@ dq_status dq_matmul_generic_constant_b(dq_op_call *call, uint32_t i, size_t col_
     if (mm->type != DQ_FLOAT || !dq_call_constant(call, i) || call->in[i]->count != mm->n * mm->k ||
         call->in[i]->count == 0)
         return DQ_OK;
-    if (!dq_align_size(mm->n, DQ_FMM_COLS, &cols) || !dq_mul_size(cols, mm->k, &size) ||
+    if (!dq_align_size(mm->n, DQ_STRIP_COLS, &cols) || !dq_mul_size(cols, mm->k, &size) ||
         !dq_mul_size(size, sizeof(float), &size))
         return dq_no_memory(err, SIZE_MAX, "packed weights");
     memset(&key, 0, sizeof key); /* compared as bytes */
@@ -144,8 +145,9 @@ dq_status dq_matmul_generic_constant_b(dq_op_call *call, uint32_t i, size_t col_
 dq_status dq_matmul_generic_prepare(dq_op_call *call, const dq_matmul_generic *mm, dq_error *err)
 {
     size_t bytes;
-    size_t lanes = (mm->packed_b ? 0 : COL_BLOCK) + (mm->type == DQ_FLOAT ? 2 : 1) * DQ_FMM_ROWS;
-    if (!dq_mul_size(mm->k, lanes * width_of(mm->type), &bytes) || !dq_align_size(bytes, DQ_ALIGN, &bytes))
+    size_t strip_width = (mm->packed_b ? 0 : COL_BLOCK) + (mm->type == DQ_FLOAT ? 2 : 1) * DQ_STRIP_ROWS;
+    if (!dq_mul_size(mm->k, strip_width * width_of(mm->type), &bytes) ||
+        !dq_align_size(bytes, DQ_ALIGN, &bytes))
         return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "has sums of %zu products, which is too many",
                             mm->k);
     call->worker_scratch_size = bytes;
@@ -166,7 +168,7 @@ static const void *pack_rows(const job *j, size_t batch, size_t row, size_t rows
     mm->pack_a(j->arg, batch, row, rows, to);
     if (mm->type != DQ_FLOAT)
         return to;
-    float *strip = (float *)to, *as_rows = strip + mm->k * DQ_FMM_ROWS;
+    float *strip = (float *)to, *as_rows = strip + mm->k * DQ_STRIP_ROWS;
     rows_of_strip(strip, mm->k, rows, as_rows);
     return as_rows;
 }
@@ -175,12 +177,12 @@ static const void *pack_rows(const job *j, size_t batch, size_t row, size_t rows
 static void flat_block(const job *j, size_t batch, size_t row, size_t col, char *scratch)
 {
     const dq_matmul_generic *mm = j->mm;
-    size_t rows = dq_least(DQ_FMM_ROWS, mm->m - row), col_end = dq_least(col + COL_BLOCK, mm->n);
-    char *b_strip = scratch + mm->k * DQ_FMM_ROWS * (mm->type == DQ_FLOAT ? 2 : 1) * width_of(mm->type);
-    double sums[DQ_FMM_ROWS * DQ_FMM_COLS];
+    size_t rows = dq_least(DQ_STRIP_ROWS, mm->m - row), col_end = dq_least(col + COL_BLOCK, mm->n);
+    char *b_strip = scratch + mm->k * DQ_STRIP_ROWS * (mm->type == DQ_FLOAT ? 2 : 1) * width_of(mm->type);
+    double sums[DQ_STRIP_ROWS * DQ_STRIP_COLS];
     const void *a = pack_rows(j, batch, row, rows, scratch);
-    for (size_t c = col; c < col_end && !dq_threads_cancelled(j->call->threads); c += DQ_FMM_COLS) {
-        const size_t cols = dq_least(DQ_FMM_COLS, col_end - c);
+    for (size_t c = col; c < col_end && !dq_threads_cancelled(j->call->threads); c += DQ_STRIP_COLS) {
+        const size_t cols = dq_least(DQ_STRIP_COLS, col_end - c);
         mm->pack_b(j->arg, batch, c, cols, b_strip);
         tile(j->call->kernels, mm->type, a, b_strip, mm->k, rows, cols, sums);
         mm->store(j->arg, batch, row, c, rows, cols, sums);
@@ -191,26 +193,26 @@ static void block(const job *j, size_t batch, size_t row, size_t col, char *scra
 {
     const dq_matmul_generic *mm = j->mm;
     size_t width = width_of(mm->type);
-    size_t b_strip_size = mm->k * DQ_FMM_COLS * width;
+    size_t b_strip_size = mm->k * DQ_STRIP_COLS * width;
     const char *b_strips = scratch;
-    if (mm->m - row <= DQ_FMM_ROWS && !mm->packed_b) {
+    if (mm->m - row <= DQ_STRIP_ROWS && !mm->packed_b) {
         flat_block(j, batch, row, col, scratch);
         return;
     }
     char *a_strip = scratch + mm->k * COL_BLOCK * width;
-    double sums[DQ_FMM_ROWS * DQ_FMM_COLS]; /* large enough and aligned for every computing type */
+    double sums[DQ_STRIP_ROWS * DQ_STRIP_COLS]; /* large enough and aligned for every computing type */
     size_t row_end = dq_least(row + ROW_BLOCK, mm->m), col_end = dq_least(col + COL_BLOCK, mm->n);
     if (mm->packed_b) {
         a_strip = scratch;
         b_strips = (const char *)mm->packed_b + col * mm->k * width;
     }
-    for (size_t c = col, s = 0; c < col_end && !mm->packed_b; c += DQ_FMM_COLS, s++)
-        mm->pack_b(j->arg, batch, c, dq_least(DQ_FMM_COLS, col_end - c), scratch + s * b_strip_size);
-    for (size_t r = row; r < row_end && !dq_threads_cancelled(j->call->threads); r += DQ_FMM_ROWS) {
-        size_t rows = dq_least(DQ_FMM_ROWS, row_end - r);
+    for (size_t c = col, s = 0; c < col_end && !mm->packed_b; c += DQ_STRIP_COLS, s++)
+        mm->pack_b(j->arg, batch, c, dq_least(DQ_STRIP_COLS, col_end - c), scratch + s * b_strip_size);
+    for (size_t r = row; r < row_end && !dq_threads_cancelled(j->call->threads); r += DQ_STRIP_ROWS) {
+        size_t rows = dq_least(DQ_STRIP_ROWS, row_end - r);
         const void *a = pack_rows(j, batch, r, rows, a_strip);
-        for (size_t c = col, s = 0; c < col_end; c += DQ_FMM_COLS, s++) {
-            const size_t cols = dq_least(DQ_FMM_COLS, col_end - c);
+        for (size_t c = col, s = 0; c < col_end; c += DQ_STRIP_COLS, s++) {
+            const size_t cols = dq_least(DQ_STRIP_COLS, col_end - c);
             tile(j->call->kernels, mm->type, a, b_strips + s * b_strip_size, mm->k, rows, cols, sums);
             mm->store(j->arg, batch, r, c, rows, cols, sums);
         }
@@ -236,32 +238,32 @@ void dq_matmul_generic_run(const dq_op_call *call, const dq_matmul_generic *mm, 
 /* ---- Packing and storing ------------------------------------------------------------------------------ */
 
 #define PACK(name, S, T, value)                                                                              \
-    static void name(const dq_matmul_generic_lanes *at, size_t base, size_t count, void *to)                 \
+    static void name(const dq_matmul_generic_strip *at, size_t base, size_t count, void *to)                 \
     {                                                                                                        \
         const S *from = at->data;                                                                            \
-        const size_t lane_stride = at->lane_stride, step_stride = at->step_stride;                           \
-        const size_t lanes = at->lanes, k = at->k;                                                           \
+        const size_t strip_stride = at->strip_stride, step_stride = at->step_stride;                         \
+        const size_t strip_width = at->strip_width, k = at->k;                                               \
         T *out = to;                                                                                         \
-        if (count == lanes && lane_stride == 1) {                                                            \
-            for (size_t p = 0; p < k; p++, out += lanes)                                                     \
-                for (size_t i = 0; i < lanes; i++) {                                                         \
+        if (count == strip_width && strip_stride == 1) {                                                     \
+            for (size_t p = 0; p < k; p++, out += strip_width)                                               \
+                for (size_t i = 0; i < strip_width; i++) {                                                   \
                     const S x = from[base + p * step_stride + i];                                            \
                     out[i] = value;                                                                          \
                 }                                                                                            \
             return;                                                                                          \
         }                                                                                                    \
-        if (count == DQ_FMM_ROWS && lanes == DQ_FMM_ROWS) {                                                  \
-            for (size_t p = 0; p < k; p++, out += DQ_FMM_ROWS)                                               \
-                for (size_t i = 0; i < DQ_FMM_ROWS; i++) {                                                   \
-                    const S x = from[base + i * lane_stride + p * step_stride];                              \
+        if (count == DQ_STRIP_ROWS && strip_width == DQ_STRIP_ROWS) {                                        \
+            for (size_t p = 0; p < k; p++, out += DQ_STRIP_ROWS)                                             \
+                for (size_t i = 0; i < DQ_STRIP_ROWS; i++) {                                                 \
+                    const S x = from[base + i * strip_stride + p * step_stride];                             \
                     out[i] = value;                                                                          \
                 }                                                                                            \
             return;                                                                                          \
         }                                                                                                    \
-        for (size_t p = 0; p < k; p++, out += lanes)                                                         \
-            for (size_t i = 0; i < lanes; i++) {                                                             \
+        for (size_t p = 0; p < k; p++, out += strip_width)                                                   \
+            for (size_t i = 0; i < strip_width; i++) {                                                       \
                 if (i < count) {                                                                             \
-                    const S x = from[base + i * lane_stride + p * step_stride];                              \
+                    const S x = from[base + i * strip_stride + p * step_stride];                             \
                     out[i] = value;                                                                          \
                 } else {                                                                                     \
                     out[i] = 0;                                                                              \
@@ -276,7 +278,7 @@ PACK(pack_u64, uint64_t, uint64_t, x)
 PACK(pack_f16, uint16_t, float, dq_f16_to_f32(x))
 PACK(pack_bf16, uint16_t, float, dq_bf16_to_f32(x))
 
-void dq_matmul_generic_pack_strided(const dq_matmul_generic_lanes *from, size_t base, size_t count, void *to)
+void dq_matmul_generic_pack_strided(const dq_matmul_generic_strip *from, size_t base, size_t count, void *to)
 {
     switch (from->dtype) {
     case DQ_FLOAT:

@@ -10,15 +10,15 @@
 #include "ops/op.h"
 
 enum {
-    DQ_FMM_ROWS = 8,  /* rows of a strip of A */
-    DQ_FMM_COLS = 32, /* columns of a strip of B */
+    DQ_STRIP_ROWS = 8,  /* rows of a strip of A */
+    DQ_STRIP_COLS = 32, /* columns of a strip of B */
 };
 
 /** Lays `count` lanes (rows of A or columns of B) from number `first` on as to[p * lanes + i], p below k, in
- * the computing type; lanes past `count` are zero, up to DQ_FMM_ROWS or DQ_FMM_COLS. */
+ * the computing type; lanes past `count` are zero, up to DQ_STRIP_ROWS or DQ_STRIP_COLS. */
 typedef void dq_matmul_generic_pack_fn(const void *arg, size_t batch, size_t first, size_t count, void *to);
 
-/** Takes a finished tile, tile[i * DQ_FMM_COLS + j] in the computing type. */
+/** Takes a finished tile, tile[i * DQ_STRIP_COLS + j] in the computing type. */
 typedef void dq_matmul_generic_store_fn(const void *arg, size_t batch, size_t row, size_t col, size_t rows,
                                         size_t cols, const void *tile);
 
@@ -44,15 +44,15 @@ void dq_matmul_generic_run(const dq_op_call *call, const dq_matmul_generic *mm, 
 
 /** Rows or columns at fixed strides, in elements: of the lanes from `base` on, lane i has at step p the
  * element base + i * lane_stride + p * step_stride of `data`. */
-typedef struct dq_matmul_generic_lanes {
+typedef struct dq_matmul_generic_strip {
     const void *data;
     dq_dtype dtype;
-    size_t lane_stride, step_stride;
-    size_t lanes, k; /* lanes of a strip: DQ_FMM_ROWS or DQ_FMM_COLS */
-} dq_matmul_generic_lanes;
+    size_t strip_stride, step_stride;
+    size_t strip_width, k; /* lanes of a strip: DQ_STRIP_ROWS or DQ_STRIP_COLS */
+} dq_matmul_generic_strip;
 
 /** A pack function's work for `count` of them. */
-void dq_matmul_generic_pack_strided(const dq_matmul_generic_lanes *from, size_t base, size_t count, void *to);
+void dq_matmul_generic_pack_strided(const dq_matmul_generic_strip *from, size_t base, size_t count, void *to);
 
 /** Writes n numbers of the computing type as elements of `dtype` from element `at` of `data` on, rounded
  * once. */

@@ -14,7 +14,7 @@
 enum { A, B };
 enum {
     ROWS = DQ_WGEMM_ROWS,
-    OCTET = DQ_WGEMM_OCTET,
+    NR = DQ_GEMM_S16_NR,
     COLS = DQ_WGEMM_COLS,
     BLOCK = 64, /* rows of a task … */
     TILES = 32  /* … and columns, in tiles of COLS */
@@ -22,7 +22,7 @@ enum {
 
 typedef struct state {
     dq_matmul_shape s;
-    size_t pairs, octets; /* of a column; of a matrix */
+    size_t pairs, blocks; /* of a column; of a matrix */
     const void *packed;   /* NULL: made in each run, in the scratch */
     size_t row_blocks, chunks;
     size_t rows_at, sums_at, offsets_at; /* of a worker's scratch */
@@ -46,30 +46,30 @@ static uint32_t middle_of(const dq_tensor *t)
 
 /* What the packed form of b depends on; compared as bytes. */
 typedef struct form {
-    size_t matrices, k, n, pairs, octets;
+    size_t matrices, k, n, pairs, blocks;
 } form;
 
 static form form_of(const state *st)
 {
-    return (form){st->s.b_batches, st->s.k, st->s.n, st->pairs, st->octets};
+    return (form){st->s.b_batches, st->s.k, st->s.n, st->pairs, st->blocks};
 }
 
 /* Octets of columns as dq_gemm_s16_fn wants them, then, of all octets, the sums of columns. */
 static void pack_columns(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
-    const size_t octet = f->pairs * 2 * OCTET;
-    int16_t *to = packed, codes[OCTET];
-    uint32_t *sums = (uint32_t *)(to + f->matrices * f->octets * octet);
-    memset(packed, 0, f->matrices * f->octets * (octet * sizeof *to + OCTET * sizeof *sums));
+    const size_t block = f->pairs * 2 * NR;
+    int16_t *to = packed, codes[NR];
+    uint32_t *sums = (uint32_t *)(to + f->matrices * f->blocks * block);
+    memset(packed, 0, f->matrices * f->blocks * (block * sizeof *to + NR * sizeof *sums));
     for (size_t m = 0; m < f->matrices; m++)
         for (size_t k = 0; k < f->k; k++)
-            for (size_t j = 0; j < f->n; j += OCTET) {
-                const size_t at = m * f->octets + j / OCTET, count = f->n - j < OCTET ? f->n - j : OCTET;
+            for (size_t j = 0; j < f->n; j += NR) {
+                const size_t at = m * f->blocks + j / NR, count = f->n - j < NR ? f->n - j : NR;
                 dq_qgemm16_load(from->dtype, from->data, (m * f->k + k) * f->n + j, count, codes);
                 for (size_t i = 0; i < count; i++) {
-                    to[at * octet + k / 2 * 2 * OCTET + 2 * i + k % 2] = codes[i];
-                    sums[at * OCTET + i] += (uint32_t)codes[i];
+                    to[at * block + k / 2 * 2 * NR + 2 * i + k % 2] = codes[i];
+                    sums[at * NR + i] += (uint32_t)codes[i];
                 }
             }
 }
@@ -81,14 +81,13 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     const dq_matmul_shape *s = &st->s;
     DQ_TRY(dq_matmul_shape_infer(call, A, B, &st->s, err));
     st->pairs = s->k / 2 + s->k % 2;
-    st->octets = s->n / OCTET + (s->n % OCTET != 0);
+    st->blocks = s->n / NR + (s->n % NR != 0);
     st->row_blocks = s->m / BLOCK + (s->m % BLOCK != 0);
     st->chunks = s->n / (COLS * TILES) + (s->n % (COLS * TILES) != 0);
-    size_t octet, all, rows = s->m < BLOCK ? (s->m + ROWS - 1) / ROWS * ROWS : BLOCK;
+    size_t block, all, rows = s->m < BLOCK ? (s->m + ROWS - 1) / ROWS * ROWS : BLOCK;
     const size_t pair = 2 * sizeof(int16_t);
-    if (!dq_mul_size(st->pairs * OCTET, pair, &octet) ||
-        !dq_add_size(octet, OCTET * sizeof(uint32_t), &octet) ||
-        !dq_mul_size(s->b_batches * st->octets, octet, &all) || st->pairs > UINT32_MAX / (2 * OCTET) ||
+    if (!dq_mul_size(st->pairs * NR, pair, &block) || !dq_add_size(block, NR * sizeof(uint32_t), &block) ||
+        !dq_mul_size(s->b_batches * st->blocks, block, &all) || st->pairs > UINT32_MAX / (2 * NR) ||
         !dq_reserve_size(&call->worker_scratch_size, rows, st->pairs * pair, DQ_ALIGN, &st->rows_at) ||
         !dq_reserve_size(&call->worker_scratch_size, rows, sizeof(uint32_t), DQ_ALIGN, &st->sums_at) ||
         !dq_reserve_size(&call->worker_scratch_size, st->pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at))
@@ -117,7 +116,7 @@ static void pack_rows(task *t)
     const size_t first = dq_matmul_offset(s, t->batch, s->a_strides) * s->m + t->row;
     memset(t->codes, 0, (t->rows + ROWS - 1) / ROWS * ROWS * t->st->pairs * 2 * sizeof *t->codes);
     for (size_t p = 0; p < t->st->pairs; p++)
-        t->offsets[p] = (uint32_t)(p * 2 * OCTET);
+        t->offsets[p] = (uint32_t)(p * 2 * NR);
     for (size_t i = 0; i < t->rows; i++) {
         int16_t *to = t->codes + i / ROWS * t->st->pairs * 2 * ROWS + i % ROWS * 2;
         t->sums[i] = 0;
@@ -130,19 +129,19 @@ static void pack_rows(task *t)
 }
 
 /* `octets` of all rows, from number `octet` of the matrices of b on. */
-static void multiply(const task *t, const int16_t *packed, size_t octet, size_t octets, size_t col)
+static void multiply(const task *t, const int16_t *packed, size_t block, size_t blocks, size_t col)
 {
     const state *st = t->st;
     const dq_matmul_shape *s = &st->s;
-    const size_t size = st->pairs * 2 * OCTET, left = s->n - col, cols = left < COLS ? left : COLS;
-    const int16_t *b[DQ_WGEMM_OCTETS];
-    const uint32_t *sums = (const uint32_t *)(packed + s->b_batches * st->octets * size) + octet * OCTET;
+    const size_t size = st->pairs * 2 * NR, left = s->n - col, cols = left < COLS ? left : COLS;
+    const int16_t *b[DQ_GEMM_S16_BLOCKS];
+    const uint32_t *sums = (const uint32_t *)(packed + s->b_batches * st->blocks * size) + block * NR;
     const uint32_t za = middle_of(t->call->in[A]), zb = middle_of(t->call->in[B]);
-    for (size_t o = 0; o < DQ_WGEMM_OCTETS; o++)
-        b[o] = packed + (octet + (o < octets ? o : 0)) * size;
+    for (size_t o = 0; o < DQ_GEMM_S16_BLOCKS; o++)
+        b[o] = packed + (block + (o < blocks ? o : 0)) * size;
     for (size_t i = 0; i < t->rows; i += ROWS) {
         int32_t c[ROWS * COLS];
-        t->call->kernels->gemm_s16(t->codes + i * st->pairs * 2, st->pairs, b, t->offsets, octets, c);
+        t->call->kernels->gemm_s16(t->codes + i * st->pairs * 2, st->pairs, b, t->offsets, blocks, c);
         for (size_t r = i; r < t->rows && r < i + ROWS; r++) {
             uint32_t *y = dq_data(t->call->out[0], uint32_t) + (t->batch * s->m + t->row + r) * s->n + col;
             for (size_t j = 0; j < cols; j++)
@@ -165,13 +164,13 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         t.sums = (uint32_t *)(scratch + st->sums_at);
         t.offsets = (uint32_t *)(scratch + st->offsets_at);
         pack_rows(&t);
-        const size_t matrix = dq_matmul_offset(s, t.batch, s->b_strides) * st->octets;
-        const size_t first = i % st->chunks * TILES * DQ_WGEMM_OCTETS;
-        size_t last = first + TILES * DQ_WGEMM_OCTETS;
-        last = last < st->octets ? last : st->octets;
+        const size_t matrix = dq_matmul_offset(s, t.batch, s->b_strides) * st->blocks;
+        const size_t first = i % st->chunks * TILES * DQ_GEMM_S16_BLOCKS;
+        size_t last = first + TILES * DQ_GEMM_S16_BLOCKS;
+        last = last < st->blocks ? last : st->blocks;
         for (size_t o = first, n; o < last; o += n) {
-            n = last - o < DQ_WGEMM_OCTETS ? last - o : DQ_WGEMM_OCTETS;
-            multiply(&t, st->packed ? st->packed : call->scratch, matrix + o, n, o * OCTET);
+            n = last - o < DQ_GEMM_S16_BLOCKS ? last - o : DQ_GEMM_S16_BLOCKS;
+            multiply(&t, st->packed ? st->packed : call->scratch, matrix + o, n, o * NR);
         }
     }
 }

@@ -27,7 +27,7 @@ typedef struct state {
     dq_int_matmul mm; /* first: the sums' callback gets at the state by it */
     const layout *at;
     dq_qparam a_scale, b_scale;
-    bool bias_spread; /* one bias for all columns */
+    bool bias_broadcast; /* one bias for all columns */
     dq_dynamic_place place;
 } state;
 
@@ -46,7 +46,7 @@ static dq_status resolve_bias(const dq_dynamic_call *v, uint32_t at, state *st, 
     char text[DQ_SHAPE_TEXT];
     if (!bias)
         return DQ_OK;
-    st->bias_spread = bias->count == 1;
+    st->bias_broadcast = bias->count == 1;
     if (bias->count == 1 || (bias->count == s->n && bias->rank == 1))
         return DQ_OK;
     return dq_call_fail_input(&v->call, err, at, "has shape %s, wanted [%zu], one a column",
@@ -86,7 +86,7 @@ static dq_status prepare_with(dq_op_call *call, const layout *at, dq_error *err)
 
 /* What the rows of a block of sums share: scales of the columns, and the bias. */
 typedef struct columns {
-    float scales[DQ_QGEMM_NR_MAX], bias[DQ_QGEMM_NR_MAX];
+    float scales[DQ_GEMM_S8_NR_MAX], bias[DQ_GEMM_S8_NR_MAX];
 } columns;
 
 static void find_columns(const dq_int_sums *sums, const state *st, columns *to)
@@ -99,7 +99,7 @@ static void find_columns(const dq_int_sums *sums, const state *st, columns *to)
         to->scales[j] = j > 0 && st->b_scale.single
                             ? to->scales[0]
                             : (float)dq_qparam_scale(call, &st->b_scale, b_at + col * st->b_scale.step);
-        to->bias[j] = bias ? (float)dq_tensor_get_double(bias, st->bias_spread ? 0 : col) : -0.0f;
+        to->bias[j] = bias ? (float)dq_tensor_get_double(bias, st->bias_broadcast ? 0 : col) : -0.0f;
     }
 }
 
@@ -110,7 +110,7 @@ static void store(const dq_int_sums *sums)
     const dq_tensor *y = call->out[0];
     size_t n = st->mm.s.n, cols = sums->cols, from = (sums->batch * st->mm.s.m + sums->row) * n + sums->col;
     size_t scale_at = dq_qparam_offset(&st->a_scale, &st->mm.s, sums->batch) + sums->row * st->a_scale.step;
-    float factors[DQ_QGEMM_NR_MAX], halves[DQ_QGEMM_NR_MAX];
+    float factors[DQ_GEMM_S8_NR_MAX], halves[DQ_GEMM_S8_NR_MAX];
     columns shared;
     find_columns(sums, st, &shared);
     for (size_t i = 0; i < sums->rows; i++, from += n) {

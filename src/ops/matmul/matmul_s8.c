@@ -100,7 +100,7 @@ static void use(const problem *p, const dq_algorithm *row, dq_qweights *w)
 {
     const bool few = row == &rows[FEW_ROWS_PACKED] || row == &rows[FEW_ROWS];
     w->kernel = few ? p->few_rows : p->gemm;
-    w->b.use = few ? DQ_QGEMM_FEW : p->constant_b ? DQ_QGEMM_OFTEN : DQ_QGEMM_ONCE;
+    w->b.use = few ? DQ_GEMM_S8_FEW : p->constant_b ? DQ_GEMM_S8_OFTEN : DQ_GEMM_S8_ONCE;
 }
 
 void dq_matmul_s8_use(const dq_op_call *call, dq_qweights *w, uint32_t b, size_t count, dq_dtype a)

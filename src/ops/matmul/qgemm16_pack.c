@@ -51,7 +51,7 @@ static size_t width_of(const dq_qgemm16 *w)
 
 static size_t panel_codes(const dq_qgemm16 *w)
 {
-    return w->pairs * w->lanes * 2;
+    return w->pairs * w->strip_width * 2;
 }
 
 static size_t sums_at(const dq_qgemm16 *w)
@@ -66,13 +66,13 @@ static size_t sums_at(const dq_qgemm16 *w)
     static void name(const dq_qgemm16 *w, const void *data, size_t first, size_t count, void *packed,        \
                      int64_t *sums, int64_t *largest)                                                        \
     {                                                                                                        \
-        int64_t sizes[DQ_WGEMM_OCTET] = {0};                                                                 \
+        int64_t sizes[DQ_GEMM_S16_NR] = {0};                                                                 \
         const S *from = (const S *)data + first;                                                             \
         D *to = packed;                                                                                      \
         for (size_t q = 0; q < w->outer; q++)                                                                \
             for (size_t r = 0; r < w->inner; r++) {                                                          \
                 const S *x = from + q * w->outer_step + r * w->inner_step;                                   \
-                D *out = to + (q / 2 * w->inner + r) * w->lanes * 2 + q % 2;                                 \
+                D *out = to + (q / 2 * w->inner + r) * w->strip_width * 2 + q % 2;                           \
                 for (size_t i = 0; i < count; i++) {                                                         \
                     int32_t code = x[i * w->lane_step] - (middle);                                           \
                     out[2 * i] = (D)code;                                                                    \
@@ -94,30 +94,31 @@ static void make(void *packed, const dq_tensor *from, const void *key)
 {
     const dq_qgemm16 *w = key;
     int64_t *sums = (int64_t *)(void *)((char *)packed + sums_at(w));
-    int64_t *largest = sums + w->matrices * w->panels * w->lanes;
+    int64_t *largest = sums + w->matrices * w->panels * w->strip_width;
     for (size_t i = 0; i < w->matrices * w->panels; i++) {
-        size_t lane = i % w->panels * w->lanes, left = w->n - lane;
+        size_t lane = i % w->panels * w->strip_width, left = w->n - lane;
         size_t first = i / w->panels * w->matrix_step + lane * w->lane_step;
         (from->dtype == DQ_UINT8   ? make_u8
          : from->dtype == DQ_INT8  ? make_s8
          : from->dtype == DQ_INT16 ? make_s16
-                                   : make_u16)(w, from->data, first, left < w->lanes ? left : w->lanes,
-                                               (char *)packed + i * panel_codes(w) * width_of(w),
-                                               sums + i * w->lanes, largest);
+                                   : make_u16)(
+            w, from->data, first, left < w->strip_width ? left : w->strip_width,
+            (char *)packed + i * panel_codes(w) * width_of(w), sums + i * w->strip_width, largest);
     }
 }
 
 dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err)
 {
-    size_t lanes, bytes, sums;
+    size_t strip_width, bytes, sums;
     w->planes = dq_dtype_get(call->in[DQ_WIDE_W]->dtype)->bits / 8u;
-    w->panels = w->n / w->lanes + (w->n % w->lanes != 0);
+    w->panels = w->n / w->strip_width + (w->n % w->strip_width != 0);
     w->pairs = (w->outer / 2 + w->outer % 2) * w->inner;
     w->packed = NULL;
-    if (!dq_mul_size(w->matrices, w->panels * w->lanes, &lanes) ||
-        !dq_mul_size(lanes * w->planes, w->pairs * 2, &bytes) || !dq_align_size(bytes, DQ_ALIGN, &bytes) ||
-        !dq_add_size(lanes, 1, &sums) || !dq_mul_size(sums, sizeof(int64_t), &sums) ||
-        !dq_add_size(bytes, sums, &bytes) || !dq_align_size(bytes, DQ_ALIGN, &w->size))
+    if (!dq_mul_size(w->matrices, w->panels * w->strip_width, &strip_width) ||
+        !dq_mul_size(strip_width * w->planes, w->pairs * 2, &bytes) ||
+        !dq_align_size(bytes, DQ_ALIGN, &bytes) || !dq_add_size(strip_width, 1, &sums) ||
+        !dq_mul_size(sums, sizeof(int64_t), &sums) || !dq_add_size(bytes, sums, &bytes) ||
+        !dq_align_size(bytes, DQ_ALIGN, &w->size))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     if (!dq_call_constant(call, DQ_WIDE_W)) {
         call->scratch_size = w->size;
@@ -125,7 +126,7 @@ dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err)
     }
     dq_qgemm16 key;
     memset(&key, 0, sizeof key); /* compared as bytes */
-    key.lanes = w->lanes;
+    key.strip_width = w->strip_width;
     key.matrices = w->matrices;
     key.n = w->n;
     key.outer = w->outer;
@@ -158,7 +159,7 @@ dq_wrun dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w)
         r.packed = call->scratch;
     }
     const int64_t *sums = (const int64_t *)(const void *)((const char *)r.packed + sums_at(w));
-    if (w->planes == 1 && r.symmetric && sums[w->matrices * w->panels * w->lanes] <= SMALL)
+    if (w->planes == 1 && r.symmetric && sums[w->matrices * w->panels * w->strip_width] <= SMALL)
         r.span = SIZE_MAX;
     return r;
 }
@@ -171,17 +172,17 @@ static void widen(const int8_t *restrict from, size_t n, int16_t *restrict to)
 
 void dq_qgemm16_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to)
 {
-    enum { MOST = 2 * DQ_WGEMM_OCTET };
+    enum { MOST = 2 * DQ_GEMM_S16_NR };
     const dq_qgemm16 *w = r->w;
     const dq_tensor *zero = r->call->in[DQ_WIDE_W_ZERO];
-    size_t n = panel_codes(w), each = 2 * w->lanes, at = (matrix * w->panels + panel) * n;
+    size_t n = panel_codes(w), each = 2 * w->strip_width, at = (matrix * w->panels + panel) * n;
     int32_t zeros[MOST];
     if (w->planes == 1 && r->symmetric) {
         widen((const int8_t *)r->packed + at, n, to);
         return;
     }
     for (size_t j = 0; j < each; j++) {
-        size_t lane = panel * w->lanes + j / 2;
+        size_t lane = panel * w->strip_width + j / 2;
         zeros[j] = lane < w->n ? (int32_t)dq_qgemm16_zero(zero, matrix * w->n + lane) : 0;
     }
     if (w->planes == 1) {
@@ -242,7 +243,7 @@ void dq_qgemm16_terms(const dq_wrun *r, size_t matrix, size_t first, size_t coun
 {
     const dq_qgemm16 *w = r->w;
     const int64_t *sums = (const int64_t *)(const void *)((const char *)r->packed + sums_at(w)) +
-                          matrix * w->panels * w->lanes + first;
+                          matrix * w->panels * w->strip_width + first;
     int64_t x_zero = dq_qgemm16_zero(r->call->in[DQ_WIDE_X_ZERO], 0), k = (int64_t)(w->outer * w->inner);
     for (size_t i = 0; i < count; i++) {
         size_t at = matrix * w->n + first + i;
@@ -274,12 +275,12 @@ static void add(double *extra, const int32_t *sums, double factor, bool first)
 }
 
 void dq_qgemm16_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t count,
-                      const int16_t *const b[DQ_WGEMM_OCTETS], const uint32_t *offsets, size_t octets,
+                      const int16_t *const b[DQ_GEMM_S16_BLOCKS], const uint32_t *offsets, size_t blocks,
                       dq_wtiles *out)
 {
     const dq_qgemm16 *w = r->w;
-    bool rows = w->lanes == DQ_WGEMM_ROWS;
-    const int16_t *z[DQ_WGEMM_OCTETS] = {b[0], b[octets > 1 ? 1 : 0], b[octets > 2 ? 2 : 0]};
+    bool rows = w->strip_width == DQ_WGEMM_ROWS;
+    const int16_t *z[DQ_GEMM_S16_BLOCKS] = {b[0], b[blocks > 1 ? 1 : 0], b[blocks > 2 ? 2 : 0]};
     out->has_extra = false;
     for (size_t plane = 0; plane < w->planes; plane++) {
         bool low = plane + 1 == w->planes, more = true;
@@ -288,14 +289,14 @@ void dq_qgemm16_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t 
             more = at + n < w->pairs;
             for (size_t i = 0; i < count; i++) {
                 r->call->kernels->gemm_s16(a + i * a_step + at * DQ_WGEMM_ROWS * 2, n, z, offsets + at,
-                                           octets, out->sums[i]);
+                                           blocks, out->sums[i]);
                 if (more || !low)
                     add(out->extra[i], out->sums[i], low ? 1 : 256, !out->has_extra);
             }
             out->has_extra = out->has_extra || more || !low;
         }
         a += rows ? panel_codes(w) : 0;
-        for (size_t o = 0; o < DQ_WGEMM_OCTETS && !rows; o++)
+        for (size_t o = 0; o < DQ_GEMM_S16_BLOCKS && !rows; o++)
             z[o] += panel_codes(w);
     }
 }
@@ -314,17 +315,17 @@ void dq_qgemm16_row(const dq_wrun *r, size_t matrix, size_t panel, size_t panels
 {
     enum { SPAN = 255 };
     const dq_qgemm16 *w = r->w;
-    const int8_t *b[DQ_WGEMM_OCTETS];
+    const int8_t *b[DQ_GEMM_S16_BLOCKS];
     int32_t sums[DQ_WGEMM_COLS];
     int64_t sum = 0;
-    for (size_t o = 0; o < DQ_WGEMM_OCTETS; o++)
+    for (size_t o = 0; o < DQ_GEMM_S16_BLOCKS; o++)
         b[o] =
             (const int8_t *)r->packed + (matrix * w->panels + panel + (o < panels ? o : 0)) * panel_codes(w);
     for (size_t i = 0; i < 2 * w->pairs && !r->symmetric; i++)
         sum += x[i];
     for (size_t j = 0; j < DQ_WGEMM_COLS; j++) {
         out->sums[0][j] = 0;
-        out->extra[0][j] = of_zeros(r, matrix * w->n + panel * w->lanes + j, sum);
+        out->extra[0][j] = of_zeros(r, matrix * w->n + panel * w->strip_width + j, sum);
     }
     out->has_extra = true;
     for (size_t at = 0, n; at < w->pairs; at += n) {
@@ -332,8 +333,8 @@ void dq_qgemm16_row(const dq_wrun *r, size_t matrix, size_t panel, size_t panels
         r->call->kernels->gemv_s16s8(x + 2 * at, n, b, sums);
         for (size_t j = 0; j < DQ_WGEMM_COLS; j++)
             out->extra[0][j] += sums[j];
-        for (size_t o = 0; o < DQ_WGEMM_OCTETS; o++)
-            b[o] += n * w->lanes * 2;
+        for (size_t o = 0; o < DQ_GEMM_S16_BLOCKS; o++)
+            b[o] += n * w->strip_width * 2;
     }
 }
 

@@ -29,7 +29,7 @@ enum {
  * axis; the last one is filled up, and what x has there must be 0. */
 typedef struct dq_qgemm16 {
     /* filled in by the operator: */
-    uint32_t lanes; /* of a panel: DQ_WGEMM_ROWS or DQ_WGEMM_OCTET, the side of a tile that it is */
+    uint32_t strip_width; /* of a panel: DQ_WGEMM_ROWS or DQ_GEMM_S16_NR, the side of a tile that it is */
     size_t matrices, n, outer, inner;
     size_t matrix_step, lane_step, outer_step, inner_step; /* elements */
     /* by prepare: */
@@ -62,7 +62,7 @@ void dq_qgemm16_store(dq_dtype dtype, void *data, size_t first, size_t n, const 
 /** Elements of a panel in 16 bits, and those elements, plane by plane. */
 static inline size_t dq_qgemm16_panel(const dq_qgemm16 *w)
 {
-    return w->planes * w->pairs * w->lanes * 2;
+    return w->planes * w->pairs * w->strip_width * 2;
 }
 void dq_qgemm16_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to);
 
@@ -79,9 +79,9 @@ typedef struct dq_wide_terms {
     double *offset, *scale, *shift, error;
 } dq_wide_terms;
 /** Those of n outputs, in 3 * n doubles. */
-static inline dq_wide_terms dq_wide_terms_in(double *room, size_t n)
+static inline dq_wide_terms dq_wide_terms_in(double *workspace, size_t n)
 {
-    return (dq_wide_terms){room, room + n, room + 2 * n, 0};
+    return (dq_wide_terms){workspace, workspace + n, workspace + 2 * n, 0};
 }
 /** Fills in number i, for output `at`, to whose exact sums `offset` is added. */
 void dq_wide_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
@@ -103,7 +103,7 @@ typedef struct dq_wtiles {
 
 /** Products of `count` panels of rows, `a_step` elements apart, with one to three octets of columns. */
 void dq_qgemm16_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t count,
-                      const int16_t *const b[DQ_WGEMM_OCTETS], const uint32_t *offsets, size_t octets,
+                      const int16_t *const b[DQ_GEMM_S16_BLOCKS], const uint32_t *offsets, size_t blocks,
                       dq_wtiles *out);
 
 /** The same for one x, whole, and up to three panels of 8-bit codes as they are packed: `sums` are 0. */

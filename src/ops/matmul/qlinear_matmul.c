@@ -15,13 +15,13 @@
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO };
 
 /* A parameter of the result: one element, or a shape that broadcasts to the result's. */
-typedef struct spread {
+typedef struct broadcast {
     size_t batch[DQ_MAX_RANK], row, col; /* steps in elements */
-} spread;
+} broadcast;
 
 typedef struct params {
     dq_qparam a_scale, b_scale;
-    spread y_scale, y_zero;
+    broadcast y_scale, y_zero;
     bool same_rows; /* no parameter differs from row to row */
 } params;
 
@@ -34,8 +34,8 @@ typedef struct state {
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-static dq_status resolve_spread(const dq_op_call *call, uint32_t input, const dq_matmul_shape *s, spread *out,
-                                dq_error *err)
+static dq_status resolve_broadcast(const dq_op_call *call, uint32_t input, const dq_matmul_shape *s,
+                                   broadcast *out, dq_error *err)
 {
     const dq_tensor *t = call->in[input];
     memset(out, 0, sizeof *out);
@@ -71,8 +71,8 @@ static dq_status resolve(const dq_op_call *call, state *st, dq_error *err)
     DQ_TRY(dq_int_matmul_infer(call, A, B, A_ZERO, B_ZERO, mm, err));
     DQ_TRY(dq_qparam_resolve(call, A_SCALE, A, DQ_QPARAM_ROWS, &mm->s, &p->a_scale, err));
     DQ_TRY(dq_qparam_resolve(call, B_SCALE, B, DQ_QPARAM_COLUMNS, &mm->s, &p->b_scale, err));
-    DQ_TRY(resolve_spread(call, Y_SCALE, &mm->s, &p->y_scale, err));
-    DQ_TRY(resolve_spread(call, Y_ZERO, &mm->s, &p->y_zero, err));
+    DQ_TRY(resolve_broadcast(call, Y_SCALE, &mm->s, &p->y_scale, err));
+    DQ_TRY(resolve_broadcast(call, Y_ZERO, &mm->s, &p->y_zero, err));
     p->same_rows = p->a_scale.single && call->in[Y_SCALE]->count == 1 && call->in[Y_ZERO]->count == 1;
     st->is_wide = float8(call->in[A]->dtype) || float8(call->in[B]->dtype);
     return DQ_OK;
@@ -179,8 +179,8 @@ static void store_row(const dq_op_call *call, const void *arg, size_t batch, siz
 
 /* Of the columns of a tile. */
 typedef struct multipliers {
-    double scale[DQ_QGEMM_NR_MAX];
-    float b[DQ_QGEMM_NR_MAX], y[DQ_QGEMM_NR_MAX];
+    double scale[DQ_GEMM_S8_NR_MAX];
+    float b[DQ_GEMM_S8_NR_MAX], y[DQ_GEMM_S8_NR_MAX];
 } multipliers;
 
 /* How sums of `cols` columns from `col` on become 8 bits; *m is what it points to. */

@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-enum { ROWS = DQ_WGEMM_ROWS, OCTET = DQ_WGEMM_OCTET, COLS = DQ_WGEMM_COLS, BLOCK = 64 };
+enum { ROWS = DQ_WGEMM_ROWS, NR = DQ_GEMM_S16_NR, COLS = DQ_WGEMM_COLS, BLOCK = 64 };
 
 typedef struct state {
     dq_matmul_shape s;
@@ -48,14 +48,14 @@ static dq_status check_param(const dq_op_call *call, uint32_t i, size_t columns,
 static dq_status check(const dq_op_call *call, dq_matmul_shape *s, dq_error *err)
 {
     const dq_tensor *b = call->in[DQ_WIDE_W];
-    dq_tensor turned = *b;
+    dq_tensor transposed = *b;
     if (dq_node_int(call->node, "transB", 0) != 0) {
         if (b->rank != 2)
             return dq_call_fail_input(call, err, DQ_WIDE_W, "has rank %u, wanted a matrix", b->rank);
-        turned.dims[0] = b->dims[1];
-        turned.dims[1] = b->dims[0];
+        transposed.dims[0] = b->dims[1];
+        transposed.dims[1] = b->dims[0];
     }
-    DQ_TRY(dq_matmul_shape_of(call, DQ_WIDE_X, DQ_WIDE_W, call->in[DQ_WIDE_X], &turned, s, err));
+    DQ_TRY(dq_matmul_shape_of(call, DQ_WIDE_X, DQ_WIDE_W, call->in[DQ_WIDE_X], &transposed, s, err));
     size_t columns = s->b_batches == 1 ? s->n : 0;
     for (uint32_t i = DQ_WIDE_X_SCALE; i <= DQ_WIDE_BIAS; i++) {
         bool many = i == DQ_WIDE_W_SCALE || i == DQ_WIDE_W_ZERO || i == DQ_WIDE_BIAS;
@@ -83,21 +83,21 @@ static bool lay_out(const dq_op_call *call, state *st, size_t *used)
     st->block = st->m < BLOCK ? (st->m + ROWS - 1) / ROWS * ROWS : BLOCK;
     st->blocks = st->m / st->block + (st->m % st->block != 0);
     st->chunk = dq_qgemm16_chunk(&st->w, st->blocks * st->batches, PANELS);
-    st->chunk = (st->chunk + DQ_WGEMM_OCTETS - 1) / DQ_WGEMM_OCTETS * DQ_WGEMM_OCTETS;
+    st->chunk = (st->chunk + DQ_GEMM_S16_BLOCKS - 1) / DQ_GEMM_S16_BLOCKS * DQ_GEMM_S16_BLOCKS;
     st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
     return dq_mul_size(st->w.pairs, 2 * sizeof(int16_t), &row) &&
            dq_reserve_size(used, st->block, row, DQ_ALIGN, &st->rows_at) &&
            dq_reserve_size(used, COLS * st->w.planes, row, DQ_ALIGN, &st->codes_at) &&
            dq_reserve_size(used, ROWS, row, DQ_ALIGN, &st->lines_at) &&
            dq_reserve_size(used, st->w.pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at) &&
-           st->w.pairs <= UINT32_MAX / (2 * OCTET);
+           st->w.pairs <= UINT32_MAX / (2 * NR);
 }
 
 static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
 {
     state *st = arg;
     const dq_matmul_shape *s = &st->s;
-    st->w = (dq_qgemm16){.lanes = OCTET,
+    st->w = (dq_qgemm16){.strip_width = NR,
                          .matrices = s->b_batches,
                          .n = s->n,
                          .outer = s->k,
@@ -157,13 +157,13 @@ static void run_panels(const task *t, size_t panel, size_t panels)
 {
     const state *st = t->st;
     size_t matrix = st->batches == 1 ? 0 : dq_matmul_offset(&st->s, t->batch, st->s.b_strides);
-    size_t first = panel * OCTET, each = dq_qgemm16_panel(&st->w), row = st->w.pairs * 2;
-    const int16_t *b[DQ_WGEMM_OCTETS] = {t->codes, t->codes + each, t->codes + 2 * each};
-    double room[3 * COLS];
-    dq_wide_terms terms = dq_wide_terms_in(room, COLS);
+    size_t first = panel * NR, each = dq_qgemm16_panel(&st->w), row = st->w.pairs * 2;
+    const int16_t *b[DQ_GEMM_S16_BLOCKS] = {t->codes, t->codes + each, t->codes + 2 * each};
+    double workspace[3 * COLS];
+    dq_wide_terms terms = dq_wide_terms_in(workspace, COLS);
     dq_wide_sums s = dq_qgemm16_sums(t->run->call);
     dq_wtiles tiles;
-    s.cols = st->w.n - first < panels * OCTET ? st->w.n - first : panels * OCTET;
+    s.cols = st->w.n - first < panels * NR ? st->w.n - first : panels * NR;
     s.stride = s.extra_stride = s.out_stride = COLS;
     s.col_step = 1;
     dq_qgemm16_terms(t->run, matrix, first, s.cols, &terms);
@@ -195,7 +195,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     t.lines = (int16_t *)(void *)(scratch + st->lines_at);
     t.offsets = (uint32_t *)(void *)(scratch + st->offsets_at);
     for (size_t p = 0; p < st->w.pairs; p++)
-        t.offsets[p] = (uint32_t)(p * 2 * OCTET);
+        t.offsets[p] = (uint32_t)(p * 2 * NR);
     for (size_t i = begin; i < end; i++) {
         size_t panel = i % st->chunks * st->chunk, rest = i / st->chunks;
         size_t last = panel + st->chunk < st->w.panels ? panel + st->chunk : st->w.panels;
@@ -204,7 +204,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         t.count = st->m - t.first < st->block ? st->m - t.first : st->block;
         fill_rows(&t);
         for (size_t n; panel < last; panel += n) {
-            n = last - panel < DQ_WGEMM_OCTETS ? last - panel : DQ_WGEMM_OCTETS;
+            n = last - panel < DQ_GEMM_S16_BLOCKS ? last - panel : DQ_GEMM_S16_BLOCKS;
             run_panels(&t, panel, n);
         }
     }
@@ -216,7 +216,7 @@ static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
     const state *st = arg;
     dq_wrun begun = dq_qgemm16_begin(call, &st->w);
     task t = {.run = &begun, .st = st};
-    size_t products = st->block * st->chunk * OCTET * (st->s.k + 1);
+    size_t products = st->block * st->chunk * NR * (st->s.k + 1);
     dq_parallel(call->threads, st->batches * st->blocks * st->chunks, dq_gemm_s8_grain(products), run_tasks,
                 &t);
 }
@@ -237,7 +237,7 @@ static double rows_of(const problem *p)
 
 static double columns_of(const problem *p)
 {
-    return (double)((p->n + OCTET - 1) / OCTET * OCTET);
+    return (double)((p->n + NR - 1) / NR * NR);
 }
 
 static bool is_gemm_s8_applicable(const void *arg, dq_reason *reason)
@@ -251,8 +251,7 @@ static dq_algorithm_work work_of_gemm_s8(const void *arg)
 {
     const problem *p = arg;
     const double rows = rows_of(p), k = (double)p->k, columns = columns_of(p);
-    return (dq_algorithm_work){
-        .macs = rows * k * columns, .bytes = rows * k, .calls = rows * columns / OCTET};
+    return (dq_algorithm_work){.macs = rows * k * columns, .bytes = rows * k, .calls = rows * columns / NR};
 }
 
 static bool is_gemm_bytes_applicable(const void *arg, dq_reason *reason)

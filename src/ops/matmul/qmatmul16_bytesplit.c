@@ -8,17 +8,17 @@
 
 enum { MIDDLE = 32768 };
 
-dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k, size_t n, bool turned,
+dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k, size_t n, bool transposed,
                                          dq_wbytes *b, dq_error *err)
 {
     size_t bytes, *used = &call->scratch_size;
     b->rows = rows;
-    if (!dq_mul_size(rows, 2 * k, &bytes) || !dq_add_size(bytes, DQ_QGEMM_SLACK, &bytes) ||
+    if (!dq_mul_size(rows, 2 * k, &bytes) || !dq_add_size(bytes, DQ_GEMM_S8_SLACK, &bytes) ||
         !dq_reserve_size(used, bytes, 1, DQ_ALIGN, &b->codes_at) ||
         !dq_reserve_size(used, n, 4 * sizeof(double), DQ_ALIGN, &b->terms_at))
         return dq_no_memory(err, SIZE_MAX, "rows of bytes");
     const dq_qproduct_weights w = {
-        .input = DQ_WIDE_W, .turned = turned, .matrices = 1, .k = k, .n = n, .together = 2};
+        .input = DQ_WIDE_W, .transposed = transposed, .matrices = 1, .k = k, .n = n, .row_multiple = 2};
     return dq_qproduct_prepare(call, &w, 2 * rows, &b->p, err);
 }
 
@@ -34,11 +34,11 @@ typedef struct job {
 } job;
 
 /* The bytes of x ^ flip, each ^ sign. */
-static void split(const uint16_t *restrict x, uint16_t flip, uint8_t sign, size_t n, uint8_t *restrict low,
-                  uint8_t *restrict high)
+static void split(const uint16_t *restrict x, uint16_t sign_xor, uint8_t sign, size_t n,
+                  uint8_t *restrict low, uint8_t *restrict high)
 {
     for (size_t i = 0; i < n; i++) {
-        const uint16_t code = x[i] ^ flip;
+        const uint16_t code = x[i] ^ sign_xor;
         low[i] = (uint8_t)code ^ sign;
         high[i] = (uint8_t)(code >> 8) ^ sign;
     }
@@ -50,11 +50,11 @@ static void split_rows(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const dq_tensor *x = j->call->in[DQ_WIDE_X];
     const size_t k = j->b->p.w.b.run;
-    const uint16_t flip = x->dtype == DQ_INT16 ? MIDDLE : 0;
-    const uint8_t sign = dq_gemm_s8_flip(DQ_UINT8, j->b->p.w.kernel->a_signed);
+    const uint16_t sign_xor = x->dtype == DQ_INT16 ? MIDDLE : 0;
+    const uint8_t sign = dq_gemm_s8_sign_xor(DQ_UINT8, j->b->p.w.kernel->a_signed);
     for (size_t i = begin; i < end; i++) {
         uint8_t *low = j->codes + 2 * i * k;
-        split((const uint16_t *)x->data + i * k, flip, sign, k, low, low + k);
+        split((const uint16_t *)x->data + i * k, sign_xor, sign, k, low, low + k);
     }
 }
 

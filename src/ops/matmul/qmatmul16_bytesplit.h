@@ -15,7 +15,7 @@ typedef struct dq_wbytes {
 } dq_wbytes;
 
 /** Of one matrix of k × n weights (`turned`: n × k) and `rows` rows; *b stood in zeroed memory. */
-dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k, size_t n, bool turned,
+dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k, size_t n, bool transposed,
                                          dq_wbytes *b, dq_error *err);
 void dq_qmatmul16_bytesplit_run(const dq_op_call *call, const dq_wbytes *b);
 

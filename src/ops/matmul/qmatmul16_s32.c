@@ -36,13 +36,13 @@ bool dq_qmatmul16_s32_fits(const dq_op_call *call, size_t k)
     return k <= INT32_MAX / each;
 }
 
-dq_status dq_qmatmul16_s32_prepare(dq_op_call *call, const dq_matmul_shape *s, bool turned, dq_wint32 *p,
+dq_status dq_qmatmul16_s32_prepare(dq_op_call *call, const dq_matmul_shape *s, bool transposed, dq_wint32 *p,
                                    dq_error *err)
 {
     p->mm.s = *s;
     p->mm.a = DQ_WIDE_X;
     p->mm.b = DQ_WIDE_W;
-    p->mm.b_transposed = turned;
+    p->mm.b_transposed = transposed;
     DQ_TRY(dq_qparam_resolve(call, DQ_WIDE_X_ZERO, DQ_WIDE_X, DQ_QPARAM_ROWS, s, &p->mm.a_zero, err));
     p->mm.b_zero = (dq_qparam){.input = DQ_WIDE_W_ZERO, .present = true};
     p->mm.b_zero.single = call->in[DQ_WIDE_W_ZERO]->count == 1;
@@ -57,7 +57,7 @@ static void store_floats(const dq_int_sums *sums, float *y)
 {
     const dq_tensor *w_scale = sums->call->in[DQ_WIDE_W_SCALE];
     const float factor = (float)dq_wide_factor(sums->call);
-    float scales[DQ_QGEMM_NR_MAX];
+    float scales[DQ_GEMM_S8_NR_MAX];
     for (size_t j = 0; j < sums->cols; j++)
         scales[j] = factor * dq_data(w_scale, float)[w_scale->count == 1 ? 0 : sums->col + j];
     for (size_t i = 0; i < sums->rows; i++)
@@ -67,8 +67,8 @@ static void store_floats(const dq_int_sums *sums, float *y)
 static void store_quantized(const dq_int_sums *sums, uint8_t *y)
 {
     const dq_op_call *call = sums->call;
-    double room[3 * DQ_QGEMM_NR_MAX];
-    dq_wide_terms terms = dq_wide_terms_in(room, DQ_QGEMM_NR_MAX);
+    double workspace[3 * DQ_GEMM_S8_NR_MAX];
+    dq_wide_terms terms = dq_wide_terms_in(workspace, DQ_GEMM_S8_NR_MAX);
     dq_wide_sums range = dq_qgemm16_sums(call);
     const double factor = dq_wide_factor(call);
     const bool single = call->in[DQ_WIDE_W_SCALE]->count == 1;

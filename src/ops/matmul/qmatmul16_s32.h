@@ -14,7 +14,7 @@ typedef struct dq_wint32 {
  */
 bool dq_qmatmul16_s32_fits(const dq_op_call *call, size_t k);
 /** Of a product of shape *s (`turned`: w is [n, k]); *p stood in zeroed memory. */
-dq_status dq_qmatmul16_s32_prepare(dq_op_call *call, const dq_matmul_shape *s, bool turned, dq_wint32 *p,
+dq_status dq_qmatmul16_s32_prepare(dq_op_call *call, const dq_matmul_shape *s, bool transposed, dq_wint32 *p,
                                    dq_error *err);
 /** Quantized results are rounded once; floats are (float)sum * (float)(alpha * x_scale) * w_scale, each step
  * rounded to float, the two scales' product first. */

@@ -12,15 +12,15 @@ dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weigh
     w->b.cols = n;
     w->b.runs = 1;
     w->b.run = w->b.inner = k;
-    w->b.col_stride = weights->turned ? k : 1;
-    w->b.inner_stride = weights->turned ? 1 : n;
-    w->b.flip = dq_gemm_s8_flip(call->in[p->input]->dtype, true);
+    w->b.col_stride = weights->transposed ? k : 1;
+    w->b.inner_stride = weights->transposed ? 1 : n;
+    w->b.sign_xor = dq_gemm_s8_sign_xor(call->in[p->input]->dtype, true);
     w->matrices = weights->matrices;
     w->matrix_step = k * n;
     dq_matmul_s8_use(call, w, p->input, rows, DQ_UINT8);
     p->block_rows = dq_gemm_s8_block_rows(w->kernel);
-    if (weights->together)
-        p->block_rows -= p->block_rows % weights->together;
+    if (weights->row_multiple)
+        p->block_rows -= p->block_rows % weights->row_multiple;
     if (p->block_rows > rows)
         p->block_rows = rows ? rows : 1;
     bool fits = dq_qweights_layout(w);
@@ -35,9 +35,9 @@ dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weigh
 
 void dq_qproduct_codes(const dq_qproduct *p, uint8_t *codes, size_t count)
 {
-    uint8_t flip = dq_gemm_s8_flip(DQ_UINT8, p->w.kernel->a_signed);
-    for (size_t i = 0; flip && i < count; i++)
-        codes[i] ^= flip;
+    uint8_t sign_xor = dq_gemm_s8_sign_xor(DQ_UINT8, p->w.kernel->a_signed);
+    for (size_t i = 0; sign_xor && i < count; i++)
+        codes[i] ^= sign_xor;
 }
 
 typedef struct job {

@@ -21,9 +21,9 @@ typedef void dq_qproduct_store_fn(void *arg, size_t row, size_t rows, size_t col
 /** Input `input`: matrices of k rows and n columns, or `turned`, [n, k]. */
 typedef struct dq_qproduct_weights {
     uint32_t input;
-    bool turned;
+    bool transposed;
     size_t matrices, k, n;
-    size_t together; /* so many rows are stored at once, from a multiple of it on; 0: any */
+    size_t row_multiple; /* so many rows are stored at once, from a multiple of it on; 0: any */
 } dq_qproduct_weights;
 
 /** Fills in *p, which stood in zeroed memory, for runs of up to `rows` rows; raises call->worker_scratch_size
@@ -43,7 +43,7 @@ void dq_qproduct_codes(const dq_qproduct *p, uint8_t *codes, size_t count);
 typedef struct dq_qproduct_rows {
     const void *packed;
     size_t matrix, rows;
-    const uint8_t *codes; /* went through dq_qproduct_codes; DQ_QGEMM_SLACK bytes may be read behind them */
+    const uint8_t *codes; /* went through dq_qproduct_codes; DQ_GEMM_S8_SLACK bytes may be read behind them */
     int32_t a_zero;
     const void *b_zero; /* of the weights' type: that of column j is number j * b_zero_step */
     size_t b_zero_step;

@@ -193,9 +193,9 @@ static void store_quantized(const dq_int_sums *sums, const state *st)
 {
     const dq_op_call *call = sums->call;
     const dq_tensor *y = call->out[0], *zero = dq_call_in(call, Y_ZERO);
-    double scales[DQ_QGEMM_NR_MAX];
-    float b_scales[DQ_QGEMM_NR_MAX];
-    int32_t block[ROWS * DQ_QGEMM_NR_MAX], lo = y->dtype == DQ_INT8 ? -128 : 0;
+    double scales[DQ_GEMM_S8_NR_MAX];
+    float b_scales[DQ_GEMM_S8_NR_MAX];
+    int32_t block[ROWS * DQ_GEMM_S8_NR_MAX], lo = y->dtype == DQ_INT8 ? -128 : 0;
     double a = st->alpha * (double)dq_data(call->in[A_SCALE], float)[0];
     double y_scale = (double)dq_data(call->in[Y_SCALE], float)[0];
     for (size_t j = 0; j < sums->cols; j++) {
@@ -227,8 +227,8 @@ static void store_quantized(const dq_int_sums *sums, const state *st)
 static void store_float(const dq_int_sums *sums, const state *st)
 {
     const dq_op_call *call = sums->call;
-    int32_t row_sums[DQ_QGEMM_NR_MAX];
-    float scales[DQ_QGEMM_NR_MAX], a = (float)st->alpha * dq_data(call->in[A_SCALE], float)[0];
+    int32_t row_sums[DQ_GEMM_S8_NR_MAX];
+    float scales[DQ_GEMM_S8_NR_MAX], a = (float)st->alpha * dq_data(call->in[A_SCALE], float)[0];
     for (size_t j = 0; j < sums->cols; j++)
         scales[j] = a * (float)dq_qparam_scale(call, &st->b_scale, (sums->col + j) * st->b_scale.step);
     for (size_t i = 0; i < sums->rows; i++) {

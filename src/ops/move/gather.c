@@ -76,7 +76,7 @@ static dq_status gather_run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_gather = {gather_infer, prepare, gather_run, DQ_OP_LOOSE};
+const dq_op_impl dq_op_gather = {gather_infer, prepare, gather_run, DQ_OP_UNALIGNED};
 
 /* ---- GatherElements ------------------------------------------------------------------------------------ */
 

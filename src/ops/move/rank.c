@@ -15,46 +15,47 @@ static uint64_t rank_double(double x)
 }
 
 /* n <= DQ_ROW elements that stand side by side. */
-static void rank_some(const dq_tensor *t, size_t first, size_t n, uint64_t turn, uint64_t *keys)
+static void rank_some(const dq_tensor *t, size_t first, size_t n, uint64_t order, uint64_t *keys)
 {
     const unsigned cls = dq_dtype_get(t->dtype)->cls;
-    double room[DQ_ROW];
+    double workspace[DQ_ROW];
     if (t->dtype == DQ_FLOAT) {
         const float *x = dq_data(t, float) + first;
         for (size_t i = 0; i < n; i++)
-            keys[i] = dq_rank_float(x[i]) ^ turn;
+            keys[i] = dq_rank_float(x[i]) ^ order;
         return;
     }
     if (cls == DQ_CLASS_FLOAT) {
-        dq_load_doubles(t->dtype, t->data, first, n, room);
+        dq_load_doubles(t->dtype, t->data, first, n, workspace);
         for (size_t i = 0; i < n; i++)
-            keys[i] = rank_double(room[i]) ^ turn;
+            keys[i] = rank_double(workspace[i]) ^ order;
         return;
     }
     dq_load_ints(t->dtype, t->data, first, n, (int64_t *)keys);
-    turn ^= cls == DQ_CLASS_INT ? (uint64_t)1 << 63 : 0; /* orders signed as unsigned */
+    order ^= cls == DQ_CLASS_INT ? (uint64_t)1 << 63 : 0; /* orders signed as unsigned */
     for (size_t i = 0; i < n; i++)
-        keys[i] ^= turn;
+        keys[i] ^= order;
 }
 
 /* n <= DQ_ROW elements that stand `step` apart. */
-static void rank_apart(const dq_tensor *t, size_t first, size_t n, size_t step, uint64_t turn, uint64_t *keys)
+static void rank_strided(const dq_tensor *t, size_t first, size_t n, size_t step, uint64_t order,
+                         uint64_t *keys)
 {
-    uint64_t room[DQ_ROW];
+    uint64_t workspace[DQ_ROW];
     size_t at[DQ_ROW];
     for (size_t i = 0; i < n; i++)
         at[i] = first + i * step;
-    dq_move_pick(dq_move_width(t->dtype), room, t->data, at, n);
-    rank_some(&(dq_tensor){.dtype = t->dtype, .data = room}, 0, n, turn, keys);
+    dq_move_pick(dq_move_width(t->dtype), workspace, t->data, at, n);
+    rank_some(&(dq_tensor){.dtype = t->dtype, .data = workspace}, 0, n, order, keys);
 }
 
 void dq_rank_keys(const dq_tensor *t, size_t first, size_t n, size_t step, bool largest, uint64_t *keys)
 {
-    const uint64_t turn = largest ? 0 : UINT64_MAX;
+    const uint64_t order = largest ? 0 : UINT64_MAX;
     if (step == 1)
-        rank_some(t, first, n, turn, keys);
+        rank_some(t, first, n, order, keys);
     else
-        rank_apart(t, first, n, step, turn, keys);
+        rank_strided(t, first, n, step, order, keys);
 }
 
 static inline bool later(const dq_ranked *a, const dq_ranked *b)

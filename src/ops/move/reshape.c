@@ -66,7 +66,7 @@ static dq_status reshape_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, in->dtype, shape.count, dims, err);
 }
 
-const dq_op_impl dq_op_reshape = {reshape_infer, NULL, copy, DQ_OP_VIEW | DQ_OP_SPREAD};
+const dq_op_impl dq_op_reshape = {reshape_infer, NULL, copy, DQ_OP_VIEW | DQ_OP_BROADCAST_VIEW};
 
 /* ---- Flatten: a matrix of the axes before `axis` and those from it on ---------------------------------- */
 
@@ -84,7 +84,7 @@ static dq_status flatten_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, in->dtype, 2, dims, err);
 }
 
-const dq_op_impl dq_op_flatten = {flatten_infer, NULL, copy, DQ_OP_VIEW | DQ_OP_SPREAD};
+const dq_op_impl dq_op_flatten = {flatten_infer, NULL, copy, DQ_OP_VIEW | DQ_OP_BROADCAST_VIEW};
 
 /* ---- Squeeze, Unsqueeze -------------------------------------------------------------------------------- */
 
@@ -112,7 +112,7 @@ static dq_status squeeze_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, in->dtype, rank, dims, err);
 }
 
-const dq_op_impl dq_op_squeeze = {squeeze_infer, NULL, copy, DQ_OP_VIEW | DQ_OP_SPREAD};
+const dq_op_impl dq_op_squeeze = {squeeze_infer, NULL, copy, DQ_OP_VIEW | DQ_OP_BROADCAST_VIEW};
 
 static dq_status unsqueeze_infer(dq_op_call *call, dq_error *err)
 {
@@ -131,7 +131,7 @@ static dq_status unsqueeze_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, in->dtype, rank, dims, err);
 }
 
-const dq_op_impl dq_op_unsqueeze = {unsqueeze_infer, NULL, copy, DQ_OP_VIEW | DQ_OP_SPREAD};
+const dq_op_impl dq_op_unsqueeze = {unsqueeze_infer, NULL, copy, DQ_OP_VIEW | DQ_OP_BROADCAST_VIEW};
 
 /* ---- Shape, Size --------------------------------------------------------------------------------------- */
 

@@ -102,7 +102,7 @@ static dq_status choose_way(dq_op_call *call, state *s, dq_error *err)
     if (!dq_pool_rows_fits(&s->window, dtype, max))
         return DQ_OK;
     s->way = indices ? BY_PLACES : BY_ROWS;
-    if (!dq_pool_rows_room(&s->window, dtype, max, &call->worker_scratch_size) ||
+    if (!dq_pool_rows_workspace(&s->window, dtype, max, &call->worker_scratch_size) ||
         !dq_align_size(call->worker_scratch_size, DQ_ALIGN, &call->worker_scratch_size))
         return dq_no_memory(err, SIZE_MAX, "rows of windows");
     return DQ_OK;
@@ -336,7 +336,7 @@ static dq_pool_rows rows_of(const job *j, size_t begin, size_t end, unsigned wor
                           .window = &j->s->window,
                           .begin = begin,
                           .end = end,
-                          .room = dq_call_worker_scratch(j->call, worker)};
+                          .workspace = dq_call_worker_scratch(j->call, worker)};
 }
 
 static void rows_piece(void *arg, size_t begin, size_t end, unsigned worker)

@@ -24,18 +24,18 @@ bool dq_pool_rows_fits(const dq_window *w, dq_dtype dtype, bool max)
 }
 
 /* Elements of a line's room: whole strides. */
-static bool line_room(const dq_window *w, size_t *room)
+static bool line_workspace(const dq_window *w, size_t *workspace)
 {
     size_t step = (size_t)w->stride[w->rank - 1];
-    return dq_mul_size((line_length(w) + step - 1) / step, step, room) &&
-           dq_add_size(*room, DQ_POOL_SLACK, room);
+    return dq_mul_size((line_length(w) + step - 1) / step, step, workspace) &&
+           dq_add_size(*workspace, DQ_POOL_SLACK, workspace);
 }
 
 /* Lines of floats that are made before their windows are. */
-static size_t lines_at_once(size_t room)
+static size_t lines_at_once(size_t workspace)
 {
     enum { LINES = 8, ELEMENTS = 2048 };
-    return room < ELEMENTS / LINES ? LINES : room < ELEMENTS ? ELEMENTS / room : 1;
+    return workspace < ELEMENTS / LINES ? LINES : workspace < ELEMENTS ? ELEMENTS / workspace : 1;
 }
 
 /* Rows under a window, at most. */
@@ -62,7 +62,7 @@ static size_t padded_rows(const dq_window *w, size_t rows)
     return (rows - 1) * (size_t)w->stride[0] + (size_t)dq_window_span(w, 0);
 }
 
-bool dq_pool_rows_room(const dq_window *w, dq_dtype dtype, bool max, size_t *bytes)
+bool dq_pool_rows_workspace(const dq_window *w, dq_dtype dtype, bool max, size_t *bytes)
 {
     _Static_assert(DQ_POOL_SLACK * sizeof(float) >= DQ_MAX_SLACK, "of codes, too");
     if (max && dq_dtype_get(dtype)->bits == 16) {
@@ -72,7 +72,7 @@ bool dq_pool_rows_room(const dq_window *w, dq_dtype dtype, bool max, size_t *byt
     }
     /* where rows begin, the lines, and the columns' counts */
     size_t size = max ? sizeof(float) : sizeof(double), line, rows;
-    return line_room(w, &line) && dq_mul_size(line, lines_at_once(line), &line) &&
+    return line_workspace(w, &line) && dq_mul_size(line, lines_at_once(line), &line) &&
            dq_add_size(line, (size_t)w->out[w->rank - 1], &line) && dq_mul_size(line, size, bytes) &&
            most_rows(w, &rows) && dq_mul_size(rows, sizeof(size_t), &rows) &&
            dq_add_size(*bytes, rows, bytes);
@@ -143,9 +143,9 @@ static size_t even_rows(const dq_window *w, const under *u, size_t most, size_t 
     if (u->counts[d] != (size_t)w->kernel[d])
         return 1;
     size_t left = (size_t)w->out[d] - u->index[d];
-    size_t room = (size_t)((w->in[d] - dq_window_span(w, d) - u->origin[d]) / w->stride[d]) + 1;
+    size_t workspace = (size_t)((w->in[d] - dq_window_span(w, d) - u->origin[d]) / w->stride[d]) + 1;
     left = left < most ? left : most;
-    return left < room ? left : room;
+    return left < workspace ? left : workspace;
 }
 
 /* Where row number i of those begins, in elements. */
@@ -187,31 +187,31 @@ static void row_offsets(const dq_window *w, const under *u, size_t *at)
 
 /* Makes lines of the rows from u on, no more than `most`, by max_rows and sum_rows. */
 static dq_pool_lines pool_lines(const dq_window *w, const under *u, const float *in, size_t *at, size_t n,
-                                size_t apart, size_t most)
+                                size_t row_stride, size_t most)
 {
-    dq_pool_lines p = {.x = in, .at = at, .under = u->rows, .n = n, .apart = apart};
-    const size_t room = lines_at_once(apart);
+    dq_pool_lines p = {.x = in, .at = at, .under = u->rows, .n = n, .row_stride = row_stride};
+    const size_t workspace = lines_at_once(row_stride);
     row_offsets(w, u, at);
-    p.lines = even_rows(w, u, most < room ? most : room, &p.step);
+    p.lines = even_rows(w, u, most < workspace ? most : workspace, &p.step);
     return p;
 }
 
-static dq_line_windows line_windows(const dq_window *w, size_t apart)
+static dq_line_windows line_windows(const dq_window *w, size_t row_stride)
 {
     size_t last = w->rank - 1;
     return (dq_line_windows){.count = (size_t)w->out[last],
                              .stride = (size_t)w->stride[last],
                              .taps = (size_t)w->kernel[last],
                              .dilation = (size_t)w->dilation[last],
-                             .apart = apart};
+                             .row_stride = row_stride};
 }
 
 /* line[j] becomes the larger of itself and x[j], where `flip` brings codes to the order of uint8. */
-static void join_codes(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t flip)
+static void join_codes(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t sign_xor)
 {
     for (size_t j = 0; j < n; j++) {
-        uint8_t a = line[j] ^ flip, b = x[j] ^ flip;
-        line[j] = (a > b ? a : b) ^ flip;
+        uint8_t a = line[j] ^ sign_xor, b = x[j] ^ sign_xor;
+        line[j] = (a > b ? a : b) ^ sign_xor;
     }
 }
 
@@ -220,7 +220,7 @@ static void code_rows(const dq_pool_rows *r, bool is_signed, const uint8_t *in, 
 {
     const dq_window *w = r->window;
     const size_t last = w->rank - 1;
-    uint8_t *line = r->room;
+    uint8_t *line = r->workspace;
     size_t from, length, step = 0;
     dq_max_windows rows = {.n = reach(w, &from),
                            .line = line,
@@ -230,7 +230,7 @@ static void code_rows(const dq_pool_rows *r, bool is_signed, const uint8_t *in, 
                            .dilation = (size_t)w->dilation[last],
                            .width = (size_t)w->out[last],
                            .is_signed = is_signed};
-    if (!line_room(w, &length))
+    if (!line_workspace(w, &length))
         return;
     memset(line, is_signed ? 0x80 : 0, length);
     for (size_t row = r->begin; row < r->end; row += rows.rows) {
@@ -253,7 +253,7 @@ static void code_rows(const dq_pool_rows *r, bool is_signed, const uint8_t *in, 
 
 /* x, brought to the order of int16 by `flip`, amid what is never a maximum; a row of `line` is as long as
  * windows reach, the first one `first` of x. */
-static void pad_words(const dq_window *w, const int16_t *x, int64_t first, size_t rows, uint16_t flip,
+static void pad_words(const dq_window *w, const int16_t *x, int64_t first, size_t rows, uint16_t sign_xor,
                       int16_t *line)
 {
     const size_t length = line_length(w);
@@ -263,58 +263,60 @@ static void pad_words(const dq_window *w, const int16_t *x, int64_t first, size_
     for (size_t r = 0; r < rows; r++, line += length) {
         const int64_t row = first + (int64_t)r;
         if (row >= 0 && row < w->in[0])
-            dq_codes_flip(x + row * w->in[1], n, flip, line + from);
+            dq_codes_sign_xor(x + row * w->in[1], n, sign_xor, line + from);
     }
 }
 
 /* all[j] = the largest of `taps` that are `apart` from line[j] on, for j < n. */
 static void join_taps(int16_t *restrict all, const int16_t *restrict line, size_t n, size_t taps,
-                      size_t apart)
+                      size_t row_stride)
 {
-    const int16_t *second = line + (taps > 1 ? apart : 0), *third = line + (taps > 2 ? 2 * apart : 0);
+    const int16_t *second = line + (taps > 1 ? row_stride : 0),
+                  *third = line + (taps > 2 ? 2 * row_stride : 0);
     for (size_t j = 0; j < n; j++) {
         const int16_t most = line[j] > second[j] ? line[j] : second[j];
         all[j] = third[j] > most ? third[j] : most;
     }
     for (size_t k = 3; k < taps; k++) {
-        const int16_t *x = line + k * apart;
+        const int16_t *x = line + k * row_stride;
         for (size_t j = 0; j < n; j++)
             all[j] = x[j] > all[j] ? x[j] : all[j];
     }
 }
 
 /* The usual strides are constants, so that compilers take many at once. */
-static void put_words(const int16_t *restrict x, size_t step, size_t n, uint16_t flip, int16_t *restrict out)
+static void put_words(const int16_t *restrict x, size_t step, size_t n, uint16_t sign_xor,
+                      int16_t *restrict out)
 {
     if (step == 1)
-        dq_codes_flip(x, n, flip, out);
+        dq_codes_sign_xor(x, n, sign_xor, out);
     else if (step == 2)
         for (size_t c = 0; c < n; c++)
-            out[c] = (int16_t)(x[2 * c] ^ flip);
+            out[c] = (int16_t)(x[2 * c] ^ sign_xor);
     else
         for (size_t c = 0; c < n; c++)
-            out[c] = (int16_t)(x[c * step] ^ flip);
+            out[c] = (int16_t)(x[c * step] ^ sign_xor);
 }
 
 /* 16-bit codes: padded rows under some rows of results become their maxima as one line. */
-static void max_words(const dq_pool_rows *r, uint16_t flip, const int16_t *in, int16_t *out)
+static void max_words(const dq_pool_rows *r, uint16_t sign_xor, const int16_t *in, int16_t *out)
 {
     const dq_window *w = r->window;
     const size_t height = (size_t)w->out[0], width = (size_t)w->out[1], most = rows_of_words(w);
     const size_t length = line_length(w), plane = (size_t)(w->in[0] * w->in[1]);
-    int16_t *line = r->room, *all = line + padded_rows(w, most) * length;
+    int16_t *line = r->workspace, *all = line + padded_rows(w, most) * length;
     for (size_t begin = r->begin, rows; begin < r->end; begin += rows) {
         const size_t row = begin % height;
         rows = dq_least(dq_least(r->end - begin, height - row), most);
         const size_t padded = padded_rows(w, rows);
-        pad_words(w, in + begin / height * plane, (int64_t)row * w->stride[0] - w->begin[0], padded, flip,
+        pad_words(w, in + begin / height * plane, (int64_t)row * w->stride[0] - w->begin[0], padded, sign_xor,
                   line);
         size_t n = padded * length - (size_t)(dq_window_span(w, 1) - 1);
         join_taps(all, line, n, (size_t)w->kernel[1], (size_t)w->dilation[1]);
         n -= (size_t)(dq_window_span(w, 0) - 1) * length;
         join_taps(line, all, n, (size_t)w->kernel[0], (size_t)w->dilation[0] * length);
         for (size_t i = 0; i < rows; i++)
-            put_words(line + i * (size_t)w->stride[0] * length, (size_t)w->stride[1], width, flip,
+            put_words(line + i * (size_t)w->stride[0] * length, (size_t)w->stride[1], width, sign_xor,
                       out + (begin + i) * width);
     }
 }
@@ -323,16 +325,16 @@ static void max_floats(const dq_pool_rows *r, const float *in, float *out)
 {
     const dq_float_pool *kernels = r->kernels->float_pool;
     const dq_window *w = r->window;
-    size_t from, n = reach(w, &from), most, apart, *at = r->room, begin = r->begin;
+    size_t from, n = reach(w, &from), most, row_stride, *at = r->workspace, begin = r->begin;
     under u = find_rows(w, begin);
-    if (!most_rows(w, &most) || !line_room(w, &apart))
+    if (!most_rows(w, &most) || !line_workspace(w, &row_stride))
         return;
     float *line = (float *)(void *)(at + most);
-    dq_line_windows windows = line_windows(w, apart);
-    for (size_t i = 0; i < lines_at_once(apart) * apart; i++)
+    dq_line_windows windows = line_windows(w, row_stride);
+    for (size_t i = 0; i < lines_at_once(row_stride) * row_stride; i++)
         line[i] = -INFINITY;
     while (begin < r->end) {
-        const dq_pool_lines p = pool_lines(w, &u, in, at, n, apart, r->end - begin);
+        const dq_pool_lines p = pool_lines(w, &u, in, at, n, row_stride, r->end - begin);
         if (p.under)
             kernels->max_rows(&p, line + from);
         for (size_t i = 0; i < n && p.under == 0; i++) /* then it is one line */
@@ -396,7 +398,7 @@ static void join_tap(const dq_kernels *kernels, const dq_window *w, const float 
     const size_t last = w->rank - 1;
     const int64_t stride = w->stride[last], in = w->in[last];
     const int64_t from = (int64_t)c * stride + tap * w->dilation[last] - w->begin[last];
-    float room[STRIP];
+    float workspace[STRIP];
     size_t begin = from < 0 ? (size_t)((-from - 1) / stride) + 1 : 0;
     size_t end = from < in ? (size_t)((in - from - 1) / stride) + 1 : 0;
     end = end < n ? end : n;
@@ -405,8 +407,8 @@ static void join_tap(const dq_kernels *kernels, const dq_window *w, const float 
     const int64_t at = (int64_t)row + from + (int64_t)begin * stride;
     const float *line = x + at;
     if (stride > 1) {
-        kernels->copy_strided_f32(line, 0, (size_t)stride, 1, end - begin, room, 0);
-        line = room;
+        kernels->copy_strided_f32(line, 0, (size_t)stride, 1, end - begin, workspace, 0);
+        line = workspace;
     }
     join_found(line, end - begin, (uint32_t)at, (uint32_t)stride, f->highest + begin, f->best + begin);
 }
@@ -416,7 +418,7 @@ void dq_max_places(const dq_pool_rows *rows, const float *in, float *out, int64_
     const dq_window *w = rows->window;
     const size_t last = w->rank - 1, columns = (size_t)w->out[last];
     const size_t plane = dq_dims_product(w->in, 0, w->rank);
-    size_t *at = rows->room, i = rows->begin * columns;
+    size_t *at = rows->workspace, i = rows->begin * columns;
     under u = find_rows(w, rows->begin);
     for (size_t row = rows->begin; row < rows->end; row++, next_rows(w, 1, &u)) {
         const float *x = in + u.plane * plane;
@@ -453,20 +455,21 @@ static void sum_rows(const dq_pool_rows *r, bool root, bool pads, const float *i
 {
     const dq_float_pool *kernels = r->kernels->float_pool;
     const dq_window *w = r->window;
-    size_t last = w->rank - 1, from, n = reach(w, &from), most, apart, *at = r->room, begin = r->begin;
+    size_t last = w->rank - 1, from, n = reach(w, &from), most, row_stride, *at = r->workspace,
+           begin = r->begin;
     under u = find_rows(w, begin);
-    if (!most_rows(w, &most) || !line_room(w, &apart))
+    if (!most_rows(w, &most) || !line_workspace(w, &row_stride))
         return;
-    dq_line_windows windows = line_windows(w, apart);
+    dq_line_windows windows = line_windows(w, row_stride);
     windows.root = root;
-    const size_t length = lines_at_once(apart) * apart;
+    const size_t length = lines_at_once(row_stride) * row_stride;
     double *line = (double *)(void *)(at + most), *shares = line + length;
     memset(line, 0, length * sizeof *line);
     for (size_t x = 0; x < windows.count; x++)
         shares[x] =
             root ? 1 : 1 / (double)counted(w, last, (int64_t)x * w->stride[last] - w->begin[last], pads);
     while (begin < r->end) {
-        const dq_pool_lines p = pool_lines(w, &u, in, at, n, apart, r->end - begin);
+        const dq_pool_lines p = pool_lines(w, &u, in, at, n, row_stride, r->end - begin);
         double count = 1;
         if (root)
             kernels->square_rows(&p, line + from);

@@ -11,7 +11,7 @@
 bool dq_pool_rows_fits(const dq_window *w, dq_dtype dtype, bool max);
 
 /** Bytes of room that such rows want; false when they cannot be counted. */
-bool dq_pool_rows_room(const dq_window *w, dq_dtype dtype, bool max, size_t *bytes);
+bool dq_pool_rows_workspace(const dq_window *w, dq_dtype dtype, bool max, size_t *bytes);
 
 /** Rows begin … end - 1 of all planes' results, a row being window->out of the last axis. `in` and `out` are
  * the first planes. */
@@ -19,7 +19,7 @@ typedef struct dq_pool_rows {
     const dq_kernels *kernels;
     const dq_window *window;
     size_t begin, end;
-    void *room; /* of dq_pool_rows_room bytes */
+    void *workspace; /* of dq_pool_rows_workspace bytes */
 } dq_pool_rows;
 
 /** Padding is never a maximum; a NaN is. */

@@ -17,9 +17,9 @@
 #include <string.h>
 
 enum {
-    TOGETHER = 8, /* planes with one window */
-    BAND = 2048,  /* floats, about */
-    STRIP = 32    /* of which kernels take whole ones at once */
+    PLANES = 8,  /* planes with one window */
+    BAND = 2048, /* floats, about */
+    STRIP = 32   /* of which kernels take whole ones at once */
 };
 
 typedef struct pool_state {
@@ -180,7 +180,7 @@ static dq_status prepare_planes(dq_op_call *call, pool_state *s, dq_error *err)
     for (size_t d = 0; d < 2; d++)
         s->whole = s->whole && w->kernel[d] == w->in[d] && w->begin[d] == 0 && w->dilation[d] == 1;
     if (s->whole) /* average_wholes */
-        call->worker_scratch_size += TOGETHER * s->plane * sizeof(float);
+        call->worker_scratch_size += PLANES * s->plane * sizeof(float);
     return DQ_OK;
 }
 
@@ -358,21 +358,21 @@ static void average_plane(const pool_job *job, size_t plane, float *padded, floa
 }
 
 /* Planes that have one window: some side by side, since each is one chain of additions. */
-static void average_wholes(const pool_job *job, size_t begin, size_t end, float *room)
+static void average_wholes(const pool_job *job, size_t begin, size_t end, float *workspace)
 {
     const size_t n = job->s->shape.in_size;
     const float count = job->s->counts[0];
     for (size_t planes; begin < end; begin += planes) {
-        float sums[TOGETHER] = {0};
-        planes = end - begin < TOGETHER ? end - begin : TOGETHER;
-        memset(room, 0, TOGETHER * n * sizeof *room);
-        dq_codes_read(job->call->kernels, &job->from, job->x, begin * n, planes * n, room);
+        float sums[PLANES] = {0};
+        planes = end - begin < PLANES ? end - begin : PLANES;
+        memset(workspace, 0, PLANES * n * sizeof *workspace);
+        dq_codes_read(job->call->kernels, &job->from, job->x, begin * n, planes * n, workspace);
         for (size_t i = 0; i < n; i++)
-            for (size_t p = 0; p < TOGETHER; p++)
-                sums[p] += room[p * n + i];
+            for (size_t p = 0; p < PLANES; p++)
+                sums[p] += workspace[p * n + i];
         if (job->s->exact)
-            dq_exact_mean_apply(&job->s->mean, (size_t)count, sums, TOGETHER);
-        for (size_t p = 0; p < TOGETHER && !job->s->exact; p++)
+            dq_exact_mean_apply(&job->s->mean, (size_t)count, sums, PLANES);
+        for (size_t p = 0; p < PLANES && !job->s->exact; p++)
             sums[p] = sums[p] / count / job->qy.scale + (float)job->qy.zero;
         dq_codes_write(job->call->kernels, &job->to, sums, planes, job->out, begin);
     }

@@ -74,7 +74,7 @@ static int64_t sum_of_line(const uint8_t *x, size_t n, bool is_signed)
 {
     enum { WORD = 8, WORDS = 128 };
     const uint64_t even = 0x00ff00ff00ff00ff, twos = 0x0000ffff0000ffff;
-    const uint64_t flip = is_signed ? 0x8080808080808080 : 0; /* adds 128 to each */
+    const uint64_t sign_xor = is_signed ? 0x8080808080808080 : 0; /* adds 128 to each */
     int64_t sum = is_signed ? -128 * (int64_t)n : 0;
     size_t k = 0;
     while (n - k >= WORD) {
@@ -82,14 +82,14 @@ static int64_t sum_of_line(const uint8_t *x, size_t n, bool is_signed)
         for (size_t i = 0; i < WORDS && n - k >= WORD; i++, k += WORD) {
             uint64_t word;
             memcpy(&word, x + k, WORD);
-            word ^= flip;
+            word ^= sign_xor;
             pairs += (word & even) + (word >> 8 & even);
         }
         pairs = (pairs & twos) + (pairs >> 16 & twos);
         sum += (int64_t)((pairs & UINT32_MAX) + (pairs >> 32));
     }
     for (; k < n; k++)
-        sum += x[k] ^ (uint8_t)flip;
+        sum += x[k] ^ (uint8_t)sign_xor;
     return sum;
 }
 

@@ -35,11 +35,11 @@ static dq_status max_prepare(dq_op_call *call, dq_error *err)
 }
 
 /* line[i] becomes the larger of itself and x[i], where `flip` brings codes to the order of uint8. */
-static void join(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t flip)
+static void join(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t sign_xor)
 {
     for (size_t i = 0; i < n; i++) {
-        uint8_t a = line[i] ^ flip, b = x[i] ^ flip;
-        line[i] = (a > b ? a : b) ^ flip;
+        uint8_t a = line[i] ^ sign_xor, b = x[i] ^ sign_xor;
+        line[i] = (a > b ? a : b) ^ sign_xor;
     }
 }
 
@@ -80,13 +80,14 @@ static void max_line(const max_job *job, size_t line, uint8_t *joined)
                         .out = job->out + line * s->line};
     if (c.total)
         join_rows(job, job->x + line / lines * s->in_size * s->inner, &c, &w);
-    for (size_t i = 0, together; i < width; i += together, w.out += w.width) {
+    for (size_t i = 0, equal_windows; i < width; i += equal_windows, w.out += w.width) {
         w.kernel = c.total ? dq_axis_cells(&s->window, last, i, &first) : 0;
-        together = 1;
+        equal_windows = 1;
         while (s->window.stride[last] == 1 && w.kernel == (size_t)s->window.kernel[last] &&
-               i + together < width && dq_axis_cells(&s->window, last, i + together, &next) == w.kernel)
-            together++;
-        w.width = together * s->inner;
+               i + equal_windows < width &&
+               dq_axis_cells(&s->window, last, i + equal_windows, &next) == w.kernel)
+            equal_windows++;
+        w.width = equal_windows * s->inner;
         w.line = joined + first * s->inner;
         if (w.kernel)
             job->call->kernels->max_windows(&w);

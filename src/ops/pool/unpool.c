@@ -119,18 +119,18 @@ typedef struct blocks {
 
 static dq_status count_steps(const dq_op_call *call, blocks *b, size_t d, dq_error *err)
 {
-    int64_t span, room;
+    int64_t span, workspace;
     bool fits = b->image[d] >= 0 && b->block[d] >= 1 && b->strides.at[d] >= 1 && b->dilations.at[d] >= 1 &&
                 b->pads.at[d] >= 0 && b->pads.at[b->axes + d] >= 0 &&
                 dq_mul_i64(b->block[d] - 1, b->dilations.at[d], &span) &&
-                dq_add_i64(b->image[d], b->pads.at[d], &room) &&
-                dq_add_i64(room, b->pads.at[b->axes + d], &room) && room > span;
+                dq_add_i64(b->image[d], b->pads.at[d], &workspace) &&
+                dq_add_i64(workspace, b->pads.at[b->axes + d], &workspace) && workspace > span;
     if (!fits)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "has blocks of %" PRId64 " for an image of %" PRId64
                             " along spatial axis %zu, which do not fit",
                             b->block[d], b->image[d], d);
-    b->steps[d] = (room - span - 1) / b->strides.at[d] + 1;
+    b->steps[d] = (workspace - span - 1) / b->strides.at[d] + 1;
     if (!dq_mul_size(b->count, (size_t)b->steps[d], &b->count) ||
         !dq_mul_size(b->taps, (size_t)b->block[d], &b->taps))
         return dq_call_fail(call, err, DQ_BAD_MODEL, "has more blocks than can be counted");

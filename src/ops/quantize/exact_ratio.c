@@ -22,7 +22,7 @@ double dq_ratio_round(const dq_ratio *ratio, double s)
     double nearest, tie;
     if (!dq_round_unless_tied(s * ratio->quotient, &nearest, &tie))
         return nearest;
-    return dq_beside_tie(tie, order_of_products(s, ratio->numerator, tie, ratio->denominator));
+    return dq_next_to_tie(tie, order_of_products(s, ratio->numerator, tie, ratio->denominator));
 }
 
 static int saturate(const dq_q8 *q, double v)
@@ -40,7 +40,7 @@ int dq_q8_add(const dq_q8_pair *p, int a, int b)
     double nearest, tie;
     if (dq_round_unless_tied(sum / scale, &nearest, &tie)) {
         const double at = tie * scale;
-        nearest = dq_beside_tie(tie, sum != at ? (sum < at ? -1 : 1) : (rest > 0) - (rest < 0));
+        nearest = dq_next_to_tie(tie, sum != at ? (sum < at ? -1 : 1) : (rest > 0) - (rest < 0));
     }
     return saturate(&p->y, nearest + p->y.zero);
 }

@@ -24,7 +24,7 @@ static inline dq_ratio dq_ratio_make(double numerator, double denominator)
 
 /** The integer on the side of the tie (an integer and a half) that `order` says, which is the sign of value
  * minus tie; 0: the even one. */
-static inline double dq_beside_tie(double tie, int order)
+static inline double dq_next_to_tie(double tie, int order)
 {
     const double below = tie - 0.5;
     return order < 0 || (order == 0 && fmod(below, 2) == 0) ? below : below + 1;

@@ -34,9 +34,10 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 
 static void make_table(const dq_op_call *call, size_t length, float table[256])
 {
-    double scale = (double)dq_data(call->in[1], float)[0];                      /* a zero point cancels out */
-    double room = (double)(float)dq_log((double)(FLT_MAX / (float)length)) - 5; /* a row's sum stays finite */
-    double shift = (room > 0 ? room : 0) / scale;
+    double scale = (double)dq_data(call->in[1], float)[0]; /* a zero point cancels out */
+    double workspace =
+        (double)(float)dq_log((double)(FLT_MAX / (float)length)) - 5; /* a row's sum stays finite */
+    double shift = (workspace > 0 ? workspace : 0) / scale;
     for (int i = 0; i < 256; i++)
         table[i] = (float)dq_exp((i - 255 + shift) * scale);
 }
@@ -93,42 +94,43 @@ static void results_of(const softmax_job *job, const float *e, size_t n, float g
         job->kernels->quantize_f32_u8(scaled, n, &sum, &zero, 0, y);
 }
 
-enum { SHORT = 256, TOGETHER = 4 /* rows */, SHORTEST = 48 };
+enum { SHORT = 256, ROWS = 4 /* rows */, SHORTEST = 48 };
 
 /* The same of rows that stand one behind the other, too short for a call each; false where one has a product
  * beyond float's range. */
-static __attribute__((noinline)) bool results_together(const softmax_job *job, float e[TOGETHER][SHORT],
-                                                       size_t n, const float greatest[TOGETHER],
-                                                       const float sum[TOGETHER], uint8_t *y)
+static __attribute__((noinline)) bool results_of_rows(const softmax_job *job, float e[ROWS][SHORT], size_t n,
+                                                      const float greatest[ROWS], const float sum[ROWS],
+                                                      uint8_t *y)
 {
-    float scaled[TOGETHER * SHORTEST], sums[TOGETHER * SHORTEST];
-    uint8_t zeros[TOGETHER * SHORTEST];
-    for (size_t r = 0; r < TOGETHER; r++)
+    float scaled[ROWS * SHORTEST], sums[ROWS * SHORTEST];
+    uint8_t zeros[ROWS * SHORTEST];
+    for (size_t r = 0; r < ROWS; r++)
         if (!isfinite(greatest[r] * job->factor))
             return false;
-    for (size_t r = 0; r < TOGETHER; r++)
+    for (size_t r = 0; r < ROWS; r++)
         for (size_t i = 0; i < n; i++) {
             scaled[r * n + i] = e[r][i] * job->factor;
             sums[r * n + i] = sum[r];
         }
     memset(zeros, job->qy.zero, sizeof zeros);
     if (job->qy.min < 0)
-        job->kernels->quantize_f32_s8(scaled, TOGETHER * n, sums, (const int8_t *)zeros, 1, (int8_t *)y);
+        job->kernels->quantize_f32_s8(scaled, ROWS * n, sums, (const int8_t *)zeros, 1, (int8_t *)y);
     else
-        job->kernels->quantize_f32_u8(scaled, TOGETHER * n, sums, zeros, 1, y);
+        job->kernels->quantize_f32_u8(scaled, ROWS * n, sums, zeros, 1, y);
     return true;
 }
 
 /* `flip` brings codes into the order of bytes. */
-static uint8_t highest_of(const uint8_t *x, size_t n, size_t step, uint8_t flip)
+static uint8_t highest_of(const uint8_t *x, size_t n, size_t step, uint8_t sign_xor)
 {
     uint8_t highest = 0;
     if (step == 1) /* which a compiler makes vectors of */
         for (size_t i = 0; i < n; i++)
-            highest = (uint8_t)(x[i] ^ flip) > highest ? (uint8_t)(x[i] ^ flip) : highest;
+            highest = (uint8_t)(x[i] ^ sign_xor) > highest ? (uint8_t)(x[i] ^ sign_xor) : highest;
     else
         for (size_t i = 0; i < n; i++)
-            highest = (uint8_t)(x[i * step] ^ flip) > highest ? (uint8_t)(x[i * step] ^ flip) : highest;
+            highest =
+                (uint8_t)(x[i * step] ^ sign_xor) > highest ? (uint8_t)(x[i * step] ^ sign_xor) : highest;
     return highest;
 }
 
@@ -141,24 +143,24 @@ static size_t start_of(const softmax_job *job, size_t row)
 /* The results of short rows, of one element or more, come from their exponentials. The sums of some rows are
  * made together, as each waits for the one before it … */
 static inline __attribute__((always_inline)) void short_rows(const softmax_job *job, size_t first,
-                                                             size_t rows, uint8_t flip)
+                                                             size_t rows, uint8_t sign_xor)
 {
-    size_t n = job->state->length, step = job->state->inner, at[TOGETHER];
-    const float *table[TOGETHER];
-    float greatest[TOGETHER], sum[TOGETHER] = {0}, e[TOGETHER][SHORT];
+    size_t n = job->state->length, step = job->state->inner, at[ROWS];
+    const float *table[ROWS];
+    float greatest[ROWS], sum[ROWS] = {0}, e[ROWS][SHORT];
     uint8_t one[SHORT];
     for (size_t r = 0; r < rows; r++) {
         at[r] = start_of(job, first + r);
-        uint8_t highest = highest_of(job->x + at[r], n, step, flip);
+        uint8_t highest = highest_of(job->x + at[r], n, step, sign_xor);
         table[r] = job->table + (255 - highest);
         greatest[r] = table[r][highest];
     }
     for (size_t i = 0; i < n; i++)
         for (size_t r = 0; r < rows; r++)
-            sum[r] += e[r][i] = table[r][job->x[at[r] + i * step] ^ flip];
-    if (rows == TOGETHER && n <= SHORTEST && step == 1) {
-        const float sums[TOGETHER] = {sum[0], sum[1], sum[2], sum[3]}; /* whose place nobody else knows */
-        if (results_together(job, e, n, greatest, sums, job->y + at[0]))
+            sum[r] += e[r][i] = table[r][job->x[at[r] + i * step] ^ sign_xor];
+    if (rows == ROWS && n <= SHORTEST && step == 1) {
+        const float sums[ROWS] = {sum[0], sum[1], sum[2], sum[3]}; /* whose place nobody else knows */
+        if (results_of_rows(job, e, n, greatest, sums, job->y + at[0]))
             return;
     }
     for (size_t r = 0; r < rows; r++) {
@@ -169,39 +171,39 @@ static inline __attribute__((always_inline)) void short_rows(const softmax_job *
     }
 }
 
-static float sum_in_float(const float *table, const uint8_t *x, size_t n, size_t step, uint8_t flip)
+static float sum_in_float(const float *table, const uint8_t *x, size_t n, size_t step, uint8_t sign_xor)
 {
     float sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += table[x[i * step] ^ flip];
+        sum += table[x[i * step] ^ sign_xor];
     return sum;
 }
 
 /* Four sums, none of which waits for another one. */
-static float sum_in_double(const float *table, const uint8_t *x, size_t n, size_t step, uint8_t flip)
+static float sum_in_double(const float *table, const uint8_t *x, size_t n, size_t step, uint8_t sign_xor)
 {
     enum { SUMS = 4 };
     double sum[SUMS] = {0};
     size_t i = 0;
     for (; i + SUMS <= n; i += SUMS)
         for (size_t k = 0; k < SUMS; k++)
-            sum[k] += (double)table[x[(i + k) * step] ^ flip];
+            sum[k] += (double)table[x[(i + k) * step] ^ sign_xor];
     for (; i < n; i++)
-        sum[0] += (double)table[x[i * step] ^ flip];
+        sum[0] += (double)table[x[i * step] ^ sign_xor];
     return (float)((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
 /* … those of others from a table of all codes. */
-static void long_row(const softmax_job *job, const uint8_t *x, uint8_t *y, uint8_t highest, uint8_t flip)
+static void long_row(const softmax_job *job, const uint8_t *x, uint8_t *y, uint8_t highest, uint8_t sign_xor)
 {
     size_t n = job->state->length, step = job->state->inner;
     const float *table = job->table + (255 - highest);
     uint8_t by_rank[256], by_code[256];
-    const float sum =
-        job->state->exact ? sum_in_double(table, x, n, step, flip) : sum_in_float(table, x, n, step, flip);
+    const float sum = job->state->exact ? sum_in_double(table, x, n, step, sign_xor)
+                                        : sum_in_float(table, x, n, step, sign_xor);
     results_of(job, table, (size_t)highest + 1, table[highest], sum, by_rank);
     for (size_t c = 0; c <= highest; c++)
-        by_code[c ^ flip] = by_rank[c];
+        by_code[c ^ sign_xor] = by_rank[c];
     for (size_t i = 0; i < n; i++)
         y[i * step] = by_code[x[i * step]];
 }
@@ -211,16 +213,16 @@ static void rows(void *arg, size_t begin, size_t end, unsigned worker)
     (void)worker;
     const softmax_job *job = arg;
     size_t n = job->state->length, i = begin;
-    uint8_t flip = (uint8_t)(job->qx.min & 0x80);
-    for (; n <= SHORT && end - i >= TOGETHER; i += TOGETHER)
-        short_rows(job, i, TOGETHER, flip);
+    uint8_t sign_xor = (uint8_t)(job->qx.min & 0x80);
+    for (; n <= SHORT && end - i >= ROWS; i += ROWS)
+        short_rows(job, i, ROWS, sign_xor);
     for (; i < end; i++) {
         size_t at = start_of(job, i);
         if (n <= SHORT)
-            short_rows(job, i, 1, flip);
+            short_rows(job, i, 1, sign_xor);
         else
-            long_row(job, job->x + at, job->y + at, highest_of(job->x + at, n, job->state->inner, flip),
-                     flip);
+            long_row(job, job->x + at, job->y + at, highest_of(job->x + at, n, job->state->inner, sign_xor),
+                     sign_xor);
     }
 }
 

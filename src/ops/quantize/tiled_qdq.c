@@ -210,7 +210,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const state *s = j->s;
     const dq_op_call *call = j->call;
-    char *room = dq_call_worker_scratch(call, worker);
+    char *workspace = dq_call_worker_scratch(call, worker);
     for (size_t i = begin; i < end; i++) {
         size_t chunk = i % s->chunks, image = i / s->chunks * s->rows;
         const form *f = &s->form[chunk + 1 == s->chunks];
@@ -225,10 +225,10 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
         one.in = in;
         one.out = out;
         one.strings = call->strings;
-        one.scratch = room + s->scratch_at;
-        one.worker_scratch = room + s->worker_at;
-        x.data = room + s->x_at;
-        y.data = room + s->y_at;
+        one.scratch = workspace + s->scratch_at;
+        one.worker_scratch = workspace + s->worker_at;
+        x.data = workspace + s->x_at;
+        y.data = workspace + s->y_at;
         if (s->as_is) {
             x.data = dq_data(call->in[0], uint16_t) + chunk * s->each * s->in_each;
             y.data = dq_data(call->out[0], uint16_t) + chunk * s->each * s->out_each;

@@ -84,7 +84,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 static bool place(dq_op_call *call, size_t a, size_t b, size_t width, size_t *at)
 {
     return dq_call_reserve(call, a, b, width, at) &&
-           dq_add_size(call->scratch_size, DQ_QGEMM_SLACK, &call->scratch_size);
+           dq_add_size(call->scratch_size, DQ_GEMM_S8_SLACK, &call->scratch_size);
 }
 
 static bool place_all(dq_op_call *call, state *s, size_t rows)
@@ -151,7 +151,7 @@ static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, c
                   size_t c_stride)
 {
     const product *p = arg;
-    float factors[DQ_QGEMM_NR_MAX];
+    float factors[DQ_GEMM_S8_NR_MAX];
     for (size_t j = 0; j < cols; j++)
         factors[j] = p->a_scale * p->scale[(col + j) * p->scale_step];
     for (size_t i = 0; i < rows; i++)

@@ -56,7 +56,7 @@ static size_t rows_of(const dq_op_call *call, const dq_rnn *s)
 
 dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *f, dq_error *err)
 {
-    size_t width = s->gates * s->hidden, columns, rows, room;
+    size_t width = s->gates * s->hidden, columns, rows, workspace;
     f->rows = rows_of(call, s);
     f->columns[1] = s->kind == DQ_GRU ? s->hidden : 0;
     f->columns[0] = width - f->columns[1];
@@ -90,13 +90,14 @@ dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *
         f->packed = packed;
     }
     /* of each of the rows: gates, h, c, and a spare state */
-    if (!dq_mul_size(f->rows, wide + 3 * f->state, &room) || !dq_mul_size(room, sizeof(float), &room) ||
+    if (!dq_mul_size(f->rows, wide + 3 * f->state, &workspace) ||
+        !dq_mul_size(workspace, sizeof(float), &workspace) ||
         !dq_call_reserve(call, f->packed ? 0 : bytes, 1, 1, &f->packed_at) ||
         !dq_mul_size(rows, sizeof(float), &both) || !dq_call_reserve(call, both, columns, 1, &f->sums_at) ||
         !dq_call_reserve(call, columns + s->directions * f->state, 1, sizeof(float), &f->bias_at))
         return dq_no_memory(err, SIZE_MAX, "sequences");
-    if (call->worker_scratch_size < room)
-        call->worker_scratch_size = room;
+    if (call->worker_scratch_size < workspace)
+        call->worker_scratch_size = workspace;
     return DQ_OK;
 }
 

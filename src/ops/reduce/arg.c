@@ -68,23 +68,23 @@ static size_t find(const dq_arg *s, const dq_tensor *in, size_t base)
 
 /* FEW results of 64-bit integers, whose elements begin `apart` from each other: a comparison waits for that
  * before it, not for those of the others. */
-static void find_few(const dq_arg *s, const dq_tensor *in, size_t base, size_t apart, int64_t *out)
+static void find_few(const dq_arg *s, const dq_tensor *in, size_t base, size_t column_stride, int64_t *out)
 {
-    const uint64_t flip = dq_extreme_flip(in->dtype, s->max);
+    const uint64_t sign_xor = dq_extreme_sign_xor(in->dtype, s->max);
     const ptrdiff_t step = s->last ? -(ptrdiff_t)s->inner : (ptrdiff_t)s->inner;
     const uint64_t *x = dq_data(in, uint64_t) + base + (s->last ? (s->n - 1) * s->inner : 0);
     int64_t best[FEW];
     size_t where[FEW];
 #pragma GCC unroll 4
     for (size_t k = 0; k < FEW; k++) {
-        best[k] = (int64_t)(x[k * apart] ^ flip);
+        best[k] = (int64_t)(x[k * column_stride] ^ sign_xor);
         where[k] = 0;
     }
     for (size_t i = 1; i < s->n; i++) {
         x += step;
 #pragma GCC unroll 4
         for (size_t k = 0; k < FEW; k++) {
-            const int64_t e = (int64_t)(x[k * apart] ^ flip);
+            const int64_t e = (int64_t)(x[k * column_stride] ^ sign_xor);
             where[k] = e > best[k] ? i : where[k];
             best[k] = e > best[k] ? e : best[k];
         }
@@ -104,22 +104,22 @@ typedef union values {
 typedef struct way {
     dq_arg_fn *arg;
     size_t width; /* 0: they do not */
-    uint64_t flip;
+    uint64_t sign_xor;
     bool floats;
 } way;
 
 static way way_of(const dq_arg *s, const dq_kernels *k, dq_dtype dtype)
 {
     const dq_dtype_row *row = dq_dtype_get(dtype);
-    const uint64_t flip = dq_extreme_flip(dtype, s->max);
+    const uint64_t sign_xor = dq_extreme_sign_xor(dtype, s->max);
     if (s->n > INT32_MAX)
         return (way){0};
     if (dtype == DQ_FLOAT)
-        return (way){k->columns->arg_f32, 4, flip, true};
+        return (way){k->columns->arg_f32, 4, sign_xor, true};
     if (row->cls != DQ_CLASS_FLOAT && row->bits == 8)
-        return (way){k->columns->arg_8, 1, flip, false};
+        return (way){k->columns->arg_8, 1, sign_xor, false};
     if (row->cls != DQ_CLASS_FLOAT && row->bits == 32)
-        return (way){k->columns->arg_32, 4, flip, false};
+        return (way){k->columns->arg_32, 4, sign_xor, false};
     return (way){0};
 }
 
@@ -128,7 +128,8 @@ static void find_columns(const dq_arg *s, const way *w, const char *x, size_t st
                          values *best, int32_t *where)
 {
     const char *last = x + (count - 1) * step * w->width;
-    w->arg(s->last ? last : x, s->last ? -(ptrdiff_t)step : (ptrdiff_t)step, count, n, w->flip, best, where);
+    w->arg(s->last ? last : x, s->last ? -(ptrdiff_t)step : (ptrdiff_t)step, count, n, w->sign_xor, best,
+           where);
     for (size_t k = 0; k < n && s->last; k++)
         where[k] = (int32_t)count - 1 - where[k];
 }
@@ -163,7 +164,7 @@ static size_t find_in_row(const dq_arg *s, const way *w, const char *x)
     for (size_t k = 0; k < lanes; k++)
         where[k] = where[k] * LANES + (int32_t)k;
     if (rest)
-        w->arg(x + whole * LANES * w->width, 0, 1, rest, w->flip, best.i + lanes, where + lanes);
+        w->arg(x + whole * LANES * w->width, 0, 1, rest, w->sign_xor, best.i + lanes, where + lanes);
     for (size_t k = 0; k < rest; k++)
         where[lanes + k] = (int32_t)(s->n - rest + k);
     return best_place(s, w, &best, where, lanes + rest);
@@ -173,36 +174,36 @@ void dq_arg_find(const dq_arg *s, const dq_kernels *kernels, const dq_tensor *in
                  int64_t *out)
 {
     const way w = way_of(s, kernels, in->dtype);
-    const bool turned = s->inner == 1 && s->n <= SHORT, rows = s->inner == 1 && !turned;
-    const size_t most = turned ? TILE / s->n : BLOCK;
-    uint64_t room[TILE / 2];
+    const bool transposed = s->inner == 1 && s->n <= SHORT, rows = s->inner == 1 && !transposed;
+    const size_t most = transposed ? TILE / s->n : BLOCK;
+    uint64_t workspace[TILE / 2];
     values best;
     int32_t where[BLOCK];
     for (size_t i = begin, n = 1; i < end; i += n) {
         const size_t base = i / s->inner * s->n * s->inner + i % s->inner;
         const char *x = (const char *)in->data + base * w.width;
-        size_t beside = turned ? end - i : s->inner - i % s->inner;
-        beside = beside < end - i ? beside : end - i;
-        if (in->dtype == DQ_INT64 && (rows ? end - i : beside) >= FEW) {
+        size_t columns = transposed ? end - i : s->inner - i % s->inner;
+        columns = columns < end - i ? columns : end - i;
+        if (in->dtype == DQ_INT64 && (rows ? end - i : columns) >= FEW) {
             n = FEW;
             find_few(s, in, base, s->inner == 1 ? s->n : 1, out + (i - begin));
             continue;
         }
-        n = rows || w.width == 0 ? 1 : beside < most ? beside : most;
+        n = rows || w.width == 0 ? 1 : columns < most ? columns : most;
         n = n < BLOCK ? n : BLOCK;
         if (rows && w.width) {
             const size_t at = find_in_row(s, &w, x);
             out[i - begin] = (int64_t)(at == SIZE_MAX ? find(s, in, base) : at);
             continue;
         }
-        if (turned && w.width)
-            dq_reduce_turn(kernels, w.width, x, n, s->n, room);
+        if (transposed && w.width)
+            dq_reduce_transpose(kernels, w.width, x, n, s->n, workspace);
         if (w.width)
-            find_columns(s, &w, turned ? (const char *)room : x, turned ? n : s->inner, s->n, n, &best,
-                         where);
+            find_columns(s, &w, transposed ? (const char *)workspace : x, transposed ? n : s->inner, s->n, n,
+                         &best, where);
         for (size_t k = 0; k < n; k++)
             out[i - begin + k] = w.width == 0 || (w.floats && isnan(best.f[k]))
-                                     ? (int64_t)find(s, in, turned ? base + k * s->n : base + k)
+                                     ? (int64_t)find(s, in, transposed ? base + k * s->n : base + k)
                                      : where[k];
     }
 }

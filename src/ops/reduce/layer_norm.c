@@ -269,19 +269,19 @@ static const float *factors(const dq_op_call *call, const dq_tensor *t, const si
     return to;
 }
 
-static void normalize_floats(const job *j, size_t row, float *room)
+static void normalize_floats(const job *j, size_t row, float *workspace)
 {
     const dq_op_call *call = j->call;
     const state *s = call->state;
     const dq_tensor *x = call->in[X];
     dq_tensor *out = call->out[0];
     const float *from = dq_data(x, float) + row * s->n;
-    float *to = out->dtype == DQ_FLOAT ? dq_data(out, float) + row * s->n : room;
+    float *to = out->dtype == DQ_FLOAT ? dq_data(out, float) + row * s->n : workspace;
     if (x->dtype != DQ_FLOAT) {
-        dq_load_floats(call->kernels, x->dtype, x->data, row * s->n, s->n, room);
-        from = room;
+        dq_load_floats(call->kernels, x->dtype, x->data, row * s->n, s->n, workspace);
+        from = workspace;
     }
-    dq_row_norm norm = {.epsilon = s->epsilon, .centre = s->centre, .n = s->n, .spread = s->per_channel};
+    dq_row_norm norm = {.epsilon = s->epsilon, .centre = s->centre, .n = s->n, .broadcast = s->per_channel};
     dq_row_stats stats = dq_row_measure(call, &norm, from);
     size_t first = s->per_channel ? row % s->rows_per_image * (s->channels / s->rows_per_image) : 0;
     norm.n = s->per_channel ? s->plane : s->n;

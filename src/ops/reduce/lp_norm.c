@@ -42,15 +42,15 @@ static void float_rows(void *arg, size_t begin, size_t end, unsigned worker)
     (void)worker;
     const lines *l = arg;
     const dq_float_rows *rows = l->call->kernels->float_rows;
-    float room[BLOCK];
+    float workspace[BLOCK];
     for (size_t i = begin; i < end; i++) {
         const float *x = dq_data(l->call->in[0], float) + i * l->n;
         double sum = l->squares ? rows->squares(x, l->n, 0, 0) : 0;
         for (size_t at = 0; at < l->n && !l->squares; at += BLOCK) {
             size_t few = l->n - at < BLOCK ? l->n - at : BLOCK;
             for (size_t k = 0; k < few; k++)
-                room[k] = fabsf(x[at + k]);
-            sum += rows->sum(room, few);
+                workspace[k] = fabsf(x[at + k]);
+            sum += rows->sum(workspace, few);
         }
         const float norm = divisor(l, sum);
         rows->div(x, 1, &norm, 0, l->n, dq_data(l->call->out[0], float) + i * l->n);

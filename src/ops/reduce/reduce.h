@@ -47,18 +47,18 @@ size_t dq_column_grain(size_t grain, size_t row);
 
 /** The `flip` of kernels/reduce/reduce_axis.h that makes the extreme the largest: of floats, of integers of 8
  * bits, which are unsigned there, and of wider ones, which are signed. */
-uint64_t dq_extreme_flip(dq_dtype dtype, bool max);
+uint64_t dq_extreme_sign_xor(dq_dtype dtype, bool max);
 
 /** As many results from number i on as stand side by side, at most DQ_REDUCE_BLOCK. */
 enum { DQ_REDUCE_BLOCK = 256 };
-size_t dq_reduce_beside(const dq_walk *kept, size_t i, size_t end);
+size_t dq_reduce_strided(const dq_walk *kept, size_t i, size_t end);
 
 /** Whether rows are short (up to `most` elements), and one behind the other: they are turned, so that their
  * results stand side by side. */
 bool dq_reduce_short_rows(const dq_reduction *s, size_t most);
 /** Rows of elements of 1 or 4 bytes as columns, side by side in `to`. */
-void dq_reduce_turn(const dq_kernels *kernels, size_t width, const void *x, size_t rows, size_t cols,
-                    void *to);
+void dq_reduce_transpose(const dq_kernels *kernels, size_t width, const void *x, size_t rows, size_t cols,
+                         void *to);
 
 /** Reduces `in` to `out`, whose element type is the same; false where none of these ways is for it:
  *

@@ -19,8 +19,8 @@ enum {
 /* What is done with elements. */
 typedef struct way {
     dq_join_fn *join;
-    size_t width, wide;   /* bytes of an element, of a result */
-    uint64_t flip, start; /* start: as many results as fill it */
+    size_t width, wide;       /* bytes of an element, of a result */
+    uint64_t sign_xor, start; /* start: as many results as fill it */
     bool add;
 } way;
 
@@ -38,7 +38,7 @@ typedef union lanes {
     uint64_t of_64[BLOCK];
 } lanes;
 
-uint64_t dq_extreme_flip(dq_dtype dtype, bool max)
+uint64_t dq_extreme_sign_xor(dq_dtype dtype, bool max)
 {
     const dq_dtype_row *row = dq_dtype_get(dtype);
     const uint64_t all = UINT64_MAX >> (64 - row->bits), sign = (uint64_t)1 << (row->bits - 1);
@@ -56,17 +56,17 @@ static bool way_of(const dq_reduce_axis *k, dq_reduce_kind kind, dq_dtype dtype,
     size_t width = row->bits / 8;
     if (row->cls == DQ_CLASS_FLOAT || (!extreme && kind != DQ_REDUCE_SUM && !mean))
         return false;
-    uint64_t flip = extreme ? dq_extreme_flip(dtype, kind == DQ_REDUCE_MAX) : 0;
+    uint64_t sign_xor = extreme ? dq_extreme_sign_xor(dtype, kind == DQ_REDUCE_MAX) : 0;
     if (!extreme && width == 4)
         *to = (way){k->add_32, 4, 8, 0, 0, true};
     else if (!extreme && width == 8)
         *to = (way){k->add_64, 8, 8, 0, 0, true};
     else if (extreme && row->bits == 8)
-        *to = (way){k->max_8, 1, 1, flip, 0, false};
+        *to = (way){k->max_8, 1, 1, sign_xor, 0, false};
     else if (extreme && width == 4)
-        *to = (way){k->max_32, 4, 4, flip, 0x8000000080000000, false};
+        *to = (way){k->max_32, 4, 4, sign_xor, 0x8000000080000000, false};
     else if (extreme && width == 8)
-        *to = (way){k->max_64, 8, 8, flip, (uint64_t)1 << 63, false};
+        *to = (way){k->max_64, 8, 8, sign_xor, (uint64_t)1 << 63, false};
     else
         return false;
     return true;
@@ -114,11 +114,12 @@ static void give(const job *j, lanes *from, size_t n, size_t i)
         from->of_64[k] = (uint64_t)mean_of((int64_t)from->of_64[k], count);
     for (size_t k = 0; k < n; k++)
         if (w->width == 1)
-            ((uint8_t *)to)[k] = from->of_8[k] ^ (uint8_t)w->flip;
+            ((uint8_t *)to)[k] = from->of_8[k] ^ (uint8_t)w->sign_xor;
         else if (w->width == 8)
-            ((uint64_t *)to)[k] = from->of_64[k] ^ w->flip;
+            ((uint64_t *)to)[k] = from->of_64[k] ^ w->sign_xor;
         else
-            ((uint32_t *)to)[k] = (w->add ? (uint32_t)from->of_64[k] : from->of_32[k]) ^ (uint32_t)w->flip;
+            ((uint32_t *)to)[k] =
+                (w->add ? (uint32_t)from->of_64[k] : from->of_32[k]) ^ (uint32_t)w->sign_xor;
 }
 
 /* The elements of `walk` from x on, in n <= BLOCK columns, joined. Many rows that lie dense are taken in
@@ -131,19 +132,19 @@ static void join(const way *w, const char *x, const dq_walk *walk, size_t n, lan
     for (size_t done = 0; done < walk->count; done += run) {
         const char *from = x + dq_walk_next(walk, coord, inner) * w->width;
         for (size_t t = 0; t < run; t += part)
-            w->join(from + t * step * w->width, step, run - t < part ? run - t : part, n, w->flip, to);
+            w->join(from + t * step * w->width, step, run - t < part ? run - t : part, n, w->sign_xor, to);
     }
 }
 
-#define LARGEST(type, x, n, flip, most)                                                                      \
+#define LARGEST(type, x, n, sign_xor, most)                                                                  \
     do {                                                                                                     \
-        const type *from = (x), turn = (type)(flip);                                                         \
+        const type *from = (x), sign_xor_bits = (type)(sign_xor);                                            \
         for (size_t k = 0; k < (n); k++)                                                                     \
-            (most) = (type)(from[k] ^ turn) > (most) ? (type)(from[k] ^ turn) : (most);                      \
+            (most) = (type)(from[k] ^ sign_xor_bits) > (most) ? (type)(from[k] ^ sign_xor_bits) : (most);    \
     } while (0)
 
 /* n results, to be turned yet by `flip`, as one. */
-static void join_all(const way *w, const void *x, size_t n, uint64_t flip, lanes *to)
+static void join_all(const way *w, const void *x, size_t n, uint64_t sign_xor, lanes *to)
 {
     if (w->add) {
         uint64_t sum = 0;
@@ -152,15 +153,15 @@ static void join_all(const way *w, const void *x, size_t n, uint64_t flip, lanes
         to->of_64[0] = sum;
     } else if (w->wide == 1) {
         uint8_t most = 0;
-        LARGEST(uint8_t, x, n, flip, most);
+        LARGEST(uint8_t, x, n, sign_xor, most);
         to->of_8[0] = most;
     } else if (w->wide == 4) {
         int32_t most = INT32_MIN;
-        LARGEST(int32_t, x, n, flip, most);
+        LARGEST(int32_t, x, n, sign_xor, most);
         to->of_32[0] = (uint32_t)most;
     } else {
         int64_t most = INT64_MIN;
-        LARGEST(int64_t, x, n, flip, most);
+        LARGEST(int64_t, x, n, sign_xor, most);
         to->of_64[0] = (uint64_t)most;
     }
 }
@@ -186,8 +187,8 @@ static void row(const job *j, const char *x, size_t i)
     begin_lanes(w, n, &most);
     for (size_t done = 0; done < walk.count; done += run) {
         const char *from = x + dq_walk_next(&walk, coord, inner) * w->width;
-        w->join(from, n, run / n, n, w->flip, &most);
-        w->join(from + (run - rest) * w->width, 0, 1, rest, w->flip, &most);
+        w->join(from, n, run / n, n, w->sign_xor, &most);
+        w->join(from + (run - rest) * w->width, 0, 1, rest, w->sign_xor, &most);
     }
     join_all(w, &most, n, 0, &most);
     give(j, &most, 1, i);
@@ -211,7 +212,7 @@ static void piece_of_columns(void *arg, size_t begin, size_t end, unsigned worke
     (void)worker;
     const job *j = arg;
     for (size_t i = begin, n; i < end; i += n) {
-        n = dq_reduce_beside(&j->s->kept, i, end);
+        n = dq_reduce_strided(&j->s->kept, i, end);
         lanes most;
         begin_lanes(&j->way, n, &most);
         join(&j->way, element(j, dq_walk_at(&j->s->kept, i)), &j->s->reduced, n, &most);
@@ -219,8 +220,8 @@ static void piece_of_columns(void *arg, size_t begin, size_t end, unsigned worke
     }
 }
 
-void dq_reduce_turn(const dq_kernels *kernels, size_t width, const void *x, size_t rows, size_t cols,
-                    void *to)
+void dq_reduce_transpose(const dq_kernels *kernels, size_t width, const void *x, size_t rows, size_t cols,
+                         void *to)
 {
     if (width == 1)
         kernels->transpose_x8(x, cols, rows, cols, 0, to, rows);
@@ -234,19 +235,19 @@ static void piece_of_short_rows(void *arg, size_t begin, size_t end, unsigned wo
     (void)worker;
     const job *j = arg;
     const way *w = &j->way;
-    uint32_t turned[TILE];
+    uint32_t transposed[TILE];
     lanes most;
     size_t each = j->s->reduced.count, few = TILE / each < BLOCK ? TILE / each / LINE * LINE : BLOCK;
     for (size_t i = begin, n; i < end; i += n) {
         n = end - i < few ? end - i : few;
         begin_lanes(w, n, &most);
         if (w->width < 8) {
-            dq_reduce_turn(j->kernels, w->width, element(j, i * each), n, each, turned);
-            join(w, (const char *)turned, &(dq_walk){1, each, {each}, {n}}, n, &most);
+            dq_reduce_transpose(j->kernels, w->width, element(j, i * each), n, each, transposed);
+            join(w, (const char *)transposed, &(dq_walk){1, each, {each}, {n}}, n, &most);
         }
         for (size_t k = 0; k < n && w->width == 8; k++) {
             lanes one;
-            join_all(w, element(j, (i + k) * each), each, w->flip, &one);
+            join_all(w, element(j, (i + k) * each), each, w->sign_xor, &one);
             most.of_64[k] = one.of_64[0];
         }
         give(j, &most, n, i);

@@ -66,25 +66,25 @@ size_t dq_walk_next(const dq_walk *w, size_t coord[DQ_MAX_RANK], size_t inner)
 }
 
 /* n elements from `at` on as floats: where they stand, or in `room`. */
-static const float *floats_at(const job *j, size_t at, size_t n, float *room)
+static const float *floats_at(const job *j, size_t at, size_t n, float *workspace)
 {
     if (j->in->dtype == DQ_FLOAT)
         return dq_data(j->in, float) + at;
-    dq_load_floats(j->kernels, j->in->dtype, j->in->data, at, n, room);
-    return room;
+    dq_load_floats(j->kernels, j->in->dtype, j->in->data, at, n, workspace);
+    return workspace;
 }
 
 /* n <= BLOCK results from number i on. */
 static void put(const job *j, size_t i, const double *values, size_t n)
 {
-    float room[BLOCK], *to = dq_data(j->out, float) + i;
+    float workspace[BLOCK], *to = dq_data(j->out, float) + i;
     if (j->out->dtype == DQ_FLOAT) {
         for (size_t k = 0; k < n; k++)
             to[k] = (float)values[k];
         return;
     }
-    dq_round_all_to_odd(values, n, room);
-    dq_store_from_floats(j->kernels, j->out->dtype, j->out->data, i, n, room, true);
+    dq_round_all_to_odd(values, n, workspace);
+    dq_store_from_floats(j->kernels, j->out->dtype, j->out->data, i, n, workspace, true);
 }
 
 /* What becomes of n sums: results from number i on. */
@@ -119,17 +119,17 @@ static double found(const dq_float_rows *rows, dq_reduce_kind kind, const float 
 static double join_row(const job *j, dq_reduce_kind kind, size_t at, size_t n, float off, double value)
 {
     const dq_float_rows *rows = j->kernels->float_rows;
-    float room[BLOCK];
-    bool in_room = kind == DQ_REDUCE_LOG_SUM_EXP || j->in->dtype != DQ_FLOAT;
+    float workspace[BLOCK];
+    bool in_workspace = kind == DQ_REDUCE_LOG_SUM_EXP || j->in->dtype != DQ_FLOAT;
     for (size_t i = 0, few; i < n; i += few) {
-        few = in_room && n - i > BLOCK ? BLOCK : n - i;
-        const float *x = floats_at(j, at + i, few, room);
+        few = in_workspace && n - i > BLOCK ? BLOCK : n - i;
+        const float *x = floats_at(j, at + i, few, workspace);
         if (extreme(kind)) {
             value = found(rows, kind, x, few, value);
         } else if (kind == DQ_REDUCE_L2 || kind == DQ_REDUCE_SUM_SQUARE) {
             value += rows->squares(x, few, 0, 0);
         } else if (kind == DQ_REDUCE_LOG_SUM_EXP) {
-            value += rows->exp_sum(x, few, off, room);
+            value += rows->exp_sum(x, few, off, workspace);
         } else {
             value += rows->sum(x, few);
         }
@@ -175,7 +175,7 @@ static void join_lines(const job *j, dq_reduce_kind kind, const float *x, size_t
 {
     const dq_float_rows *rows = j->kernels->float_rows;
     dq_join_fn *join = join_of(j, kind);
-    float room[BLOCK];
+    float workspace[BLOCK];
     if (extreme(kind))
         rows->extreme_to(x, step, lines, n, kind == DQ_REDUCE_MIN, most);
     else if (join)
@@ -183,9 +183,9 @@ static void join_lines(const job *j, dq_reduce_kind kind, const float *x, size_t
     else if (kind != DQ_REDUCE_LOG_SUM_EXP)
         rows->add_to(x, step, lines, n, out);
     for (; kind == DQ_REDUCE_LOG_SUM_EXP && lines-- > 0; x += step) {
-        rows->sub(x, 1, most, 1, n, room);
-        rows->exp(room, n, room);
-        rows->add_to(room, 0, 1, n, out);
+        rows->sub(x, 1, most, 1, n, workspace);
+        rows->exp(workspace, n, workspace);
+        rows->add_to(workspace, 0, 1, n, out);
     }
 }
 
@@ -196,11 +196,11 @@ static void join_columns(const job *j, dq_reduce_kind kind, const dq_walk *w, si
     size_t coord[DQ_MAX_RANK] = {0}, inner = w->rank ? w->rank - 1 : 0;
     size_t run = w->rank ? w->dims[inner] : 1, step = w->rank ? w->strides[inner] : 0;
     size_t lines = j->in->dtype == DQ_FLOAT ? run : 1;
-    float room[BLOCK];
+    float workspace[BLOCK];
     for (size_t done = 0; done < w->count; done += run) {
         size_t at = base + dq_walk_next(w, coord, inner);
         for (size_t t = 0; t < run; t += lines)
-            join_lines(j, kind, floats_at(j, at + t * step, n, room), step, lines, n, most, out);
+            join_lines(j, kind, floats_at(j, at + t * step, n, workspace), step, lines, n, most, out);
     }
 }
 
@@ -231,7 +231,7 @@ static void fold_columns(const job *j, const dq_walk *w, size_t base, size_t n, 
     put_all(j, i, sum, most, n);
 }
 
-size_t dq_reduce_beside(const dq_walk *kept, size_t i, size_t end)
+size_t dq_reduce_strided(const dq_walk *kept, size_t i, size_t end)
 {
     size_t row = kept->dims[kept->rank - 1], n = row - i % row;
     n = n < end - i ? n : end - i;
@@ -244,7 +244,7 @@ static void piece_of_columns(void *arg, size_t begin, size_t end, unsigned worke
     const job *j = arg;
     const dq_reduction *s = j->s;
     for (size_t i = begin, n; i < end; i += n) {
-        n = dq_reduce_beside(&s->kept, i, end);
+        n = dq_reduce_strided(&s->kept, i, end);
         fold_columns(j, &s->reduced, dq_walk_at(&s->kept, i), n, i);
     }
 }
@@ -279,7 +279,7 @@ static double fold_by_places(const job *j, dq_reduce_kind kind, size_t base)
 {
     dq_walk w = j->s->reduced;
     size_t coord[DQ_MAX_RANK] = {0}, run = w.dims[--w.rank], n = LANES;
-    float most[BLOCK], room[BLOCK];
+    float most[BLOCK], workspace[BLOCK];
     double sum[BLOCK];
     if (places(&j->s->reduced)) {
         w.count /= n = run;
@@ -292,7 +292,7 @@ static double fold_by_places(const job *j, dq_reduce_kind kind, size_t base)
         size_t at = base + dq_walk_next(&j->s->reduced, coord, w.rank);
         for (size_t i = 0, few; i < run; i += few) {
             few = j->in->dtype != DQ_FLOAT && run - i > BLOCK ? BLOCK : run - i;
-            const float *x = floats_at(j, at + i, few, room);
+            const float *x = floats_at(j, at + i, few, workspace);
             join_of(j, kind)(x, LANES, few / LANES, LANES, 0, sum);
             join_of(j, kind)(x + few / LANES * LANES, 0, 1, few % LANES, 0, sum);
         }
@@ -331,16 +331,16 @@ static void piece_of_short_rows(void *arg, size_t begin, size_t end, unsigned wo
 {
     (void)worker;
     const job *j = arg;
-    float room[TILE], turned[TILE];
-    const dq_tensor view = {.dtype = DQ_FLOAT, .data = turned};
+    float workspace[TILE], transposed[TILE];
+    const dq_tensor view = {.dtype = DQ_FLOAT, .data = transposed};
     const job columns = {j->s, j->kernels, &view, j->out};
     size_t each = j->s->reduced.count, most = TILE / each < BLOCK ? TILE / each / LINE * LINE : BLOCK;
     for (size_t i = begin, n; i < end; i += n) {
         n = end - i < most ? end - i : most;
-        const float *x = floats_at(j, i * each, n * each, room);
+        const float *x = floats_at(j, i * each, n * each, workspace);
         const dq_walk down = {1, each, {each}, {n}};
         j->kernels->transpose_x32((const uint32_t *)(const void *)x, each, n, each,
-                                  (uint32_t *)(void *)turned, n);
+                                  (uint32_t *)(void *)transposed, n);
         fold_columns(&columns, &down, 0, n, i);
     }
 }

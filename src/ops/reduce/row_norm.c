@@ -36,7 +36,7 @@ void dq_row_apply(const dq_op_call *call, const dq_row_norm *norm, const dq_row_
 {
     split off = split_of(norm->centre ? stats->mean : 0);
     call->kernels->float_rows->normalize(x, norm->n, off.high, off.low, (float)stats->inverse, norm->gamma,
-                                         norm->beta, norm->spread ? 0 : 1, y);
+                                         norm->beta, norm->broadcast ? 0 : 1, y);
 }
 
 dq_row_stats dq_row_normalize(const dq_op_call *call, const dq_row_norm *norm, const float *x, float *y)

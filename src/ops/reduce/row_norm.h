@@ -12,7 +12,7 @@ typedef struct dq_row_norm {
     bool centre;               /* take the mean off */
     size_t n;                  /* elements of a row */
     const float *gamma, *beta; /* n numbers each, or one where `spread`; NULL: none */
-    bool spread;
+    bool broadcast;
 } dq_row_norm;
 
 typedef struct dq_row_stats {

@@ -142,12 +142,12 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         dq_row_stats_of_nothing(call, MEAN, SUM);
         return DQ_OK;
     }
-    float *room = call->scratch;
+    float *workspace = call->scratch;
     const dq_tensor *beta = s->norm.centre ? dq_call_in(call, GAMMA + 1) : NULL,
                     *bias = dq_call_in(call, s->bias);
-    j.norm.gamma = dq_row_floats(call, call->in[GAMMA], room);
-    j.norm.beta = beta ? dq_row_floats(call, beta, room + n) : NULL;
-    j.bias = bias ? dq_row_floats(call, bias, room + 2 * n) : NULL;
+    j.norm.gamma = dq_row_floats(call, call->in[GAMMA], workspace);
+    j.norm.beta = beta ? dq_row_floats(call, beta, workspace + n) : NULL;
+    j.bias = bias ? dq_row_floats(call, bias, workspace + 2 * n) : NULL;
     dq_parallel(call->threads, s->rows, WORK / n + 1, piece, &j);
     return DQ_OK;
 }

@@ -118,8 +118,8 @@ static void hard_lines(void *arg, size_t begin, size_t end, unsigned worker)
     int64_t where[HARD_LINES];
     for (size_t i = begin, n; i < end; i += n) {
         const size_t first = i / s->inner * s->n * s->inner + i % s->inner;
-        const size_t beside = s->inner > 1 ? s->inner - i % s->inner : most;
-        n = beside < end - i ? beside : end - i;
+        const size_t columns = s->inner > 1 ? s->inner - i % s->inner : most;
+        n = columns < end - i ? columns : end - i;
         n = n < most ? n : most;
         dq_arg_find(&largest, j->call->kernels, j->in, i, i + n, where);
         char *y = (char *)j->out->data + first * width;
@@ -142,7 +142,7 @@ static void hard_lines(void *arg, size_t begin, size_t end, unsigned worker)
 
 /* y may be x; `room` has space for a row. Each step is done for all of a few rows before the next one, which
  * waits for its result. */
-static void few_rows(const job *j, const float *x, size_t count, float *y, float *room)
+static void few_rows(const job *j, const float *x, size_t count, float *y, float *workspace)
 {
     const dq_float_rows *rows = j->call->kernels->float_rows;
     size_t n = j->s->n;
@@ -158,7 +158,7 @@ static void few_rows(const job *j, const float *x, size_t count, float *y, float
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        total[i] = rows->exp_sum(x + i * n, n, most[i], room);
+        total[i] = rows->exp_sum(x + i * n, n, most[i], workspace);
         rows->normalize(x + i * n, n, most[i], (float)dq_log(total[i]), 1.0f, NULL, NULL, 0, y + i * n);
     }
 }
@@ -192,22 +192,22 @@ static void short_rows(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const state *s = j->s;
     const dq_kernels *k = j->call->kernels;
-    float *columns = dq_call_worker_scratch(j->call, worker), *room = columns + s->n * COLUMNS;
+    float *columns = dq_call_worker_scratch(j->call, worker), *workspace = columns + s->n * COLUMNS;
     bool plain = j->in->dtype == DQ_FLOAT;
     for (size_t i = begin; i < end; i += COLUMNS) {
         size_t count = end - i < COLUMNS ? end - i : COLUMNS, at = i * s->n,
                n = (count + GROUP - 1) & ~(size_t)(GROUP - 1);
-        const float *from = plain ? dq_data(j->in, float) + at : room;
-        float *to = plain ? dq_data(j->out, float) + at : room;
+        const float *from = plain ? dq_data(j->in, float) + at : workspace;
+        float *to = plain ? dq_data(j->out, float) + at : workspace;
         if (!plain)
-            dq_load_floats(k, j->in->dtype, j->in->data, at, count * s->n, room);
+            dq_load_floats(k, j->in->dtype, j->in->data, at, count * s->n, workspace);
         if (count < n)
             memset(columns, 0, s->n * COLUMNS * sizeof *columns);
         k->transpose_x32(words(from), s->n, count, s->n, (uint32_t *)(void *)columns, COLUMNS);
         k->float_rows->softmax_columns(columns, COLUMNS, s->n, n, s->kind == LOG_SOFT, columns, COLUMNS);
         k->transpose_x32(words(columns), COLUMNS, s->n, count, (uint32_t *)(void *)to, s->n);
         if (!plain)
-            dq_store_from_floats(k, j->out->dtype, j->out->data, at, count * s->n, room, false);
+            dq_store_from_floats(k, j->out->dtype, j->out->data, at, count * s->n, workspace, false);
     }
 }
 
@@ -218,7 +218,7 @@ static void lines_of_inner_axis(void *arg, size_t begin, size_t end, unsigned wo
     const job *j = arg;
     const state *s = j->s;
     const dq_kernels *k = j->call->kernels;
-    float *room = dq_call_worker_scratch(j->call, worker);
+    float *workspace = dq_call_worker_scratch(j->call, worker);
     for (size_t i = begin; i < end; i++) {
         size_t block = i % s->blocks, column = s->inner * block / s->blocks;
         size_t count = s->inner * (block + 1) / s->blocks - column, wide = count < GROUP ? GROUP : count;
@@ -229,13 +229,13 @@ static void lines_of_inner_axis(void *arg, size_t begin, size_t end, unsigned wo
             continue;
         }
         if (count < wide)
-            memset(room, 0, s->n * wide * sizeof *room);
+            memset(workspace, 0, s->n * wide * sizeof *workspace);
         for (size_t t = 0; t < s->n; t++)
-            dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, room + t * wide);
-        k->float_rows->softmax_columns(room, wide, s->n, wide, s->kind == LOG_SOFT, room, wide);
+            dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, workspace + t * wide);
+        k->float_rows->softmax_columns(workspace, wide, s->n, wide, s->kind == LOG_SOFT, workspace, wide);
         for (size_t t = 0; t < s->n; t++)
-            dq_store_from_floats(k, j->out->dtype, j->out->data, base + t * s->inner, count, room + t * wide,
-                                 false);
+            dq_store_from_floats(k, j->out->dtype, j->out->data, base + t * s->inner, count,
+                                 workspace + t * wide, false);
     }
 }
 

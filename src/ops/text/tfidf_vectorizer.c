@@ -9,11 +9,11 @@
 
 typedef struct state {
     const dq_attr *pool, *starts, *places;
-    size_t shortest, longest, spread; /* n-gram sizes; largest distance between elements */
-    bool once;                        /* IDF: an n-gram counts once */
-    size_t width;                     /* of a result row */
-    float *weights;                   /* of each place of the result */
-    size_t slots;                     /* a power of two */
+    size_t shortest, longest, broadcast; /* n-gram sizes; largest distance between elements */
+    bool once;                           /* IDF: an n-gram counts once */
+    size_t width;                        /* of a result row */
+    float *weights;                      /* of each place of the result */
+    size_t slots;                        /* a power of two */
     struct slot {
         size_t size, at, place; /* size 0: free; at: first element in the pool */
     } * table;
@@ -109,7 +109,7 @@ static dq_status read_pool(const dq_op_call *call, state *s, dq_error *err)
                             shortest, longest, skips);
     s->shortest = (size_t)shortest;
     s->longest = (size_t)longest < s->starts->count ? (size_t)longest : s->starts->count;
-    s->spread = (size_t)skips + 1;
+    s->broadcast = (size_t)skips + 1;
     return DQ_OK;
 }
 
@@ -211,7 +211,7 @@ static const struct slot *find(const state *s, const dq_tensor *t, size_t i, siz
 static void count_row(const dq_threads *threads, const state *s, const dq_tensor *t, size_t first, size_t n,
                       float *counts)
 {
-    for (size_t distance = 1; distance <= s->spread && distance <= n && !dq_threads_cancelled(threads);
+    for (size_t distance = 1; distance <= s->broadcast && distance <= n && !dq_threads_cancelled(threads);
          distance++)
         for (size_t size = s->shortest; size <= s->longest; size++) {
             if (size == 1 && distance > 1) /* single elements have no distance */

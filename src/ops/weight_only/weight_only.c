@@ -236,9 +236,9 @@ typedef struct product {
     size_t first;
 } product;
 
-static void rows_of_x(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void rows_of_x(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
 {
-    (void)room;
+    (void)workspace;
     const product *p = arg;
     const float *x = p->j->rows_at ? p->j->rows_at : p->j->x;
     block->a = x + (p->first + part->row) * p->j->pitch + part->p;
@@ -261,25 +261,28 @@ static void strip_as_floats(const job *j, size_t strip, size_t word, size_t coun
     }
 }
 
-static void weights_as_floats(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void weights_as_floats(const void *arg, const dq_fpart *part, float *workspace,
+                              dq_gemm_block_f32 *block)
 {
     const job *j = ((const product *)arg)->j;
     size_t fields = fields_of(&j->form);
     for (size_t at = 0; at < part->cols; at += COLS)
         strip_as_floats(j, j->strip + (part->col + at) / COLS, part->p / fields, part->k / fields,
-                        room + at * part->k);
-    block->b = room;
+                        workspace + at * part->k);
+    block->b = workspace;
     block->b_step = DQ_FPANEL;
     block->b_panel = part->k * DQ_FPANEL;
 }
 
-static void place_of_results(const void *arg, const dq_fpart *part, float *room, dq_gemm_block_f32 *block)
+static void place_of_results(const void *arg, const dq_fpart *part, float *workspace,
+                             dq_gemm_block_f32 *block)
 {
     const product *p = arg;
     const dq_weights_ends *ends = p->j->ends;
     const bool straight = p->j->w->straight;
     block->c_row = straight ? p->j->form.n : part->cols;
-    block->c = straight ? ends->out + (p->j->first + p->first + part->row) * block->c_row + part->col : room;
+    block->c =
+        straight ? ends->out + (p->j->first + p->first + part->row) * block->c_row + part->col : workspace;
     block->z = straight && ends->bias ? ends->bias + part->col : NULL;
     block->low = -INFINITY;
     block->high = INFINITY;
@@ -333,8 +336,8 @@ static dq_status prepare_order(dq_op_call *call, dq_weights *w, dq_error *err)
     bool given = dq_call_in(call, w->group_idx) != NULL;
     size_t sorted, fields = fields_of(f);
     /* a packed form is found again by the address of its order, which must last as long */
-    bool lasting = !call->packs || (call->lasting_inputs >> w->group_idx & 1);
-    w->ordered = !given || (dq_call_constant(call, w->group_idx) && lasting);
+    bool persistent = !call->packs || (call->persistent_inputs >> w->group_idx & 1);
+    w->ordered = !given || (dq_call_constant(call, w->group_idx) && persistent);
     w->blocks = f->groups; /* at most */
     w->words = w->pieces = f->k / fields + w->blocks;
     if (!dq_mul_size(f->k + f->groups + 1, sizeof(uint32_t), &sorted) ||
@@ -405,7 +408,7 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
                                .k = pitch,
                                .grain = fields_of(&w->form),
                                .strip = COLS,
-                               .c_room = !w->straight,
+                               .c_workspace = !w->straight,
                                .a = rows_of_x,
                                .b = weights_as_floats,
                                .c = place_of_results,

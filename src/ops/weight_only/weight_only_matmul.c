@@ -169,25 +169,25 @@ static dq_status resolve_bnb4(const dq_op_call *call, dq_weights *w, dq_error *e
 static dq_status resolve_plain(const dq_op_call *call, dq_weights *w, dq_error *err)
 {
     const dq_tensor *b = call->in[B];
-    const size_t turned = dq_node_int(call->node, "transB", 0) != 0, scales = call->in[SCALES]->count;
+    const size_t transposed = dq_node_int(call->node, "transB", 0) != 0, scales = call->in[SCALES]->count;
     const int64_t block = dq_node_int(call->node, "block_size", 0);
     dq_weight_form *f = &w->form;
     memset(w, 0, sizeof *w);
     if (b->rank != 2 || b->count == 0 || block < 0)
         return dq_call_fail_input(call, err, B, "is no matrix that can be cut into blocks");
-    f->n = (size_t)b->dims[!turned];
-    f->k = (size_t)b->dims[turned];
+    f->n = (size_t)b->dims[!transposed];
+    f->k = (size_t)b->dims[transposed];
     f->block = block ? dq_least((size_t)block, f->k) : f->k;
     f->bits = dq_dtype_get(b->dtype)->bits;
     f->sign = dq_dtype_get(b->dtype)->min < 0 ? UINT32_MAX / ((1u << f->bits) - 1) << (f->bits - 1) : 0;
     f->zeros_as_scales = true;
-    f->code_row = turned ? f->k : 1;
-    f->code_step = turned ? 1 : f->n;
+    f->code_row = transposed ? f->k : 1;
+    f->code_step = transposed ? 1 : f->n;
     DQ_TRY(resolve_rows(call, w, err));
     w->bias = PLAIN_BIAS;
     if (scales != 1) {
-        f->scale_row = turned ? f->groups : 1;
-        f->scale_block = turned || f->groups == 1 ? 1 : f->n;
+        f->scale_row = transposed ? f->groups : 1;
+        f->scale_block = transposed || f->groups == 1 ? 1 : f->n;
         DQ_TRY(check_count(call, SCALES, f->n * f->groups, "one, or one a block", err));
     }
     DQ_TRY(check_count(call, ZEROS, scales, "as scales", err));

@@ -66,7 +66,7 @@ static int run(dq_model *model)
     struct {
         dq_value_info info;
         char after[64]; /* what a larger struct of the library would overwrite */
-    } room = {DQ_VALUE_INFO_INIT, {0}};
+    } workspace = {DQ_VALUE_INFO_INIT, {0}};
     dq_thread_pool_options pool_options = DQ_THREAD_POOL_OPTIONS_INIT;
     dq_session_options options = DQ_SESSION_OPTIONS_INIT;
     dq_thread_pool *pool = NULL;
@@ -80,11 +80,12 @@ static int run(dq_model *model)
     options.isa = "c";
     options.trace = count_steps;
     options.arg = &steps;
-    memset(room.after, 0x5a, sizeof room.after);
-    NEED(!dq_model_input(model, 0, &room.info, &err) && room.info.size == sizeof room.info);
-    NEED(!strcmp(room.info.name, "x") && room.info.rank == 2 && !strcmp(room.info.dim_names[0], "N"));
-    for (size_t i = 0; i < sizeof room.after; i++)
-        NEED(room.after[i] == 0x5a);
+    memset(workspace.after, 0x5a, sizeof workspace.after);
+    NEED(!dq_model_input(model, 0, &workspace.info, &err) && workspace.info.size == sizeof workspace.info);
+    NEED(!strcmp(workspace.info.name, "x") && workspace.info.rank == 2 &&
+         !strcmp(workspace.info.dim_names[0], "N"));
+    for (size_t i = 0; i < sizeof workspace.after; i++)
+        NEED(workspace.after[i] == 0x5a);
     NEED(!dq_session_create(model, &options, &session, &err) && !strcmp(dq_session_isa(session), "c"));
     NEED(!dq_tensor_wrap_const(DQ_FLOAT, 2, dims, data, sizeof data, &x, &err));
     NEED(!dq_session_set_input(session, NULL, x, &err) && !dq_session_run(session, &err));
