@@ -89,7 +89,7 @@ typedef void dq_qlinear_mul_s8_fn(const int8_t *a, int a_zero, const int8_t *b, 
 /** `rows` rows of `n` elements of `width` bytes (1, 2, 4 or 8), one behind the other from x on: of each there
  * come two equal ones in y, with each element twice. Both are aligned to an element's size, and do not
  * overlap. */
-typedef void dq_upsample2x_fn(const void *x, size_t n, size_t width, size_t rows, void *y);
+typedef void dq_upsample2x_x_fn(const void *x, size_t n, size_t width, size_t rows, void *y);
 
 /** An image between its pixels: for i < n, with p = x + at[i] and the weights w[k] = weight[k * room + i],
  *      y[i] = 0 + ((w[0] * p[0] + w[1] * p[1]) + (w[2] * p[below] + w[3] * p[below + 1])).

@@ -78,17 +78,17 @@ static void run_dwconv_3x3_s8(call *c)
     c->work = (bench_work){.products = 9.0 * SIDE_3X3 * SIDE_3X3, .bytes = true};
 }
 
-static void run_dwconv_requantize(call *c)
+static void run_dwconv_requantize_s8(call *c)
 {
     enum { PITCH = STEP_3X3 };
     static size_t at[12];
     static const float no_ties = 0.00123456789f, one = 1;
     const double same = (double)no_ties;
     static uint64_t packed[DEPTH], placed[DEPTH];
-    static const dq_dwconv_requantize *is_packed;
+    static const dq_dwconv_requantize_s8 *is_packed;
     const dq_requantize_to to = {
         .scale = &same, .factors = {.a = 1, .b = &no_ties, .y = &one}, .zero_point = 128, .hi = 255};
-    const dq_dwconv_requantize *kernel = c->k->dwconv_requantize;
+    const dq_dwconv_requantize_s8 *kernel = c->k->dwconv_requantize_s8;
     for (size_t i = 0; at[11] == 0 && i < 12; i++)
         at[i] = dq_conv_s8_at(i / 4, i % 4);
     if (kernel != is_packed && kernel->pack && kernel->pack(weights_3x3, at, 12, 3, &to, packed) &&
@@ -107,22 +107,22 @@ static void run_gemm_s16(call *c)
     for (size_t p = 0; offsets[1] == 0 && p < PAIRS; p++)
         offsets[p] = (uint32_t)(p * STEP);
     c->k->gemm_s16(X(int16_t), PAIRS, b, offsets, DQ_GEMM_S16_BLOCKS, Y(int32_t));
-    c->work = (bench_work){.products = (double)DEPTH * DQ_WGEMM_ROWS * DQ_WGEMM_COLS, .bytes = true};
+    c->work = (bench_work){.products = (double)DEPTH * DQ_GEMM_S16_ROWS * DQ_GEMM_S16_COLS, .bytes = true};
 }
 
 static void run_gemm_bytesplit_s16s8(call *c)
 {
-    enum { QUADS = DEPTH / 4, BLOCKS = QUADS / DQ_WQUADS_DEPTH };
+    enum { QUADS = DEPTH / 4, BLOCKS = QUADS / DQ_GEMM_BYTESPLIT_DEPTH };
     const dq_gemm_bytesplit_s16s8 *kernel = c->k->gemm_bytesplit_s16s8;
-    int32_t *sums = Y(int32_t) + 2 * DQ_WQUADS_SUMS;
+    int32_t *sums = Y(int32_t) + 2 * DQ_GEMM_BYTESPLIT_SUMS;
     if (kernel->begin)
         kernel->begin();
     for (int i = 0; i < 64; i++)
-        kernel->tile(X(int8_t), sums, DQ_WQUADS_PANELS, BLOCKS, bench_third, Y(int32_t),
-                     Y(int32_t) + DQ_WQUADS_SUMS);
+        kernel->tile(X(int8_t), sums, DQ_GEMM_BYTESPLIT_PANELS, BLOCKS, bench_third, Y(int32_t),
+                     Y(int32_t) + DQ_GEMM_BYTESPLIT_SUMS);
     if (kernel->done)
         kernel->done();
-    c->work = (bench_work){.products = 64.0 * DEPTH * DQ_WQUADS_SUMS, .bytes = true};
+    c->work = (bench_work){.products = 64.0 * DEPTH * DQ_GEMM_BYTESPLIT_SUMS, .bytes = true};
 }
 
 static void run_gemv_s16s8(call *c)
@@ -130,33 +130,33 @@ static void run_gemv_s16s8(call *c)
     enum { STEP = DEPTH * DQ_GEMM_S16_NR };
     const int8_t *const b[] = {Z(int8_t), Z(int8_t) + STEP, Z(int8_t) + 2 * STEP};
     c->k->gemv_s16s8(X(int16_t), DEPTH / 2, b, Y(int32_t));
-    c->work = (bench_work){.products = (double)DEPTH * DQ_WGEMM_COLS, .bytes = true};
+    c->work = (bench_work){.products = (double)DEPTH * DQ_GEMM_S16_COLS, .bytes = true};
 }
 
-static void run_requantize_wide(call *c)
+static void run_requantize_s64(call *c)
 {
     static const float factor = 0.001f, one = 1;
     static const double nothing;
-    const dq_wide_sums sums = {.rows = 1,
-                               .cols = c->n,
-                               .stride = c->n,
-                               .sums = X(int32_t),
-                               .high = Z(int32_t),
-                               .narrow = true,
-                               .offset = &nothing,
-                               .shift = &nothing,
-                               .scale = bench_scales,
-                               .error = 0x1p-32,
-                               .factors = {.a = 1, .b = &factor, .y = &one},
-                               .hi = 65535};
+    const dq_q16_sums sums = {.rows = 1,
+                              .cols = c->n,
+                              .stride = c->n,
+                              .sums = X(int32_t),
+                              .high = Z(int32_t),
+                              .narrow = true,
+                              .offset = &nothing,
+                              .shift = &nothing,
+                              .scale = bench_scales,
+                              .error = 0x1p-32,
+                              .factors = {.a = 1, .b = &factor, .y = &one},
+                              .hi = 65535};
     WORK(4, 2);
-    c->k->requantize_wide(&sums, Y(uint16_t));
+    c->k->requantize_s64(&sums, Y(uint16_t));
 }
 
-static void run_winograd(call *c)
+static void run_winograd_s8(call *c)
 {
     enum { ROWS = 48, CHANNELS = 64 };
-    c->k->winograd->product(X(int16_t), ROWS, CHANNELS, Z(int16_t), Y(int32_t));
+    c->k->winograd_s8->product(X(int16_t), ROWS, CHANNELS, Z(int16_t), Y(int32_t));
     c->work = (bench_work){.products = (double)ROWS * CHANNELS * DQ_WINOGRAD_COLS, .bytes = true};
 }
 
@@ -190,10 +190,10 @@ static void run_gemm_block_f32_row(call *c)
     multiply_block(c, 1);
 }
 
-static void run_fgemv(call *c)
+static void run_gemv_f32(call *c)
 {
     enum { ROWS = 64, STEPS = 64 };
-    c->k->fgemv(X(float), STEPS, ROWS, STEPS, Z(float), Y(float));
+    c->k->gemv_f32(X(float), STEPS, ROWS, STEPS, Z(float), Y(float));
     c->work = (bench_work){.products = (double)ROWS * STEPS};
 }
 
@@ -214,16 +214,16 @@ static void run_conv_direct_f32(call *c)
     enum { TAPS = 9, PLANE = 66, ROWS = 16, COLS = 64 };
     static const size_t offsets[TAPS] = {
         0, 1, 2, PLANE, PLANE + 1, PLANE + 2, 2 * PLANE, 2 * PLANE + 1, 2 * PLANE + 2};
-    const dq_fconv f = {.x = X(float),
-                        .w = Z(float),
-                        .offsets = offsets,
-                        .taps = TAPS,
-                        .across = 3,
-                        .rows = ROWS,
-                        .n = COLS,
-                        .x_row = PLANE,
-                        .y_row = COLS,
-                        .y = Y(float)};
+    const dq_conv_f32_rows f = {.x = X(float),
+                                .w = Z(float),
+                                .offsets = offsets,
+                                .taps = TAPS,
+                                .across = 3,
+                                .rows = ROWS,
+                                .n = COLS,
+                                .x_row = PLANE,
+                                .y_row = COLS,
+                                .y = Y(float)};
     c->k->conv_direct_f32(&f);
     c->work = (bench_work){.products = TAPS * ROWS * COLS};
 }
@@ -239,33 +239,33 @@ static void run_dwconv_nchwc_f32(call *c)
                                    .offsets = offsets,
                                    .taps = TAPS,
                                    .n = PLACES,
-                                   .pitch = DQ_FCONV_CHANNELS,
+                                   .pitch = DQ_CONV_F32_CHANNELS,
                                    .y = Y(float)};
     c->k->dwconv_nchwc_f32(&f);
-    c->work = (bench_work){.products = TAPS * PLACES * DQ_FCONV_CHANNELS};
+    c->work = (bench_work){.products = TAPS * PLACES * DQ_CONV_F32_CHANNELS};
 }
 
 /* Every second one, as strides of two want them. */
 MEASURE(copy_strided_f32, 4, 2, X(float), 0, 2, 1, c->n / 2, Y(float), 0)
 
 /* Sums of 64 steps for a row of 64 pixels. */
-static void run_nc4hw4(call *c)
+static void run_conv_nc4hw4_s8(call *c)
 {
     enum { STEPS = 64, PIXELS = 64 };
-    static const dq_nc4hw4 *packed;
-    static const int32_t init[DQ_QLANES_OUTS];
+    static const dq_conv_nc4hw4_s8 *packed;
+    static const int32_t init[DQ_NC4HW4_OUTS];
     static ptrdiff_t offsets[STEPS];
-    const dq_nc4hw4 *kernel = c->k->nc4hw4;
+    const dq_conv_nc4hw4_s8 *kernel = c->k->conv_nc4hw4_s8;
     void *panel = bench_target + WORKSPACE / 2;
     if (packed != kernel) { /* the panel is kept from call to call, as weights are */
         for (size_t s = 0; s < STEPS; s++)
-            offsets[s] = (ptrdiff_t)(s * PIXELS * DQ_QLANES_STEP);
+            offsets[s] = (ptrdiff_t)(s * PIXELS * DQ_NC4HW4_STEP);
         (void)kernel->pack(Z(int8_t), STEPS, panel);
         packed = kernel;
     }
     kernel->sums(bench_source, offsets, STEPS, panel, init, PIXELS, Y(int32_t), PIXELS);
     c->work =
-        (bench_work){.products = (double)STEPS * DQ_QLANES_STEP * DQ_QLANES_OUTS * PIXELS, .bytes = true};
+        (bench_work){.products = (double)STEPS * DQ_NC4HW4_STEP * DQ_NC4HW4_OUTS * PIXELS, .bytes = true};
 }
 
 /* Windows in a row. */
@@ -292,31 +292,31 @@ static dq_nbits some_weights(void)
                       .middle = 8};
 }
 
-static void run_nbits(call *c)
+static void run_nbits_s32(call *c)
 {
     static const float factors[NBITS_BLOCKS];
     const dq_nbits b = some_weights();
     static const int32_t sums[NBITS_BLOCKS];
     const dq_nbits_row x = {Z(int8_t), factors, sums};
-    c->k->nbits(&b, &x, Y(float));
+    c->k->nbits_s32(&b, &x, Y(float));
     c->work = (bench_work){.products = (double)NBITS_BLOCKS * NBITS_WORDS * NBITS_CODES * DQ_NBITS_COLS};
 }
 
-static void run_nbits_rounded(call *c)
+static void run_nbits_s8(call *c)
 {
     static const float parts[NBITS_BLOCKS * DQ_NBITS_ROWS];
     const dq_nbits b = some_weights();
     const dq_nbits_rounded x = {DQ_NBITS_ROWS, Z(int8_t), parts, parts};
-    c->k->nbits_rounded(&b, &x, Y(float));
+    c->k->nbits_s8(&b, &x, Y(float));
     c->work = (bench_work){.products = (double)DQ_NBITS_ROWS * NBITS_BLOCKS * NBITS_WORDS * NBITS_CODES *
                                        DQ_NBITS_COLS};
 }
 
-static void run_nbits_floats(call *c)
+static void run_nbits_f32(call *c)
 {
     const dq_nbits b = some_weights();
     double weights = NBITS_WORDS * NBITS_CODES * DQ_NBITS_COLS;
-    c->k->nbits_floats(&b, 0, 0, NBITS_WORDS, Y(float), NBITS_WORDS * NBITS_CODES * 16);
+    c->k->nbits_f32(&b, 0, 0, NBITS_WORDS, Y(float), NBITS_WORDS * NBITS_CODES * 16);
     c->work = (bench_work){.read = weights / 2, .written = 4 * weights};
 }
 
@@ -325,23 +325,23 @@ const measure bench_products[] = {
     {"gemm_s8", run_gemm_s8_few, false, "one row"},
     PRODUCT(dwconv_rows_s8),
     PRODUCT(dwconv_3x3_s8),
-    PRODUCT(dwconv_requantize),
-    PRODUCT(nbits),
-    PRODUCT(nbits_rounded),
-    PRODUCT(nbits_floats),
+    PRODUCT(dwconv_requantize_s8),
+    PRODUCT(nbits_s32),
+    PRODUCT(nbits_s8),
+    PRODUCT(nbits_f32),
     PRODUCT(gemm_s16),
     PRODUCT(gemv_s16s8),
     PRODUCT(dwconv_rows_s16),
     PRODUCT(gemm_bytesplit_s16s8),
-    ROW(requantize_wide),
-    PRODUCT(winograd),
+    ROW(requantize_s64),
+    PRODUCT(winograd_s8),
     PRODUCT(gemm_block_f32),
     {"gemm_block_f32", run_gemm_block_f32_row, false, "one row"},
-    PRODUCT(fgemv),
+    PRODUCT(gemv_f32),
     PRODUCT(im2col_gather_f32),
     PRODUCT(conv_direct_f32),
     PRODUCT(dwconv_nchwc_f32),
-    PRODUCT(nc4hw4),
+    PRODUCT(conv_nc4hw4_s8),
     ROW(copy_strided_f32),
     PRODUCT(winograd_f32),
     {0},

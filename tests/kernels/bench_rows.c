@@ -7,12 +7,12 @@
 static float scale = 0.02f;
 static float lowest, highest;
 MEASURE(minmax_f32, 4, 0, X(float), c->n, &lowest, &highest)
-MEASURE(twice, 1, 4, bench_source, c->n, 1, 1, bench_target)
+MEASURE(upsample2x_x, 1, 4, bench_source, c->n, 1, 1, bench_target)
 static float factor = 0.001f, one = 1;
 static dq_requantize_to to = {
     .scale = bench_scales, .factors = {.a = 1, .b = &factor, .y = &one}, .zero_point = 10, .hi = 255};
-MEASURE(requantize, 4, 1, X(int32_t), c->n, &to, 0, 0, Y(uint8_t))
-MEASURE(subtract_scaled, 8, 4, Y(int32_t), c->n, 3, X(int32_t))
+MEASURE(requantize_s32, 4, 1, X(int32_t), c->n, &to, 0, 0, Y(uint8_t))
+MEASURE(subtract_scaled_s32, 8, 4, Y(int32_t), c->n, 3, X(int32_t))
 MEASURE(quantize_f32_u8, 4, 1, X(float), c->n, &scale, Z(uint8_t), 0, Y(uint8_t))
 MEASURE(quantize_f32_s8, 4, 1, X(float), c->n, &scale, Z(int8_t), 0, Y(int8_t))
 MEASURE(quantize_f32_u16, 4, 2, X(float), c->n, &scale, Z(uint16_t), 0, Y(uint16_t))
@@ -32,7 +32,7 @@ MEASURE(lookup_x8, 1, 1, X(uint8_t), c->n, bench_third, Y(uint8_t))
 MEASURE(dequantize_acc_f32, 4, 4, Y(float), c->n, 0.5f, 1.0f, NULL, -100.0f, 100.0f)
 MEASURE(dwconv_pairs_s8, 1, 4, X(uint8_t), 1, 1, c->n, Y(int16_t))
 
-static void run_max_windows(call *c)
+static void run_max_windows_x8(call *c)
 {
     enum { WIDE = 64 };
     const dq_max_windows w = {.x = bench_source,
@@ -48,7 +48,7 @@ static void run_max_windows(call *c)
                               .width = WIDE / 2,
                               .out = bench_target};
     c->work = (bench_work){.read = (double)c->n, .written = (double)c->n / 4};
-    c->k->max_windows(&w);
+    c->k->max_windows_x8(&w);
 }
 
 MEASURE(dequantize_blocks_u8_f32, 1.125, 4, X(uint8_t), c->n / 32, 32, Z(float), NULL, Y(float))
@@ -81,7 +81,7 @@ static void run_transpose_x32(call *c)
     c->k->transpose_x32(X(uint32_t), side, side, side, Y(uint32_t), side);
 }
 
-static void run_requantize_tile(call *c)
+static void run_requantize_tile_s32(call *c)
 {
     enum { COLS = DQ_REQUANTIZE_COLS };
     const dq_requantize_to turned = {.scale = bench_scales,
@@ -92,36 +92,36 @@ static void run_requantize_tile(call *c)
                                      .out_stride = c->n / COLS,
                                      .transposed = true};
     WORK(4, 1);
-    c->k->requantize_tile(X(int32_t), COLS, c->n / COLS, COLS, &turned);
+    c->k->requantize_tile_s32(X(int32_t), COLS, c->n / COLS, COLS, &turned);
 }
 
 /* exp stands for the record. */
-static void run_float_rows(call *c)
+static void run_rows_f32(call *c)
 {
     WORK(4, 4);
-    c->k->float_rows->exp(X(float), c->n, Y(float));
+    c->k->rows_f32->exp(X(float), c->n, Y(float));
 }
 
 /* Maxima of three rows by three columns stand for the record. */
-static void run_float_pool(call *c)
+static void run_pool_f32(call *c)
 {
     static const size_t at[] = {0, 1, 2};
     const dq_pool_lines p = {.x = X(float), .at = at, .under = 3, .n = c->n - 2, .lines = 1};
     const dq_line_windows w = {
         .count = c->n / 2 - DQ_POOL_SLACK, .stride = 2, .taps = 3, .dilation = 1, .lines = 1};
     WORK(4, 2);
-    c->k->float_pool->max_rows(&p, Y(float));
-    c->k->float_pool->max_windows(Z(float), &w, Y(float));
+    c->k->pool_f32->max_rows(&p, Y(float));
+    c->k->pool_f32->max_windows(Z(float), &w, Y(float));
 }
 
-/* Of dq_reduce_axis: rows of 64 columns. */
+/* Of dq_reduce_axis_mixed: rows of 64 columns. */
 enum { COLUMNS = 64 };
 #define COLUMNS_OF(member, x)                                                                                \
     static void run_columns_##member(call *c)                                                                \
     {                                                                                                        \
         WORK(sizeof *(x), 0);                                                                                \
         memset(bench_target, 0, COLUMNS * sizeof(double));                                                   \
-        c->k->columns->member(x, COLUMNS, c->n / COLUMNS, COLUMNS, 0, bench_target);                         \
+        c->k->reduce_axis_mixed->member(x, COLUMNS, c->n / COLUMNS, COLUMNS, 0, bench_target);               \
     }
 COLUMNS_OF(max_8, X(uint8_t))
 COLUMNS_OF(max_32, X(int32_t))
@@ -132,7 +132,7 @@ static void run_columns_arg_f32(call *c)
 {
     static int32_t where[COLUMNS];
     WORK(4, 0);
-    c->k->columns->arg_f32(bench_source, COLUMNS, c->n / COLUMNS, COLUMNS, 0, bench_target, where);
+    c->k->reduce_axis_mixed->arg_f32(bench_source, COLUMNS, c->n / COLUMNS, COLUMNS, 0, bench_target, where);
 }
 
 static void run_columns_cumulate_f32(call *c)
@@ -140,14 +140,14 @@ static void run_columns_cumulate_f32(call *c)
     static double sums[COLUMNS];
     WORK(4, 4);
     memset(sums, 0, sizeof sums);
-    c->k->columns->cumulate_f32(X(float), COLUMNS, c->n / COLUMNS, COLUMNS, false, Y(float), sums);
+    c->k->reduce_axis_mixed->cumulate_f32(X(float), COLUMNS, c->n / COLUMNS, COLUMNS, false, Y(float), sums);
 }
 
 const measure bench_rows[] = {
     ROW(minmax_f32),
-    ROW(requantize),
-    ROW(requantize_tile),
-    ROW(subtract_scaled),
+    ROW(requantize_s32),
+    ROW(requantize_tile_s32),
+    ROW(subtract_scaled_s32),
     ROW(quantize_f32_u8),
     ROW(quantize_f32_s8),
     ROW(quantize_f32_u16),
@@ -166,20 +166,20 @@ const measure bench_rows[] = {
     ROW(lookup_x8),
     ROW(dequantize_acc_f32),
     ROW(dwconv_pairs_s8),
-    ROW(max_windows),
+    ROW(max_windows_x8),
     ROW(transpose_x8),
     ROW(transpose_x16),
     ROW(transpose_x32),
-    ROW(twice),
-    ROW(float_rows),
-    ROW(float_pool),
+    ROW(upsample2x_x),
+    ROW(rows_f32),
+    ROW(pool_f32),
     ROW(dequantize_blocks_u8_f32),
     ROW(dequantize_blocks_s8_f32),
-    {"columns", run_columns_max_8, true, "max_8"},
-    {"columns", run_columns_max_32, true, "max_32"},
-    {"columns", run_columns_add_32, true, "add_32"},
-    {"columns", run_columns_squares_f32, true, "squares_f32"},
-    {"columns", run_columns_arg_f32, true, "arg_f32"},
-    {"columns", run_columns_cumulate_f32, true, "cumulate_f32"},
+    {"reduce_axis_mixed", run_columns_max_8, true, "max_8"},
+    {"reduce_axis_mixed", run_columns_max_32, true, "max_32"},
+    {"reduce_axis_mixed", run_columns_add_32, true, "add_32"},
+    {"reduce_axis_mixed", run_columns_squares_f32, true, "squares_f32"},
+    {"reduce_axis_mixed", run_columns_arg_f32, true, "arg_f32"},
+    {"reduce_axis_mixed", run_columns_cumulate_f32, true, "cumulate_f32"},
     {0},
 };

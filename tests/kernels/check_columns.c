@@ -47,7 +47,7 @@ static double next_double(int kind, double a, double x)
     return kind == 0 ? a * x : kind == 1 ? a + fabs(x) : a + x * x;
 }
 
-static void check_doubles(const dq_reduce_axis *k, size_t n)
+static void check_doubles(const dq_reduce_axis_mixed *k, size_t n)
 {
     dq_join_fn *const joins[] = {k->mul_f32, k->abs_f32, k->squares_f32};
     for (int kind = 0; kind < 3; kind++) {
@@ -68,7 +68,7 @@ static void check_doubles(const dq_reduce_axis *k, size_t n)
     }
 }
 
-static void check_cumulate(const dq_reduce_axis *k, size_t n)
+static void check_cumulate(const dq_reduce_axis_mixed *k, size_t n)
 {
     const size_t count = kernel_random(5), step = n + kernel_random(3);
     const bool exclusive = kernel_random(2), back = kernel_random(2);
@@ -120,7 +120,7 @@ static void check_arg_integers(const char *what, dq_arg_fn *arg, size_t width, u
     kernel_done();
 }
 
-static void check_arg_floats(const dq_reduce_axis *k, bool numbers, size_t n)
+static void check_arg_floats(const dq_reduce_axis_mixed *k, bool numbers, size_t n)
 {
     const size_t count = 1 + kernel_random(20), step = n + kernel_random(3);
     const bool least = kernel_random(2);
@@ -146,10 +146,10 @@ static void check_arg_floats(const dq_reduce_axis *k, bool numbers, size_t n)
     kernel_done();
 }
 
-void check_columns(const dq_kernels *kernels)
+void check_reduce_axis_mixed(const dq_kernels *kernels)
 {
     static const uint64_t sign_xors[] = {0, 0x8080808080808080, UINT64_MAX, 0x7f7f7f7f7f7f7f7f};
-    const dq_reduce_axis *k = kernels->columns;
+    const dq_reduce_axis_mixed *k = kernels->reduce_axis_mixed;
     size_t n;
     for (size_t i = 0; kernel_size(i, &n); i++) {
         for (size_t f = 0; f < sizeof sign_xors / sizeof *sign_xors; f++) {

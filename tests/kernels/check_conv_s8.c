@@ -137,7 +137,7 @@ static bool check_codes(const dq_kernels *k, size_t n, bool tie)
     const few_weights f = some_kernel(pitch);
     const size_t size = rows && n && f.n ? (rows - 1) * down + (n - 1) * stride + f.at[f.n - 1] + 1 : 0;
     uint8_t *x = kernel_bytes(size + DQ_GEMM_S8_SLACK), *codes = kernel_bytes(rows * n);
-    const size_t packed_size = k->dwconv_requantize->size(f.n);
+    const size_t packed_size = k->dwconv_requantize_s8->size(f.n);
     void *packed = kernel_memory(packed_size), *placed = kernel_memory(packed_size);
     const uint32_t end = kernel_random(4);
     const int32_t init = (int32_t)kernel_random(100000) - 50000, lo = kernel_random(2) ? -128 : 0;
@@ -157,15 +157,15 @@ static bool check_codes(const dq_kernels *k, size_t n, bool tie)
     if (kernel_random(2))
         kernel_add_bias(&to, &init, 1);
     KERNEL_FAIL_UNLESS(packed_size % sizeof(uint64_t) == 0, "%zu bytes", packed_size);
-    const size_t bytes = k->dwconv_requantize->pack(f.w, f.far, f.n, init, &to, packed)
-                             ? k->dwconv_requantize->place(packed, pitch, NULL)
+    const size_t bytes = k->dwconv_requantize_s8->pack(f.w, f.far, f.n, init, &to, packed)
+                             ? k->dwconv_requantize_s8->place(packed, pitch, NULL)
                              : 0;
     const bool taken = bytes > 0;
     KERNEL_FAIL_UNLESS(bytes <= packed_size && bytes % sizeof(uint64_t) == 0, "%zu bytes", bytes);
-    KERNEL_FAIL_UNLESS(!taken || k->dwconv_requantize->place(packed, pitch, placed) == bytes, "%zu bytes",
+    KERNEL_FAIL_UNLESS(!taken || k->dwconv_requantize_s8->place(packed, pitch, placed) == bytes, "%zu bytes",
                        bytes);
     if (taken)
-        k->dwconv_requantize->put(x, down, stride, rows, placed, n, codes);
+        k->dwconv_requantize_s8->put(x, down, stride, rows, placed, n, codes);
     for (size_t j = 0; taken && j < rows * n; j++) {
         int32_t sum = sum_at(&f, x + j / n * down + j % n * stride, init);
         KERNEL_FAIL_UNLESS(codes[j] == (uint8_t)kernel_code(sum, &to, 0),
@@ -176,11 +176,11 @@ static bool check_codes(const dq_kernels *k, size_t n, bool tie)
     return taken;
 }
 
-void check_dwconv_requantize(const dq_kernels *k)
+void check_dwconv_requantize_s8(const dq_kernels *k)
 {
     enum { LONG_ROW = 3000 };
     size_t n, taken = 0, all = 0;
-    if (!k->dwconv_requantize->pack)
+    if (!k->dwconv_requantize_s8->pack)
         return;
     for (size_t i = 0; kernel_size(i / 32, &n); i++, all++)
         taken += check_codes(k, n, i % 2);
@@ -189,7 +189,7 @@ void check_dwconv_requantize(const dq_kernels *k)
     KERNEL_FAIL_UNLESS(taken > all / 3, "%zu of %zu kernels become codes at once", taken, all);
 }
 
-void check_subtract_scaled(const dq_kernels *k)
+void check_subtract_scaled_s32(const dq_kernels *k)
 {
     size_t n;
     for (size_t i = 0; kernel_size(i, &n); i++) {
@@ -197,7 +197,7 @@ void check_subtract_scaled(const dq_kernels *k)
         int32_t *v = kernel_bytes(n * sizeof *v), *factor = kernel_bytes(sizeof *factor);
         if (n)
             memcpy(was, c, n * sizeof *c);
-        k->subtract_scaled(c, n, *factor, v);
+        k->subtract_scaled_s32(c, n, *factor, v);
         for (size_t j = 0; j < n; j++)
             KERNEL_FAIL_UNLESS((uint32_t)c[j] == (uint32_t)was[j] - (uint32_t)*factor * (uint32_t)v[j],
                                "n %zu, element %zu", n, j);

@@ -18,7 +18,7 @@ static float larger(float u, float v)
     return isnan(u) || u > v ? u : v;
 }
 
-static void check_rows_of(const dq_float_pool *k, size_t n)
+static void check_rows_of(const dq_pool_f32 *k, size_t n)
 {
     size_t at[ROWS], under = 1 + kernel_random(ROWS), lines = 1 + kernel_random(4),
                      step = n + kernel_random(3);
@@ -57,7 +57,7 @@ static void check_rows_of(const dq_float_pool *k, size_t n)
     kernel_done();
 }
 
-static void check_windows(const dq_float_pool *k, size_t n)
+static void check_windows(const dq_pool_f32 *k, size_t n)
 {
     dq_line_windows w = {.count = n,
                          .stride = 1 + kernel_random(3),
@@ -93,13 +93,13 @@ static void check_windows(const dq_float_pool *k, size_t n)
     kernel_done();
 }
 
-void check_float_pool(const dq_kernels *k)
+void check_pool_f32(const dq_kernels *k)
 {
     size_t n;
     for (size_t i = 0; kernel_size(i, &n); i++)
         for (int round = 0; round < 8; round++) {
-            check_rows_of(k->float_pool, n);
+            check_rows_of(k->pool_f32, n);
             if (n) /* a line has windows */
-                check_windows(k->float_pool, n);
+                check_windows(k->pool_f32, n);
         }
 }

@@ -7,11 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-static const dq_float_rows *portable(void)
+static const dq_rows_f32 *portable(void)
 {
     static dq_kernels table;
     dq_kernels_select(DQ_ISA_C, &table);
-    return table.float_rows;
+    return table.rows_f32;
 }
 
 static uint32_t bits_of(float x)
@@ -90,33 +90,33 @@ static double hard_swish_of(double x)
     return x * (double)(r < 0 ? 0 : r > 1 ? 1 : r);
 }
 
-static void hard_sigmoid_row(const dq_float_rows *f, const float *x, size_t n, float *y)
+static void hard_sigmoid_row(const dq_rows_f32 *f, const float *x, size_t n, float *y)
 {
     f->hard_sigmoid(x, n, 0.25f, 0.375f, y);
 }
 
-static void silu_row(const dq_float_rows *f, const float *x, size_t n, float *y)
+static void silu_row(const dq_rows_f32 *f, const float *x, size_t n, float *y)
 {
     f->silu(x, n, 1.0f, y);
 }
 
-static void floor_row(const dq_float_rows *f, const float *x, size_t n, float *y)
+static void floor_row(const dq_rows_f32 *f, const float *x, size_t n, float *y)
 {
     f->floor(x, n, 0.0f, y);
 }
 
-static void ceil_row(const dq_float_rows *f, const float *x, size_t n, float *y)
+static void ceil_row(const dq_rows_f32 *f, const float *x, size_t n, float *y)
 {
     f->floor(x, n, -0.0f, y);
 }
 
-static void elu_row(const dq_float_rows *f, const float *x, size_t n, float *y)
+static void elu_row(const dq_rows_f32 *f, const float *x, size_t n, float *y)
 {
     f->elu(x, n, 1.0f, y);
 }
 
 #define ROW(name)                                                                                            \
-    static void name##_row(const dq_float_rows *f, const float *x, size_t n, float *y)                       \
+    static void name##_row(const dq_rows_f32 *f, const float *x, size_t n, float *y)                         \
     {                                                                                                        \
         f->name(x, n, y);                                                                                    \
     }
@@ -141,7 +141,7 @@ ROW(round)
  * which its sum cancels. */
 static const struct {
     const char *name;
-    void (*row)(const dq_float_rows *f, const float *x, size_t n, float *y);
+    void (*row)(const dq_rows_f32 *f, const float *x, size_t n, float *y);
     double (*of)(double x);
     double ulps;
 } functions[] = {
@@ -190,10 +190,10 @@ static double error_of(size_t f, float x, float got)
 }
 
 /* Every float whose bits are a multiple of a prime, and those around 0, infinity and NaN. */
-static void check_functions(const dq_float_rows *k)
+static void check_functions(const dq_rows_f32 *k)
 {
     enum { ROWS = 1024, STEP = 4093 };
-    const dq_float_rows *c = portable();
+    const dq_rows_f32 *c = portable();
     float *x = kernel_memory(ROWS * sizeof *x), *y = kernel_memory(ROWS * sizeof *y),
           *z = kernel_memory(ROWS * sizeof *z);
     double worst[sizeof functions / sizeof *functions] = {0};
@@ -224,9 +224,9 @@ static void check_functions(const dq_float_rows *k)
 
 /* ---- Sums and rows ------------------------------------------------------------------------------------- */
 
-static void check_maps(const dq_float_rows *k, size_t n)
+static void check_maps(const dq_rows_f32 *k, size_t n)
 {
-    const dq_float_rows *c = portable();
+    const dq_rows_f32 *c = portable();
     float *x = kernel_floats(n), *y = kernel_memory(n * sizeof *y), *z = kernel_memory(n * sizeof *z);
     for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
         functions[f].row(k, x, n, y);
@@ -258,7 +258,7 @@ static float requantized(float x, float scale, float low, float high)
 }
 
 /* Divided by one number: any floats, and such as stand next to the middle between two whole numbers. */
-static void check_divided(const dq_float_rows *k, size_t n)
+static void check_divided(const dq_rows_f32 *k, size_t n)
 {
     static const float scales[] = {1.0f / 3, 0.00123f, 0x1.fffffep-9f, 0x1.000002p-7f, 0x1p-60f, 0x1.9p59f,
                                    1e-42f,   -0.7f,    0.0f,           INFINITY,       NAN,      6.0f};
@@ -286,9 +286,9 @@ static void check_divided(const dq_float_rows *k, size_t n)
     kernel_done();
 }
 
-static void check_pairs(const dq_float_rows *k, size_t n)
+static void check_pairs(const dq_rows_f32 *k, size_t n)
 {
-    const dq_float_rows *c = portable();
+    const dq_rows_f32 *c = portable();
     const struct {
         const char *name;
         dq_pair_f32_fn *got, *wanted;
@@ -314,9 +314,9 @@ static float *ordinary(size_t n)
     return x;
 }
 
-static void check_sums(const dq_float_rows *k, float *x, size_t n)
+static void check_sums(const dq_rows_f32 *k, float *x, size_t n)
 {
-    const dq_float_rows *c = portable();
+    const dq_rows_f32 *c = portable();
     float *y = kernel_memory(n * sizeof *y), *z = kernel_memory(n * sizeof *z);
     same_number("max_of", (double)k->max_of(x, n), (double)c->max_of(x, n), n);
     same_number("min_of", (double)k->min_of(x, n), (double)c->min_of(x, n), n);
@@ -329,7 +329,7 @@ static void check_sums(const dq_float_rows *k, float *x, size_t n)
 }
 
 /* The lanes as the contract has them, where sums are not exact. */
-static void check_order(const dq_float_rows *k, size_t n)
+static void check_order(const dq_rows_f32 *k, size_t n)
 {
     float *x = ordinary(n);
     double lane[16] = {0}, square[16] = {0};
@@ -352,7 +352,7 @@ static void check_order(const dq_float_rows *k, size_t n)
     kernel_done();
 }
 
-static void check_extremes(const dq_float_rows *k, float *x, size_t n)
+static void check_extremes(const dq_rows_f32 *k, float *x, size_t n)
 {
     float most = -INFINITY, least = INFINITY;
     for (size_t i = 0; i < n; i++) {
@@ -367,7 +367,7 @@ static void check_extremes(const dq_float_rows *k, float *x, size_t n)
     same_number("peak", (double)k->peak(x, n), (double)peak, n);
 }
 
-static void check_add_to(const dq_float_rows *k, size_t n)
+static void check_add_to(const dq_rows_f32 *k, size_t n)
 {
     for (size_t count = 0; count < 7; count += 3) {
         size_t step = n + kernel_random(3);
@@ -386,7 +386,7 @@ static void check_add_to(const dq_float_rows *k, size_t n)
     }
 }
 
-static void check_extreme_to(const dq_float_rows *k, size_t n)
+static void check_extreme_to(const dq_rows_f32 *k, size_t n)
 {
     for (size_t count = 0; count < 20; count += 6)
         for (int form = 0; form < 4; form++) {
@@ -408,7 +408,7 @@ static void check_extreme_to(const dq_float_rows *k, size_t n)
         }
 }
 
-static void check_normalize(const dq_float_rows *k, size_t n)
+static void check_normalize(const dq_rows_f32 *k, size_t n)
 {
     float *x = ordinary(n), *gamma = ordinary(n), *beta = ordinary(n), *y = kernel_memory(n * sizeof *y),
           *z = kernel_memory(n * sizeof *z);
@@ -438,7 +438,7 @@ static void softmax_of(const float *x, size_t step, size_t count, bool logs, flo
         y[t * step] = logs ? row[t] - most - (float)log(total) : e[t] * (float)(1 / total);
 }
 
-static void check_softmax_columns(const dq_float_rows *k, size_t n)
+static void check_softmax_columns(const dq_rows_f32 *k, size_t n)
 {
     static const size_t counts[] = {1, 7, 16, 40, 256, 300};
     if (n < 16 || n > DQ_SOFTMAX_COLUMNS)
@@ -458,9 +458,9 @@ static void check_softmax_columns(const dq_float_rows *k, size_t n)
         }
 }
 
-static void check_matrices(const dq_float_rows *k, size_t n)
+static void check_matrices(const dq_rows_f32 *k, size_t n)
 {
-    const dq_float_rows *c = portable();
+    const dq_rows_f32 *c = portable();
     for (size_t count = 0; count < 10; count += 3) {
         size_t step = n + kernel_random(3);
         float *x = ordinary(n + 9 * step), *w = ordinary(n > 10 ? n : 10), *y = ordinary(n > 10 ? n : 10),
@@ -487,23 +487,23 @@ static void check_matrices(const dq_float_rows *k, size_t n)
     }
 }
 
-void check_float_rows(const dq_kernels *k)
+void check_rows_f32(const dq_kernels *k)
 {
     size_t n;
-    check_functions(k->float_rows);
+    check_functions(k->rows_f32);
     for (size_t i = 0; kernel_size(i, &n); i++) {
-        check_maps(k->float_rows, n);
-        check_pairs(k->float_rows, n);
-        check_divided(k->float_rows, n);
-        check_sums(k->float_rows, ordinary(n), n);
-        check_sums(k->float_rows, kernel_floats(n), n);
-        check_order(k->float_rows, n);
-        check_extremes(k->float_rows, ordinary(n), n);
-        check_extremes(k->float_rows, kernel_floats(n), n);
-        check_add_to(k->float_rows, n);
-        check_extreme_to(k->float_rows, n);
-        check_normalize(k->float_rows, n);
-        check_softmax_columns(k->float_rows, n);
-        check_matrices(k->float_rows, n);
+        check_maps(k->rows_f32, n);
+        check_pairs(k->rows_f32, n);
+        check_divided(k->rows_f32, n);
+        check_sums(k->rows_f32, ordinary(n), n);
+        check_sums(k->rows_f32, kernel_floats(n), n);
+        check_order(k->rows_f32, n);
+        check_extremes(k->rows_f32, ordinary(n), n);
+        check_extremes(k->rows_f32, kernel_floats(n), n);
+        check_add_to(k->rows_f32, n);
+        check_extreme_to(k->rows_f32, n);
+        check_normalize(k->rows_f32, n);
+        check_softmax_columns(k->rows_f32, n);
+        check_matrices(k->rows_f32, n);
     }
 }

@@ -129,14 +129,14 @@ void check_gemm_block_f32(const dq_kernels *k)
     }
 }
 
-void check_fgemv(const dq_kernels *k)
+void check_gemv_f32(const dq_kernels *k)
 {
     for (int round = 0; round < 200; round++) {
         size_t rows = 1 + kernel_random(40), steps = kernel_random(50), a_row = steps + kernel_random(3);
         const float *a = numbers(round, OPERAND, steps ? (rows - 1) * a_row + steps : 0),
                     *x = numbers(round, OPERAND, steps);
         float *y = kernel_memory(rows * sizeof *y);
-        k->fgemv(a, a_row, rows, steps, x, y);
+        k->gemv_f32(a, a_row, rows, steps, x, y);
         for (size_t i = 0; i < rows; i++) {
             float wanted = 0;
             for (size_t p = 0; p < steps; p++)
@@ -182,16 +182,16 @@ void check_conv_direct_f32(const dq_kernels *k)
 {
     for (int round = 0; round < 200; round++) {
         size_t offsets[30], most = 0;
-        dq_fconv f = {.offsets = offsets,
-                      .taps = 1 + kernel_random(30),
-                      .rows = 1 + kernel_random(12),
-                      .n = 1 + kernel_random(70),
-                      .more = kernel_random(2),
-                      .last = kernel_random(2),
-                      .bias = kernel_random(2) ? -0.0f : 0.3f,
-                      .low = kernel_random(2) ? 0 : -INFINITY,
-                      .high = kernel_random(2) ? 1 : INFINITY,
-                      .gate = some_gate()};
+        dq_conv_f32_rows f = {.offsets = offsets,
+                              .taps = 1 + kernel_random(30),
+                              .rows = 1 + kernel_random(12),
+                              .n = 1 + kernel_random(70),
+                              .more = kernel_random(2),
+                              .last = kernel_random(2),
+                              .bias = kernel_random(2) ? -0.0f : 0.3f,
+                              .low = kernel_random(2) ? 0 : -INFINITY,
+                              .high = kernel_random(2) ? 1 : INFINITY,
+                              .gate = some_gate()};
         for (size_t t = 0; t < f.taps; t++)
             offsets[t] = kernel_random(60);
         f.x_row = f.n + kernel_random(9);
@@ -202,7 +202,7 @@ void check_conv_direct_f32(const dq_kernels *k)
             most = offsets[t] > most ? offsets[t] : most;
         f.y_row = f.n + kernel_random(3);
         const size_t size = (f.rows - 1) * f.y_row + f.n;
-        f.x = numbers(round, OPERAND, most + (f.rows - 1) * f.x_row + f.n + DQ_FCONV_SLACK);
+        f.x = numbers(round, OPERAND, most + (f.rows - 1) * f.x_row + f.n + DQ_CONV_F32_SLACK);
         f.w = numbers(round, OPERAND, f.taps);
         f.y = numbers(round, OPERAND, size);
         float *was = kernel_memory(size * sizeof *was);
@@ -228,7 +228,7 @@ void check_conv_direct_f32(const dq_kernels *k)
 
 void check_dwconv_nchwc_f32(const dq_kernels *k)
 {
-    enum { CHANNELS = DQ_FCONV_CHANNELS, PLACES = DQ_FCONV_PLACES, TAPS = 30, PAGES = 4 };
+    enum { CHANNELS = DQ_CONV_F32_CHANNELS, PLACES = DQ_CONV_F32_PLACES, TAPS = 30, PAGES = 4 };
     for (int round = 0; round < 200; round++) {
         uint32_t offsets[TAPS * PAGES * PLACES];
         const size_t places = 1 + kernel_random(40), pitch = CHANNELS + kernel_random(20);

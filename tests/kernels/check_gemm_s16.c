@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, NR = DQ_GEMM_S16_NR };
+enum { ROWS = DQ_GEMM_S16_ROWS, COLS = DQ_GEMM_S16_COLS, NR = DQ_GEMM_S16_NR };
 
 /* The ends of the range now and then, where sums of many are largest. */
 static int16_t *some_codes(size_t n, int lo, int hi)
@@ -78,7 +78,7 @@ static int32_t sum_of_quads(const int8_t *w, size_t blocks, size_t row, const ui
     int32_t sum = 0;
     for (size_t k = 0; k < quads * 4; k++) {
         uint8_t code = x[offsets[k / 4] + k % 4];
-        sum += w[(row / 16 * blocks + k / 64) * DQ_WQUADS_WEIGHTS + row % 16 * 64 + k % 64] *
+        sum += w[(row / 16 * blocks + k / 64) * DQ_GEMM_BYTESPLIT_WEIGHTS + row % 16 * 64 + k % 64] *
                (is_signed ? (int8_t)code : code);
     }
     return sum;
@@ -86,20 +86,20 @@ static int32_t sum_of_quads(const int8_t *w, size_t blocks, size_t row, const ui
 
 void check_gemm_bytesplit_s16s8(const dq_kernels *k)
 {
-    enum { PLACES = 300, WIDE_COLS = DQ_WQUADS_COLS };
+    enum { PLACES = 300, GEMM_COLS = DQ_GEMM_BYTESPLIT_COLS };
     const dq_gemm_bytesplit_s16s8 *kernel = k->gemm_bytesplit_s16s8;
     for (int round = 0; round < 100; round++) {
         size_t quads = 1 + kernel_random(kernel_random(3) ? 20 : 100), blocks = (quads + 15) / 16;
-        size_t panels = 1 + kernel_random(2), rows = panels * DQ_WQUADS_ROWS;
-        size_t upper = kernel_random(PLACES), size = 2 * PLACES + 4 * WIDE_COLS;
-        int8_t *w = kernel_memory(panels * blocks * DQ_WQUADS_WEIGHTS);
-        uint8_t *x = kernel_memory(size), *gathered = kernel_memory(blocks * DQ_WQUADS_CODES);
+        size_t panels = 1 + kernel_random(2), rows = panels * DQ_GEMM_BYTESPLIT_ROWS;
+        size_t upper = kernel_random(PLACES), size = 2 * PLACES + 4 * GEMM_COLS;
+        int8_t *w = kernel_memory(panels * blocks * DQ_GEMM_BYTESPLIT_WEIGHTS);
+        uint8_t *x = kernel_memory(size), *gathered = kernel_memory(blocks * DQ_GEMM_BYTESPLIT_CODES);
         uint32_t *offsets = kernel_memory(quads * sizeof *offsets), extremes = kernel_random(3);
         int32_t *sums = kernel_memory(rows * sizeof *sums);
-        int32_t *lower = kernel_memory(DQ_WQUADS_SUMS * sizeof *lower);
-        int32_t *higher = kernel_memory(DQ_WQUADS_SUMS * sizeof *higher);
-        const uint8_t *at[] = {x + kernel_random(WIDE_COLS), x + kernel_random(2 * WIDE_COLS)};
-        memset(w, 0, panels * blocks * DQ_WQUADS_WEIGHTS);
+        int32_t *lower = kernel_memory(DQ_GEMM_BYTESPLIT_SUMS * sizeof *lower);
+        int32_t *higher = kernel_memory(DQ_GEMM_BYTESPLIT_SUMS * sizeof *higher);
+        const uint8_t *at[] = {x + kernel_random(GEMM_COLS), x + kernel_random(2 * GEMM_COLS)};
+        memset(w, 0, panels * blocks * DQ_GEMM_BYTESPLIT_WEIGHTS);
         for (size_t i = 0; i < size; i++)
             x[i] = extremes == 1 ? 255 : extremes ? 128 : (uint8_t)kernel_random(256);
         for (size_t q = 0; q < quads; q++)
@@ -107,7 +107,8 @@ void check_gemm_bytesplit_s16s8(const dq_kernels *k)
         for (size_t i = 0; i < rows; i++)
             for (size_t j = sums[i] = 0; j < 4 * quads; j++) {
                 int code = extremes ? -128 : (int)kernel_random(256) - 128;
-                w[(i / 16 * blocks + j / 64) * DQ_WQUADS_WEIGHTS + i % 16 * 64 + j % 64] = (int8_t)code;
+                w[(i / 16 * blocks + j / 64) * DQ_GEMM_BYTESPLIT_WEIGHTS + i % 16 * 64 + j % 64] =
+                    (int8_t)code;
                 sums[i] += code;
             }
         kernel->gather(at, offsets, quads, upper, gathered);
@@ -116,13 +117,13 @@ void check_gemm_bytesplit_s16s8(const dq_kernels *k)
         kernel->tile(w, sums, panels, blocks, gathered, lower, higher);
         if (kernel->done)
             kernel->done();
-        for (size_t i = 0; i < rows * WIDE_COLS; i++) {
-            const uint8_t *from = at[i % WIDE_COLS / 8] + i % 8 * 4;
-            int32_t low = sum_of_quads(w, blocks, i / WIDE_COLS, from, offsets, quads, false);
-            int32_t high = sum_of_quads(w, blocks, i / WIDE_COLS, from + upper, offsets, quads, true);
+        for (size_t i = 0; i < rows * GEMM_COLS; i++) {
+            const uint8_t *from = at[i % GEMM_COLS / 8] + i % 8 * 4;
+            int32_t low = sum_of_quads(w, blocks, i / GEMM_COLS, from, offsets, quads, false);
+            int32_t high = sum_of_quads(w, blocks, i / GEMM_COLS, from + upper, offsets, quads, true);
             KERNEL_FAIL_UNLESS(lower[i] == low && higher[i] == high,
                                "%zu quads, row %zu, column %zu: %d and %d, wanted %d and %d", quads,
-                               i / WIDE_COLS, i % WIDE_COLS, lower[i], higher[i], low, high);
+                               i / GEMM_COLS, i % GEMM_COLS, lower[i], higher[i], low, high);
         }
         kernel_done();
     }
@@ -130,7 +131,7 @@ void check_gemm_bytesplit_s16s8(const dq_kernels *k)
 
 /* Terms of so many multipliers, next to ties of `wanted` here and there; operators find them in the same way.
  */
-static void some_terms(dq_wide_sums *s, size_t count, const int32_t *wanted)
+static void some_terms(dq_q16_sums *s, size_t count, const int32_t *wanted)
 {
     const dq_factors f = kernel_requantize_to(wanted, count).factors;
     double *offset = kernel_memory(count * sizeof *offset), *scale = kernel_memory(count * sizeof *scale),
@@ -160,7 +161,7 @@ static void some_terms(dq_wide_sums *s, size_t count, const int32_t *wanted)
     s->c_step = 1;
 }
 
-static void check_value(const dq_wide_sums *s, size_t i, size_t j, uint16_t got)
+static void check_value(const dq_q16_sums *s, size_t i, size_t j, uint16_t got)
 {
     const size_t at = i * s->stride + j, t = i * s->row_step + j * s->col_step;
     const dq_factors *f = &s->factors;
@@ -180,7 +181,7 @@ static void check_wide(const dq_kernels *k, size_t n, size_t round)
     size_t rows = 1 + kernel_random(4), stride = n + kernel_random(9), size = (rows - 1) * stride + n;
     bool by_column = round % 2;
     const int32_t *bound = bounds[kernel_random(4)];
-    dq_wide_sums s = {.rows = rows, .cols = n, .stride = stride, .lo = bound[0], .hi = bound[1]};
+    dq_q16_sums s = {.rows = rows, .cols = n, .stride = stride, .lo = bound[0], .hi = bound[1]};
     s.extra_stride = kernel_random(3) ? n + kernel_random(9) : 0;
     s.out_stride = n + kernel_random(9);
     s.zero_point = bound[0] + (int32_t)kernel_random((uint32_t)(bound[1] - bound[0] + 1));
@@ -212,7 +213,7 @@ static void check_wide(const dq_kernels *k, size_t n, size_t round)
     s.extra = round % 8 < 4 && round % 4 > 1 ? extra : NULL;
     uint16_t *out = kernel_bytes(outs * sizeof *out), *before = kernel_memory(outs * sizeof *out);
     memcpy(before, out, outs * sizeof *out);
-    k->requantize_wide(&s, out);
+    k->requantize_s64(&s, out);
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < s.out_stride && i * s.out_stride + j < outs; j++)
             if (j < n)
@@ -223,7 +224,7 @@ static void check_wide(const dq_kernels *k, size_t n, size_t round)
     kernel_done();
 }
 
-void check_requantize_wide(const dq_kernels *k)
+void check_requantize_s64(const dq_kernels *k)
 {
     enum { MANY = 40, ROUNDS = 4000 };
     size_t n;

@@ -131,7 +131,7 @@ static void fill_row(const dq_nbits *b, const float *factors, bool largest, int3
         }
 }
 
-void check_nbits(const dq_kernels *k)
+void check_nbits_s32(const dq_kernels *k)
 {
     for (int round = 0; round < 200; round++) {
         size_t words;
@@ -151,7 +151,7 @@ void check_nbits(const dq_kernels *k)
         fill_row(&b, factors, largest, integers, digits, sums);
         dq_nbits_row x = {digits, factors, sums};
         float *y = kernel_memory(COLS * sizeof *y);
-        k->nbits(&b, &x, y);
+        k->nbits_s32(&b, &x, y);
         for (size_t j = 0; j < COLS; j++) {
             float wanted = expected(&b, &x, integers, j);
             KERNEL_FAIL_UNLESS(same_or_nan(y[j], wanted),
@@ -162,7 +162,7 @@ void check_nbits(const dq_kernels *k)
     }
 }
 
-void check_nbits_floats(const dq_kernels *k)
+void check_nbits_f32(const dq_kernels *k)
 {
     for (int round = 1; round < 100; round++) {
         size_t words, fields;
@@ -173,7 +173,7 @@ void check_nbits_floats(const dq_kernels *k)
         size_t block = kernel_random((uint32_t)b.blocks), first = words / 3;
         size_t count = words - first, panel = (count * fields + kernel_random(3)) * PANEL;
         float *out = kernel_memory(COLS / PANEL * panel * sizeof *out);
-        k->nbits_floats(&b, block, first, count, out, panel);
+        k->nbits_f32(&b, block, first, count, out, panel);
         for (size_t i = 0; i < count * fields * COLS; i++) {
             size_t column = i % COLS, step = i / COLS;
             uint32_t code = code_at(&b, first + step / fields, step % fields, column);
@@ -204,7 +204,7 @@ static float expected_rounded(const dq_nbits *b, const dq_nbits_rounded *x, size
     return y;
 }
 
-void check_nbits_rounded(const dq_kernels *k)
+void check_nbits_s8(const dq_kernels *k)
 {
     for (int round = 0; round < 200; round++) {
         size_t words;
@@ -245,7 +245,7 @@ void check_nbits_rounded(const dq_kernels *k)
         }
         dq_nbits_rounded x = {rows, digits, factors, sums};
         float *y = kernel_memory(rows * COLS * sizeof *y);
-        k->nbits_rounded(&b, &x, y);
+        k->nbits_s8(&b, &x, y);
         for (size_t i = 0; i < rows * COLS; i++) {
             float wanted = expected_rounded(&b, &x, i / COLS, i % COLS);
             KERNEL_FAIL_UNLESS(same_or_nan(y[i], wanted),

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, PIXELS = DQ_QLANES_PIXELS };
+enum { STEP = DQ_NC4HW4_STEP, OUTS = DQ_NC4HW4_OUTS, PIXELS = DQ_NC4HW4_PIXELS };
 
-static void check_interleave(const dq_nc4hw4 *kernel)
+static void check_interleave(const dq_conv_nc4hw4_s8 *kernel)
 {
     size_t n;
     for (size_t i = 0; kernel_size(i, &n); i++) {
@@ -49,7 +49,7 @@ static uint32_t sum(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, co
     return total;
 }
 
-static void check_sums(const dq_nc4hw4 *kernel, size_t kind, size_t n, size_t steps)
+static void check_sums(const dq_conv_nc4hw4_s8 *kernel, size_t kind, size_t n, size_t steps)
 {
     enum { STRIDE = 40 };
     size_t c_stride = (n + PIXELS - 1) / PIXELS * PIXELS + kernel_random(3), most = kernel->panel_size(steps);
@@ -82,7 +82,7 @@ static void check_sums(const dq_nc4hw4 *kernel, size_t kind, size_t n, size_t st
     kernel_done();
 }
 
-static void check_store(const dq_nc4hw4 *kernel, size_t n, size_t channels)
+static void check_store(const dq_conv_nc4hw4_s8 *kernel, size_t n, size_t channels)
 {
     size_t c_stride = (n + PIXELS - 1) / PIXELS * PIXELS + kernel_random(3),
            stride = channels + kernel_random(3) * 4;
@@ -115,7 +115,7 @@ enum {
 }; /* sums beside a half quantum, and how many of those codes have and some more */
 
 /* Sums beside half quanta, and now and then any. Returns whether a float was found. */
-static bool check_codes(const dq_nc4hw4 *kernel, size_t n)
+static bool check_codes(const dq_conv_nc4hw4_s8 *kernel, size_t n)
 {
     enum { LARGEST = 1 << 24, AT_ONCE = 2 * PIXELS };
     static const float ties[] = {98, 130, 350, 900, 1000, 1.5f * 256};
@@ -155,7 +155,7 @@ static bool check_codes(const dq_nc4hw4 *kernel, size_t n)
     return exact_scale > 0;
 }
 
-static void check_all_codes(const dq_nc4hw4 *kernel)
+static void check_all_codes(const dq_conv_nc4hw4_s8 *kernel)
 {
     size_t n, found = 0;
     for (size_t i = 0; kernel_size(i / 16, &n); i++)
@@ -166,16 +166,16 @@ static void check_all_codes(const dq_nc4hw4 *kernel)
     kernel_done();
 }
 
-void check_nc4hw4(const dq_kernels *k)
+void check_conv_nc4hw4_s8(const dq_kernels *k)
 {
     size_t n;
-    if (k->nc4hw4->exact_scale)
-        check_all_codes(k->nc4hw4);
+    if (k->conv_nc4hw4_s8->exact_scale)
+        check_all_codes(k->conv_nc4hw4_s8);
     for (size_t i = 0; kernel_size(i / 4, &n) && n < 100; i++)
-        check_store(k->nc4hw4, n, 1 + i % 4);
-    check_interleave(k->nc4hw4);
+        check_store(k->conv_nc4hw4_s8, n, 1 + i % 4);
+    check_interleave(k->conv_nc4hw4_s8);
     for (size_t i = 0; kernel_size(i / 8, &n) && n < 100; i++)
-        check_sums(k->nc4hw4, i, n, kernel_random(12));
-    check_sums(k->nc4hw4, 2, 20, 300);
-    check_sums(k->nc4hw4, 3, 20, 301);
+        check_sums(k->conv_nc4hw4_s8, i, n, kernel_random(12));
+    check_sums(k->conv_nc4hw4_s8, 2, 20, 300);
+    check_sums(k->conv_nc4hw4_s8, 3, 20, 301);
 }

@@ -232,7 +232,7 @@ static void sandwich(const int left[][4], size_t rows, const int64_t m[POINTS], 
         }
 }
 
-static void check_winograd_input(const dq_winograd *kernel)
+static void check_winograd_input(const dq_winograd_s8 *kernel)
 {
     static const int b[4][4] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
     size_t tiles = kernel_random(6), channels = DQ_WINOGRAD_STEP * (1 + kernel_random(4));
@@ -253,7 +253,7 @@ static void check_winograd_input(const dq_winograd *kernel)
     }
 }
 
-static void check_winograd_product(const dq_winograd *kernel)
+static void check_winograd_product(const dq_winograd_s8 *kernel)
 {
     size_t rows = kernel_random(20), channels = DQ_WINOGRAD_STEP * (1 + kernel_random(20));
     int16_t *v = kernel_memory(rows * channels * sizeof *v), *u = kernel_memory(channels * COLS * sizeof *u);
@@ -272,7 +272,7 @@ static void check_winograd_product(const dq_winograd *kernel)
     }
 }
 
-static void check_winograd_output(const dq_winograd *kernel)
+static void check_winograd_output(const dq_winograd_s8 *kernel)
 {
     static const int a[2][4] = {{1, 1, 1, 0}, {0, 1, -1, -1}};
     size_t width = kernel_random(9), rows = 1 + kernel_random(2), tiles = (width + 1) / 2;
@@ -297,12 +297,12 @@ static void check_winograd_output(const dq_winograd *kernel)
     }
 }
 
-void check_winograd(const dq_kernels *k)
+void check_winograd_s8(const dq_kernels *k)
 {
     for (int round = 0; round < 100; round++) {
-        check_winograd_input(k->winograd);
-        check_winograd_product(k->winograd);
-        check_winograd_output(k->winograd);
+        check_winograd_input(k->winograd_s8);
+        check_winograd_product(k->winograd_s8);
+        check_winograd_output(k->winograd_s8);
         kernel_done();
     }
 }

@@ -33,7 +33,7 @@ static void check_row(const dq_kernels *k, size_t n, size_t step)
     for (size_t j = 0; j < n; j++)
         acc[j] = sum_like(sums[first + j * step]);
     const dq_requantize_to to = kernel_requantize_to(sums, columns);
-    k->requantize(acc, n, &to, first, step, out);
+    k->requantize_s32(acc, n, &to, first, step, out);
     for (size_t j = 0; j < n; j++)
         check_code(out[j], acc[j], &to, first + j * step);
     kernel_done();
@@ -67,7 +67,7 @@ static void check_exact_products(void)
                        sizeof b / sizeof b[0]);
 }
 
-void check_requantize(const dq_kernels *k)
+void check_requantize_s32(const dq_kernels *k)
 {
     check_exact_products();
     enum { MANY = 80, ROUNDS = 4000 };
@@ -78,7 +78,7 @@ void check_requantize(const dq_kernels *k)
         check_row(k, MANY, i % 2);
 }
 
-void check_requantize_tile(const dq_kernels *k)
+void check_requantize_tile_s32(const dq_kernels *k)
 {
     for (int round = 0; round < 1000; round++) {
         size_t rows = kernel_random(70), cols = kernel_random(round % 2 ? 40 : 150),
@@ -100,7 +100,7 @@ void check_requantize_tile(const dq_kernels *k)
         to.out = out;
         to.out_stride = out_stride;
         to.transposed = transposed;
-        k->requantize_tile(acc, acc_stride, rows, cols, &to);
+        k->requantize_tile_s32(acc, acc_stride, rows, cols, &to);
         for (size_t at = 0; at < size; at++) {
             size_t i = transposed ? at % out_stride : at / out_stride;
             size_t j = transposed ? at / out_stride : at % out_stride;

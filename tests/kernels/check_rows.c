@@ -219,7 +219,7 @@ static int max_of(const dq_max_windows *w, const uint8_t *x, const uint8_t *line
     return most;
 }
 
-void check_max_windows(const dq_kernels *k)
+void check_max_windows_x8(const dq_kernels *k)
 {
     size_t n;
     for (size_t i = 0; kernel_size(i / 6, &n); i++) {
@@ -238,7 +238,7 @@ void check_max_windows(const dq_kernels *k)
         memcpy(before, line, length);
         w.line = line;
         w.out = kernel_bytes(w.rows * w.width);
-        k->max_windows(&w);
+        k->max_windows_x8(&w);
         for (size_t j = 0; j < w.rows * w.width; j++) {
             int want = max_of(&w, w.x + j / w.width * w.row_step, before, j % w.width);
             KERNEL_FAIL_UNLESS(code_at(w.out + j, w.is_signed) == want,
@@ -252,7 +252,7 @@ void check_max_windows(const dq_kernels *k)
 
 /* ---- Elements twice ---- */
 
-void check_twice(const dq_kernels *k)
+void check_upsample2x_x(const dq_kernels *k)
 {
     size_t n;
     for (size_t s = 0; kernel_size(s, &n); s++)
@@ -260,7 +260,7 @@ void check_twice(const dq_kernels *k)
             const size_t rows = kernel_random(5), bytes = n * width;
             const uint8_t *x = kernel_bytes(rows * bytes);
             uint8_t *y = kernel_memory(4 * rows * bytes);
-            k->twice(x, n, width, rows, y);
+            k->upsample2x_x(x, n, width, rows, y);
             for (size_t i = 0; i < 4 * rows * bytes; i++) {
                 size_t row = i / (4 * bytes), at = i % (2 * bytes);
                 uint8_t wanted = x[row * bytes + at / width / 2 * width + at % width];

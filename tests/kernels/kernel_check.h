@@ -30,7 +30,7 @@ float *kernel_floats(size_t n);
 /** (sum * a * b + c) / y in real numbers (IEEE 754 where an operand is not finite, or y is 0), rounded to
  * nearest, ties to even; 2^20 in size at most; NaN gives INT32_MIN. */
 int32_t kernel_quotient(int64_t sum, double a, float b, float c, float y);
-/** What dq_requantize_fn makes of a sum with the multiplier, and the bias, of a column. */
+/** What dq_requantize_s32_fn makes of a sum with the multiplier, and the bias, of a column. */
 int32_t kernel_code(int32_t sum, const dq_requantize_to *to, size_t column);
 /** Sums of all sizes. */
 int32_t kernel_sum(void);

@@ -122,11 +122,11 @@ static int check_functions(void)
     return failed + wrong("pow", pow.sum, 0xd2295b6932672b79) + wrong("powf", powf.sum, 0x0cc26fa0df7bb86d);
 }
 
-/* ---- dq_float_rows ------------------------------------------------------------------------------------- */
+/* ---- dq_rows_f32 ------------------------------------------------------------------------------------- */
 
 enum { ROW = 1000 };
 
-static int check_rows(const dq_float_rows *k)
+static int check_rows(const dq_rows_f32 *k)
 {
     const struct {
         const char *name;
@@ -164,7 +164,7 @@ static int check_rows(const dq_float_rows *k)
 }
 
 /* Sums, and rows that are made with them, of all lengths up to ROW / 4. */
-static int check_sums(const dq_float_rows *k)
+static int check_sums(const dq_rows_f32 *k)
 {
     hash h = {0, 1};
     float x[ROW], y[ROW], by[4];
@@ -193,6 +193,6 @@ int main(void)
 {
     static dq_kernels table;
     dq_kernels_select(DQ_ISA_C, &table);
-    int failed = check_functions() + check_rows(table.float_rows) + check_sums(table.float_rows);
+    int failed = check_functions() + check_rows(table.rows_f32) + check_sums(table.rows_f32);
     return failed ? 1 : 0;
 }

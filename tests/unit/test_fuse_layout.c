@@ -17,7 +17,7 @@ enum { PLANES = DQ_ISA_C | DQ_ISA_AVX2, PIXELS = PLANES | DQ_ISA_AVXVNNI };
 static dq_tensor constants[CONSTANTS];
 static char weight_names[CONSTANTS][8];
 static unsigned constant_count;
-static dq_nc4hw4 lanes;
+static dq_conv_nc4hw4_s8 lanes;
 
 static void constant(const char *name, dq_dtype dtype, size_t rank, const int64_t *dims, void *data)
 {
@@ -36,8 +36,8 @@ static void begin_codes(void)
     static int8_t none = 0;
     dq_type type = {.dtype = DQ_UINT8};
     set_up();
-    lanes = *kernels.nc4hw4;
-    kernels.nc4hw4 = &lanes;
+    lanes = *kernels.conv_nc4hw4_s8;
+    kernels.conv_nc4hw4_s8 = &lanes;
     kernels.isa = PLANES;
     lanes.nhwc = true;
     constant_count = 0;

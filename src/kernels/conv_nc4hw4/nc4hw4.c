@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS };
+enum { STEP = DQ_NC4HW4_STEP, OUTS = DQ_NC4HW4_OUTS };
 
 void dq_nc4hw4_interleave_c(const uint8_t *const planes[STEP], size_t n, uint8_t sign_xor, uint8_t *out)
 {
@@ -45,14 +45,14 @@ static void store(const int32_t *c, size_t c_stride, size_t n, size_t channels, 
 {
     for (size_t p = 0; p < n; p++)
         for (size_t j = 0; j < channels; j++)
-            dq_requantize_c(c + j * c_stride + p, 1, to, j, 0, to->out + p * to->out_stride + j);
+            dq_requantize_s32_c(c + j * c_stride + p, 1, to, j, 0, to->out + p * to->out_stride + j);
 }
 
-const dq_nc4hw4 dq_nc4hw4_c = {.lanes = DQ_QLANES_PIXELS,
-                               .least = 1,
-                               .deepest = SIZE_MAX,
-                               .interleave = dq_nc4hw4_interleave_c,
-                               .panel_size = panel_size,
-                               .pack = pack,
-                               .sums = sums,
-                               .store = store};
+const dq_conv_nc4hw4_s8 dq_conv_nc4hw4_s8_c = {.lanes = DQ_NC4HW4_PIXELS,
+                                               .least = 1,
+                                               .deepest = SIZE_MAX,
+                                               .interleave = dq_nc4hw4_interleave_c,
+                                               .panel_size = panel_size,
+                                               .pack = pack,
+                                               .sums = sums,
+                                               .store = store};

@@ -3,39 +3,39 @@
  * channels at a time, a pixel's four bytes together, and each output channel is a row of sums over pixels,
  * with no turning on the way in or out. A step is one kernel position of four channels: it adds the products
  * of a pixel's four bytes with four weights. All sums are exact modulo 2^32. */
-#ifndef DQ_KERNELS_QLANES_H
-#define DQ_KERNELS_QLANES_H
+#ifndef DQ_KERNELS_NC4HW4_H
+#define DQ_KERNELS_NC4HW4_H
 
 #include "kernels/dwconv/dwconv_s8.h"
 #include "kernels/gemm_s8/gemm_s8.h"
 
 enum {
-    DQ_QLANES_STEP = 4,   /* channels of a step */
-    DQ_QLANES_OUTS = 4,   /* output channels of a panel */
-    DQ_QLANES_PIXELS = 16 /* sums are made for so many at a time */
+    DQ_NC4HW4_STEP = 4,   /* channels of a step */
+    DQ_NC4HW4_OUTS = 4,   /* output channels of a panel */
+    DQ_NC4HW4_PIXELS = 16 /* sums are made for so many at a time */
 };
 
-/** out[DQ_QLANES_STEP * p + e] = planes[e][p] ^ flip for p < n; a plane that is NULL gives zeros. */
-typedef void dq_nc4hw4_interleave_fn(const uint8_t *const planes[DQ_QLANES_STEP], size_t n, uint8_t sign_xor,
+/** out[DQ_NC4HW4_STEP * p + e] = planes[e][p] ^ flip for p < n; a plane that is NULL gives zeros. */
+typedef void dq_nc4hw4_interleave_fn(const uint8_t *const planes[DQ_NC4HW4_STEP], size_t n, uint8_t sign_xor,
                                      uint8_t *out);
 
 /** Most bytes of a panel of so many steps: a multiple of 64, or 0 when it does not fit in a size_t. */
 typedef size_t dq_nc4hw4_panel_size_fn(size_t steps);
 
-/** Packs the weights w[(j * steps + s) * DQ_QLANES_STEP + e] of output channel j, step s and channel e of the
+/** Packs the weights w[(j * steps + s) * DQ_NC4HW4_STEP + e] of output channel j, step s and channel e of the
  * step into `panel` (aligned to 64). Returns how many bytes it used, a multiple of 64. */
 typedef size_t dq_nc4hw4_pack_fn(const int8_t *w, size_t steps, void *panel);
 
-/** c[j * c_stride + p] = init[j] + sum over steps s and channels e of x[offsets[s] + DQ_QLANES_STEP * p + e]
- * times the panel's weight of j, s and e; for p < n and all DQ_QLANES_OUTS channels j. x may be read, and
- * rows of c written, up to the next multiple of DQ_QLANES_PIXELS pixels. */
+/** c[j * c_stride + p] = init[j] + sum over steps s and channels e of x[offsets[s] + DQ_NC4HW4_STEP * p + e]
+ * times the panel's weight of j, s and e; for p < n and all DQ_NC4HW4_OUTS channels j. x may be read, and
+ * rows of c written, up to the next multiple of DQ_NC4HW4_PIXELS pixels. */
 typedef void dq_nc4hw4_sums_fn(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const void *panel,
                                const int32_t *init, size_t n, int32_t *c, size_t c_stride);
 
-/** Rows of sums become 8 bits as dq_requantize_fn says, row j with multiplier j, with the
+/** Rows of sums become 8 bits as dq_requantize_s32_fn says, row j with multiplier j, with the
  * pixels' channels side by side: to->out[p * to->out_stride + j] from c[j * c_stride + p] for p < n and
- * j < channels, which are 1 … DQ_QLANES_OUTS. Rows of c may be read up to the next multiple of
- * DQ_QLANES_PIXELS pixels; to->transposed does not count. */
+ * j < channels, which are 1 … DQ_NC4HW4_OUTS. Rows of c may be read up to the next multiple of
+ * DQ_NC4HW4_PIXELS pixels; to->transposed does not count. */
 typedef void dq_nc4hw4_store_fn(const int32_t *c, size_t c_stride, size_t n, size_t channels,
                                 const dq_requantize_to *to);
 
@@ -43,11 +43,11 @@ typedef void dq_nc4hw4_store_fn(const int32_t *c, size_t c_stride, size_t n, siz
  * size; 0: none is known. */
 typedef float dq_nc4hw4_exact_scale_fn(const dq_requantize_to *to, double largest);
 
-/** to->out[p] from c[p] for p < n as dq_requantize_fn says, n being at least 1, by a float that
- * dq_nc4hw4_exact_scale_fn gave. c may be read up to the next multiple of 2 * DQ_QLANES_PIXELS. */
+/** to->out[p] from c[p] for p < n as dq_requantize_s32_fn says, n being at least 1, by a float that
+ * dq_nc4hw4_exact_scale_fn gave. c may be read up to the next multiple of 2 * DQ_NC4HW4_PIXELS. */
 typedef void dq_nc4hw4_codes_fn(const int32_t *c, size_t n, float scale, const dq_requantize_to *to);
 
-typedef struct dq_nc4hw4 {
+typedef struct dq_conv_nc4hw4_s8 {
     size_t lanes;   /* pixels that are computed at once */
     size_t least;   /* for images of at least so many pixels … */
     size_t deepest; /* … and of at most so many channels where the kernel is of 1×1 */
@@ -59,7 +59,7 @@ typedef struct dq_nc4hw4 {
     dq_nc4hw4_store_fn *store;
     dq_nc4hw4_exact_scale_fn *exact_scale; /* NULL, and … */
     dq_nc4hw4_codes_fn *codes;             /* there is none */
-} dq_nc4hw4;
+} dq_conv_nc4hw4_s8;
 
 /** In portable C, for remainders. */
 dq_nc4hw4_interleave_fn dq_nc4hw4_interleave_c;

@@ -33,14 +33,14 @@ void dq_nc4hw4_interleave_avx2(const uint8_t *const planes[STEP], size_t n, uint
     }
 }
 
-const dq_nc4hw4 dq_nc4hw4_avx2 = {.lanes = 8,
-                                  .least = 24,
-                                  .deepest = 256,
-                                  .nhwc = true,
-                                  .interleave = dq_nc4hw4_interleave_avx2,
-                                  .panel_size = dq_nc4hw4_panel_size_sse41,
-                                  .pack = dq_nc4hw4_pack_sse41,
-                                  .sums = sums,
-                                  .store = dq_nc4hw4_store_avx2,
-                                  .exact_scale = dq_nc4hw4_exact_scale_avx2,
-                                  .codes = dq_nc4hw4_codes_avx2};
+const dq_conv_nc4hw4_s8 dq_conv_nc4hw4_s8_avx2 = {.lanes = 8,
+                                                  .least = 24,
+                                                  .deepest = 256,
+                                                  .nhwc = true,
+                                                  .interleave = dq_nc4hw4_interleave_avx2,
+                                                  .panel_size = dq_nc4hw4_panel_size_sse41,
+                                                  .pack = dq_nc4hw4_pack_sse41,
+                                                  .sums = sums,
+                                                  .store = dq_nc4hw4_store_avx2,
+                                                  .exact_scale = dq_nc4hw4_exact_scale_avx2,
+                                                  .codes = dq_nc4hw4_codes_avx2};

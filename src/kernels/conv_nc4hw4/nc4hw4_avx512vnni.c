@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, LANES = 16, BYTES = 64, VECTORS = 4 /* of pixels */ };
+enum { STEP = DQ_NC4HW4_STEP, OUTS = DQ_NC4HW4_OUTS, LANES = 16, BYTES = 64, VECTORS = 4 /* of pixels */ };
 
 static size_t panel_size(size_t steps)
 {
@@ -67,5 +67,5 @@ static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const
         .panel_size = panel_size, .pack = pack, .sums = sums, .store = dq_nc4hw4_store_avx2,                 \
         .exact_scale = dq_nc4hw4_exact_scale_avx2, .codes = dq_nc4hw4_codes_avx512                           \
     }
-const dq_nc4hw4 dq_nc4hw4_avx512vnni = KERNELS(224);
-const dq_nc4hw4 dq_nc4hw4_amx = KERNELS(144);
+const dq_conv_nc4hw4_s8 dq_conv_nc4hw4_s8_avx512vnni = KERNELS(224);
+const dq_conv_nc4hw4_s8 dq_conv_nc4hw4_s8_amx = KERNELS(144);

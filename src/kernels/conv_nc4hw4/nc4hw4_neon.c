@@ -10,7 +10,7 @@
 
 #define ISA(name) name##_neon
 
-enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, HEAD = DQ_ALIGN, VECTORS = 2, PIXELS = 8 };
+enum { STEP = DQ_NC4HW4_STEP, OUTS = DQ_NC4HW4_OUTS, HEAD = DQ_ALIGN, VECTORS = 2, PIXELS = 8 };
 
 static size_t panel_size(size_t steps)
 {
@@ -98,12 +98,12 @@ static void dq_nc4hw4_interleave_neon(const uint8_t *const planes[STEP], size_t 
 
 #include "kernels/conv_nc4hw4/nc4hw4_store.h"
 
-const dq_nc4hw4 dq_nc4hw4_neon = {.lanes = 8,
-                                  .least = 24,
-                                  .deepest = 256,
-                                  .nhwc = true,
-                                  .interleave = dq_nc4hw4_interleave_neon,
-                                  .panel_size = panel_size,
-                                  .pack = pack,
-                                  .sums = sums,
-                                  .store = store};
+const dq_conv_nc4hw4_s8 dq_conv_nc4hw4_s8_neon = {.lanes = 8,
+                                                  .least = 24,
+                                                  .deepest = 256,
+                                                  .nhwc = true,
+                                                  .interleave = dq_nc4hw4_interleave_neon,
+                                                  .panel_size = panel_size,
+                                                  .pack = pack,
+                                                  .sums = sums,
+                                                  .store = store};

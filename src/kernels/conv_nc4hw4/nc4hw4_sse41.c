@@ -197,12 +197,12 @@ void dq_nc4hw4_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uin
 
 #include "kernels/conv_nc4hw4/nc4hw4_store.h"
 
-const dq_nc4hw4 dq_nc4hw4_sse41 = {.lanes = 8,
-                                   .least = 24,
-                                   .deepest = 256,
-                                   .nhwc = true,
-                                   .interleave = dq_nc4hw4_interleave_sse41,
-                                   .panel_size = dq_nc4hw4_panel_size_sse41,
-                                   .pack = dq_nc4hw4_pack_sse41,
-                                   .sums = sums,
-                                   .store = store};
+const dq_conv_nc4hw4_s8 dq_conv_nc4hw4_s8_sse41 = {.lanes = 8,
+                                                   .least = 24,
+                                                   .deepest = 256,
+                                                   .nhwc = true,
+                                                   .interleave = dq_nc4hw4_interleave_sse41,
+                                                   .panel_size = dq_nc4hw4_panel_size_sse41,
+                                                   .pack = dq_nc4hw4_pack_sse41,
+                                                   .sums = sums,
+                                                   .store = store};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dq_nc4hw4_store_fn by the requantize and the interleave of an instruction set, whose file defines
- * ISA(name), and OUTS as DQ_QLANES_OUTS. */
-#ifndef DQ_KERNELS_QLANES_STORE_H
-#define DQ_KERNELS_QLANES_STORE_H
+ * ISA(name), and OUTS as DQ_NC4HW4_OUTS. */
+#ifndef DQ_KERNELS_NC4HW4_STORE_H
+#define DQ_KERNELS_NC4HW4_STORE_H
 
 #include "kernels/kernels.h"
 
@@ -12,7 +12,7 @@
 static void store(const int32_t *c, size_t c_stride, size_t n, size_t channels, const dq_requantize_to *to)
 {
     enum { PART = 64 };
-    dq_requantize_fn *const requantize = ISA(dq_requantize);
+    dq_requantize_s32_fn *const requantize = ISA(dq_requantize_s32);
     dq_nc4hw4_interleave_fn *const interleave = ISA(dq_nc4hw4_interleave);
     uint8_t rows[OUTS][PART], pixels[OUTS * PART], *out = to->out;
     const uint8_t *planes[OUTS] = {rows[0], rows[1], rows[2], rows[3]};

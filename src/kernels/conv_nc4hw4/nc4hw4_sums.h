@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A panel of dq_nc4hw4 where bytes are multiplied in pairs, and the sums that meet it.
+/* A panel of dq_conv_nc4hw4_s8 where bytes are multiplied in pairs, and the sums that meet it.
  *
  * A pair of products of uint8 and int8 is summed in 16 bits where the weights of one sign come to 128 or less
  * in size: 255 * 128 < 2^15. So each weight is split into a safe part, whose pairs obey this, and a rest,
@@ -9,15 +9,15 @@
  * are.
  *
  * nc4hw4_sse41.c packs panels; the file of each instruction set has its vec_<isa>.h before this. */
-#ifndef DQ_KERNELS_X86_QLANES_SUMS_H
-#define DQ_KERNELS_X86_QLANES_SUMS_H
+#ifndef DQ_KERNELS_NC4HW4_SUMS_H
+#define DQ_KERNELS_NC4HW4_SUMS_H
 
 #include "base/checked.h"
 #include "kernels/kernels.h"
 
 #include <string.h>
 
-enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, VECTORS = 2 /* of pixels */ };
+enum { STEP = DQ_NC4HW4_STEP, OUTS = DQ_NC4HW4_OUTS, VECTORS = 2 /* of pixels */ };
 enum { PIXELS = VECTORS * VF_LANES, BYTES = STEP * VF_LANES };
 
 /* Behind it the panel's steps, in the order of their safe parts, those, and records. */

@@ -598,5 +598,5 @@ static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const
     }
 }
 
-const dq_dwconv_requantize dq_dwconv_requantize_avx2 = {
+const dq_dwconv_requantize_s8 dq_dwconv_requantize_s8_avx2 = {
     .size = size, .pack = pack, .place = place, .put = put};

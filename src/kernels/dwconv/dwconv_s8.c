@@ -55,4 +55,4 @@ void dq_dwconv_3x3_s8_rows_c(const uint8_t *x, size_t step, size_t rows, const i
 }
 
 const dq_dwconv_3x3_s8 dq_dwconv_3x3_s8_c = {.least = 1, .rows = dq_dwconv_3x3_s8_rows_c};
-const dq_dwconv_requantize dq_dwconv_requantize_c = {.pack = NULL};
+const dq_dwconv_requantize_s8 dq_dwconv_requantize_s8_c = {.pack = NULL};

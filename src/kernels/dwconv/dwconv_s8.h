@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contracts of what integer convolutions need beside the products of gemm_s8.h. */
-#ifndef DQ_KERNELS_QCONV_H
-#define DQ_KERNELS_QCONV_H
+#ifndef DQ_KERNELS_DWCONV_S8_H
+#define DQ_KERNELS_DWCONV_S8_H
 
 #include "kernels/requantize/requantize.h"
 
@@ -34,9 +34,9 @@ typedef struct dq_dwconv_3x3_s8 {
     dq_dwconv_3x3_s8_fn *rows;
 } dq_dwconv_3x3_s8;
 
-/** Convolution of one channel to codes: for i < rows and j < n, out[i * n + j] is what dq_requantize_fn makes
- * of init + sum over t < elements of w[t] * x[i * down + j * stride + at[t]], stride being 1 or 2, down not
- * 0. x may be read up to DQ_GEMM_S8_SLACK bytes past the last element used.
+/** Convolution of one channel to codes: for i < rows and j < n, out[i * n + j] is what dq_requantize_s32_fn
+ * makes of init + sum over t < elements of w[t] * x[i * down + j * stride + at[t]], stride being 1 or 2, down
+ * not 0. x may be read up to DQ_GEMM_S8_SLACK bytes past the last element used.
  *
  * What `put` wants to know of a channel is made before, from its weights (|w| is at most 256), init and
  * multiplier 0 of `to`, zero_point, lo and hi, in size(elements) bytes, a multiple of 8, aligned to 8; where
@@ -45,14 +45,14 @@ typedef struct dq_dwconv_3x3_s8 {
  * pitch
  * + column of it; it returns the bytes that it writes to `out` (NULL: would write), which are a multiple of
  * 8, or 0 where an element is too far. */
-enum { DQ_QCONV_ROW = 256, DQ_QCONV_MOST = 240 /* rows and columns of a kernel are below it */ };
+enum { DQ_CONV_S8_ROW = 256, DQ_CONV_S8_MOST = 240 /* rows and columns of a kernel are below it */ };
 static inline size_t dq_conv_s8_at(size_t row, size_t column)
 {
-    return row * DQ_QCONV_ROW + column;
+    return row * DQ_CONV_S8_ROW + column;
 }
 static inline size_t dq_conv_s8_placed(size_t at, size_t pitch)
 {
-    return at / DQ_QCONV_ROW * pitch + at % DQ_QCONV_ROW;
+    return at / DQ_CONV_S8_ROW * pitch + at % DQ_CONV_S8_ROW;
 }
 
 typedef size_t dq_dwconv_requantize_size_fn(size_t elements);
@@ -62,12 +62,12 @@ typedef size_t dq_dwconv_requantize_place_fn(const void *packed, size_t pitch, v
 typedef void dq_dwconv_requantize_put_fn(const uint8_t *x, size_t down, size_t stride, size_t rows,
                                          const void *packed, size_t n, uint8_t *out);
 
-typedef struct dq_dwconv_requantize {
+typedef struct dq_dwconv_requantize_s8 {
     dq_dwconv_requantize_size_fn *size;
     dq_dwconv_requantize_pack_fn *pack; /* NULL, and the others: there is none */
     dq_dwconv_requantize_place_fn *place;
     dq_dwconv_requantize_put_fn *put;
-} dq_dwconv_requantize;
+} dq_dwconv_requantize_s8;
 
 /** In portable C, for short rows. */
 dq_dwconv_3x3_s8_fn dq_dwconv_3x3_s8_rows_c;

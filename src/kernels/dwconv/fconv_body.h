@@ -31,7 +31,8 @@ typedef struct fconv_ending {
     hswish_f32 gate;
 } fconv_ending;
 
-static inline __attribute__((always_inline)) void fconv_end(const dq_fconv *f, const fconv_ending *e, vf *sum)
+static inline __attribute__((always_inline)) void fconv_end(const dq_conv_f32_rows *f, const fconv_ending *e,
+                                                            vf *sum)
 {
     const hswish_f32 *g = &e->gate;
     if (f->last)
@@ -67,7 +68,7 @@ static inline vf fconv_before(const fconv_at *at, int v)
     return at->n[v] < VF_LANES ? vf_load_some(at->y[v], at->n[v]) : vf_load(at->y[v]);
 }
 
-static __attribute__((noinline)) void fconv_vectors(const dq_fconv *f, const fconv_ending *e,
+static __attribute__((noinline)) void fconv_vectors(const dq_conv_f32_rows *f, const fconv_ending *e,
                                                     const fconv_at *at)
 {
     vf sum[FCONV_VECTORS];
@@ -93,7 +94,7 @@ static __attribute__((noinline)) void fconv_vectors(const dq_fconv *f, const fco
 }
 
 /* Row by row; what is left of the last vectors is the last one again. */
-static void fconv_rows(const dq_fconv *f, const fconv_ending *e)
+static void fconv_rows(const dq_conv_f32_rows *f, const fconv_ending *e)
 {
     const float *x = f->x;
     float *y = f->y;
@@ -138,8 +139,8 @@ static inline __attribute__((always_inline)) void fconv_store(const vf *sum, flo
 }
 
 /* What is loaded meets all the rows of results whose windows it is in. */
-static inline __attribute__((always_inline)) void fconv_lines(const dq_fconv *f, const fconv_columns *at,
-                                                              int lines, vf *sum)
+static inline __attribute__((always_inline)) void fconv_lines(const dq_conv_f32_rows *f,
+                                                              const fconv_columns *at, int lines, vf *sum)
 {
     const size_t across = f->across, row_stride = at->x_stride;
     const float *x = at->x;
@@ -166,8 +167,9 @@ static inline __attribute__((always_inline)) void fconv_lines(const dq_fconv *f,
 
 /* A line of the input, which rows `first` to `last` of the results see, as constants: what is loaded meets
  * all of them. */
-static inline __attribute__((always_inline)) void
-fconv_line(const dq_fconv *f, const float *x, size_t row_stride, const float *w, int first, int last, vf *sum)
+static inline __attribute__((always_inline)) void fconv_line(const dq_conv_f32_rows *f, const float *x,
+                                                             size_t row_stride, const float *w, int first,
+                                                             int last, vf *sum)
 {
     const size_t across = f->across;
     for (size_t t = 0; t < across; t++) {
@@ -183,8 +185,8 @@ fconv_line(const dq_fconv *f, const float *x, size_t row_stride, const float *w,
 }
 
 /* Any number of lines; `w`: the factors that row 0 of the results has for one, those before it row 1 … */
-static inline __attribute__((always_inline)) void fconv_many_lines(const dq_fconv *f, const fconv_columns *at,
-                                                                   vf *sum)
+static inline __attribute__((always_inline)) void fconv_many_lines(const dq_conv_f32_rows *f,
+                                                                   const fconv_columns *at, vf *sum)
 {
     enum { REST = FCONV_ROWS - 1 };
     const size_t lines = f->taps / f->across;
@@ -199,7 +201,7 @@ static inline __attribute__((always_inline)) void fconv_many_lines(const dq_fcon
         fconv_line(f, x, at->x_stride, w, line + 1, REST, sum);
 }
 
-static inline void fconv_block(const dq_fconv *f, const fconv_ending *e, const fconv_columns *at)
+static inline void fconv_block(const dq_conv_f32_rows *f, const fconv_ending *e, const fconv_columns *at)
 {
     vf sum[FCONV_VECTORS];
 #pragma GCC unroll 8
@@ -219,7 +221,7 @@ static inline void fconv_block(const dq_fconv *f, const fconv_ending *e, const f
 
 /* Rows from top to bottom, the columns side by side or below each other; the last ones have rows of those
  * before again. */
-static void fconv_blocks(const dq_fconv *f, const fconv_ending *e)
+static void fconv_blocks(const dq_conv_f32_rows *f, const fconv_ending *e)
 {
     for (size_t col = 0; col < f->n;) {
         const size_t n = f->n - col;
@@ -243,14 +245,14 @@ static void fconv_blocks(const dq_fconv *f, const fconv_ending *e)
 }
 
 /* Whether blocks, which take less time than other vectors, are not too many more. */
-static bool fconv_suits_blocks(const dq_fconv *f)
+static bool fconv_suits_blocks(const dq_conv_f32_rows *f)
 {
     const size_t down = (f->rows + FCONV_ROWS - 1) / FCONV_ROWS;
     return f->across && f->taps >= 3 * f->across && !f->more && f->rows >= FCONV_ROWS &&
            (f->n > VF_LANES ? 5 * down * FCONV_ROWS <= 7 * f->rows : f->rows > FCONV_ROWS);
 }
 
-static void conv_direct_f32(const dq_fconv *f)
+static void conv_direct_f32(const dq_conv_f32_rows *f)
 {
     static const dq_hswish_f32 none;
     const bool gated = f->last && f->gate;
@@ -265,14 +267,14 @@ static void conv_direct_f32(const dq_fconv *f)
 /* ---- Channels side by side ----------------------------------------------------------------------------- */
 
 enum {
-    FCONV_NCHWC = VF_LANES >= 8 ? DQ_FCONV_CHANNELS / VF_LANES : 1, /* vectors of a place */
+    FCONV_NCHWC = VF_LANES >= 8 ? DQ_CONV_F32_CHANNELS / VF_LANES : 1, /* vectors of a place */
     FCONV_PLACES = FCONV_VECTORS / FCONV_NCHWC
 };
 
 static void dwconv_nchwc_f32(const dq_dwconv_nchwc_f32 *f)
 {
     const vf low = vf_set(f->low), high = vf_set(f->high);
-    for (size_t at = 0; at < DQ_FCONV_CHANNELS; at += (size_t)FCONV_NCHWC * VF_LANES)
+    for (size_t at = 0; at < DQ_CONV_F32_CHANNELS; at += (size_t)FCONV_NCHWC * VF_LANES)
         for (size_t i = 0; i < f->n; i += FCONV_PLACES) {
             const uint32_t *offsets = f->offsets + i;
             const float *x = f->x + at, *w = f->w + at;
@@ -280,7 +282,7 @@ static void dwconv_nchwc_f32(const dq_dwconv_nchwc_f32 *f)
 #pragma GCC unroll 8
             for (int v = 0; v < FCONV_VECTORS; v++)
                 sum[v] = vf_set(0.0f);
-            for (size_t t = 0; t < f->taps; t++, offsets += f->n, w += DQ_FCONV_CHANNELS)
+            for (size_t t = 0; t < f->taps; t++, offsets += f->n, w += DQ_CONV_F32_CHANNELS)
 #pragma GCC unroll 8
                 for (int v = 0; v < FCONV_VECTORS; v++) {
                     const size_t c = (size_t)(v % FCONV_NCHWC) * VF_LANES;

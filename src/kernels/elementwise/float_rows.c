@@ -31,11 +31,11 @@ void dq_softmax_total(float *lanes, double *total, double *sums)
     memcpy(sums, total, COLUMNS * sizeof *sums);
 }
 
-const dq_float_rows dq_float_rows_c = FLOAT_ROWS;
-const dq_float_pool dq_float_pool_c = FLOAT_POOL;
+const dq_rows_f32 dq_rows_f32_c = FLOAT_ROWS;
+const dq_pool_f32 dq_pool_f32_c = FLOAT_POOL;
 const dq_winograd_f32 dq_winograd_f32_c = FWINOGRAD;
 
-void dq_conv_direct_f32_c(const dq_fconv *f)
+void dq_conv_direct_f32_c(const dq_conv_f32_rows *f)
 {
     conv_direct_f32(f);
 }

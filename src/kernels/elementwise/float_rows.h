@@ -25,7 +25,7 @@ typedef void dq_pair_f32_fn(const float *a, size_t a_step, const float *b, size_
 
 enum { DQ_SOFTMAX_COLUMNS = 64 };
 
-typedef struct dq_float_rows {
+typedef struct dq_rows_f32 {
     dq_map_f32_fn *exp, *log, *erf, *tanh, *sigmoid;
     dq_map_f32_fn *sin, *cos; /* of numbers from 2^16 on: dq_sinf and dq_cosf of base/math.h */
     dq_map_f32_fn *asin, *acos, *atan;
@@ -95,7 +95,7 @@ typedef struct dq_float_rows {
      * sqrt(p) * sqrt(sqrt(p)). */
     void (*lrn)(const float *x, const float *around, size_t step, size_t count, float alpha, float bias,
                 size_t n, float *y);
-} dq_float_rows;
+} dq_rows_f32;
 
 /** What softmax_columns has in common on every ISA. The floats of 16 lanes of DQ_SOFTMAX_COLUMNS go to their
  * doubles, which are none before the first time, and become 0; the sums of all lanes; and factors or terms,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of dq_float_rows over the vector that a vec_<isa>.h defines. Included once by the file of each
+/* The members of dq_rows_f32 over the vector that a vec_<isa>.h defines. Included once by the file of each
  * ISA, after that header, which then fills its record with FLOAT_ROWS. */
 #include "kernels/elementwise/divide_body.h"
 #include "kernels/elementwise/float_math.h"

@@ -9,11 +9,11 @@
 #include "kernels/pool/float_pool_body.h"
 #include "kernels/winograd/winograd_f32_body.h"
 
-const dq_float_rows dq_float_rows_neon = FLOAT_ROWS;
-const dq_float_pool dq_float_pool_neon = FLOAT_POOL;
+const dq_rows_f32 dq_rows_f32_neon = FLOAT_ROWS;
+const dq_pool_f32 dq_pool_f32_neon = FLOAT_POOL;
 const dq_winograd_f32 dq_winograd_f32_neon = FWINOGRAD;
 
-void dq_conv_direct_f32_neon(const dq_fconv *f)
+void dq_conv_direct_f32_neon(const dq_conv_f32_rows *f)
 {
     conv_direct_f32(f);
 }

@@ -3,7 +3,7 @@
  * defines ISA(name). */
 #include "kernels/kernels.h"
 
-void ISA(dq_fgemv)(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y)
+void ISA(dq_gemv_f32)(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y)
 {
     enum { STRIP = DQ_FPANEL, MOST = 64 /* steps at a time */ };
     float transposed[STRIP * MOST] = {0};

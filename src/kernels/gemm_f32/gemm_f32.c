@@ -46,7 +46,7 @@ void dq_gemm_block_f32_c(const dq_gemm_block_f32 *g)
     }
 }
 
-void dq_fgemv_c(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y)
+void dq_gemv_f32_c(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y)
 {
     for (size_t i = 0; i < rows; i++, a += a_row) {
         float sum = 0;

@@ -54,7 +54,7 @@ typedef void dq_gemm_block_f32_fn(const dq_gemm_block_f32 *block);
 
 /** A matrix of rows that are contiguous along the sum, times one vector: y[i] = the sum over p < k of
  *  a[i * a_row + p] * x[p], for i < rows. */
-typedef void dq_fgemv_fn(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y);
+typedef void dq_gemv_f32_fn(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y);
 
 /** Steps of a panel: to[c * step + j] = x[c * plane + at[j]], or +0 where at[j] is negative, for c < channels
  * and j < DQ_FPANEL. */
@@ -66,7 +66,7 @@ typedef void dq_im2col_gather_f32_fn(const float *x, const int32_t at[DQ_FPANEL]
  * with `more` on top of the sum that stands in y. `last`: then clamp(sum + bias), and `gate`, as in a block.
  * `across`, where it is not 0, divides taps, and offsets[t] is offsets[t - across] + x_row from tap `across`
  * on. */
-typedef struct dq_fconv {
+typedef struct dq_conv_f32_rows {
     const float *x, *w;
     const size_t *offsets;
     size_t taps, across, rows, n, x_row, y_row;
@@ -74,18 +74,18 @@ typedef struct dq_fconv {
     bool more, last;
     float bias, low, high;
     const dq_hswish_f32 *gate;
-} dq_fconv;
+} dq_conv_f32_rows;
 
-enum { DQ_FCONV_SLACK = 32 /* floats behind the last one of x that may be read */ };
+enum { DQ_CONV_F32_SLACK = 32 /* floats behind the last one of x that may be read */ };
 
-typedef void dq_conv_direct_f32_fn(const dq_fconv *f);
+typedef void dq_conv_direct_f32_fn(const dq_conv_f32_rows *f);
 
-enum { DQ_FCONV_CHANNELS = 16, DQ_FCONV_PLACES = 8 };
+enum { DQ_CONV_F32_CHANNELS = 16, DQ_CONV_F32_PLACES = 8 };
 
-/** A depthwise convolution of DQ_FCONV_CHANNELS channels c side by side, each with weights of its own: for
- * i < n, a multiple of DQ_FCONV_PLACES,
+/** A depthwise convolution of DQ_CONV_F32_CHANNELS channels c side by side, each with weights of its own: for
+ * i < n, a multiple of DQ_CONV_F32_PLACES,
  *      y[i * pitch + c] = clamp(sum + bias[c]),
- *      sum over t < taps of w[t * DQ_FCONV_CHANNELS + c] * x[offsets[t * n + i] + c].
+ *      sum over t < taps of w[t * DQ_CONV_F32_CHANNELS + c] * x[offsets[t * n + i] + c].
  * The clamp is that of a block. */
 typedef struct dq_dwconv_nchwc_f32 {
     const float *x, *w, *bias;

@@ -68,7 +68,7 @@ static void gemv_rows(const float *a, size_t a_row, size_t rows, size_t k, const
     }
 }
 
-void dq_fgemv_avx2(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y)
+void dq_gemv_f32_avx2(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y)
 {
     enum { MOST = GROUPS * VF_LANES };
     for (size_t i = 0; i < rows; i += MOST)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 enum {
-    ROWS = DQ_WQUADS_ROWS,
-    COLS = DQ_WQUADS_COLS,
+    ROWS = DQ_GEMM_BYTESPLIT_ROWS,
+    COLS = DQ_GEMM_BYTESPLIT_COLS,
     NR = DQ_GEMM_BYTESPLIT_NR,
     QUAD = 4,
     LINE = COLS * QUAD
@@ -25,14 +25,14 @@ static void tile(const int8_t *w, const int32_t *sums, size_t panels, size_t blo
 {
     (void)sums;
     for (size_t i = 0; i < panels * ROWS; i++) {
-        const int8_t *row = w + i / ROWS * blocks * DQ_WQUADS_WEIGHTS + i % ROWS * LINE;
+        const int8_t *row = w + i / ROWS * blocks * DQ_GEMM_BYTESPLIT_WEIGHTS + i % ROWS * LINE;
         for (size_t j = 0; j < COLS; j++) {
             int32_t low = 0, high = 0;
             for (size_t b = 0; b < blocks; b++)
                 for (size_t k = 0; k < LINE; k++) {
                     const uint8_t *x = gathered + (b * LINE + k) / QUAD * 2 * LINE + j * QUAD + k % QUAD;
-                    low += row[b * DQ_WQUADS_WEIGHTS + k] * x[0];
-                    high += row[b * DQ_WQUADS_WEIGHTS + k] * (int8_t)x[LINE];
+                    low += row[b * DQ_GEMM_BYTESPLIT_WEIGHTS + k] * x[0];
+                    high += row[b * DQ_GEMM_BYTESPLIT_WEIGHTS + k] * (int8_t)x[LINE];
                 }
             lower[i * COLS + j] = low;
             upper[i * COLS + j] = high;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A line of lower bytes, then one of upper ones (`flip` joined to each byte), for each quad. */
-#ifndef DQ_KERNELS_X86_WQUADS_AVX512_H
-#define DQ_KERNELS_X86_WQUADS_AVX512_H
+#ifndef DQ_KERNELS_GEMM_BYTESPLIT_S16S8_AVX512_H
+#define DQ_KERNELS_GEMM_BYTESPLIT_S16S8_AVX512_H
 
 #include "kernels/gemm_s16/gemm_bytesplit_s16s8.h"
 
 #include <immintrin.h>
 
-enum { QUADS_LINE = DQ_WQUADS_COLS * 4 };
+enum { QUADS_LINE = DQ_GEMM_BYTESPLIT_COLS * 4 };
 
 static inline __m512i two_blocks(const uint8_t *x, const uint8_t *y)
 {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    ROWS = DQ_WQUADS_ROWS,
-    COLS = DQ_WQUADS_COLS,
+    ROWS = DQ_GEMM_BYTESPLIT_ROWS,
+    COLS = DQ_GEMM_BYTESPLIT_COLS,
     LINE = QUADS_LINE,
     SOME = 8 /* rows whose sums are kept */
 };
@@ -28,8 +28,8 @@ static inline void some_rows(const int8_t *w, const int32_t *sums, size_t blocks
         low[i] = _mm512_setzero_si512();
         high[i] = _mm512_set1_epi32((int32_t)((uint32_t)sums[i] * -128u));
     }
-    for (; blocks > 0; blocks--, w += DQ_WQUADS_WEIGHTS - LINE)
-        for (size_t q = 0; q < DQ_WQUADS_DEPTH; q++, w += 4, x += 2 * LINE) {
+    for (; blocks > 0; blocks--, w += DQ_GEMM_BYTESPLIT_WEIGHTS - LINE)
+        for (size_t q = 0; q < DQ_GEMM_BYTESPLIT_DEPTH; q++, w += 4, x += 2 * LINE) {
             const __m512i a = _mm512_loadu_si512(x), b = _mm512_loadu_si512(x + LINE);
 #pragma GCC unroll 8
             for (int i = 0; i < SOME; i++) {
@@ -51,8 +51,8 @@ static void tile(const int8_t *w, const int32_t *sums, size_t panels, size_t blo
                  int32_t *lower, int32_t *upper)
 {
     for (size_t i = 0; i < panels * ROWS; i += SOME)
-        some_rows(w + i / ROWS * blocks * DQ_WQUADS_WEIGHTS + i % ROWS * LINE, sums + i, blocks, gathered,
-                  lower + i * COLS, upper + i * COLS);
+        some_rows(w + i / ROWS * blocks * DQ_GEMM_BYTESPLIT_WEIGHTS + i % ROWS * LINE, sums + i, blocks,
+                  gathered, lower + i * COLS, upper + i * COLS);
 }
 
 const dq_gemm_bytesplit_s16s8 dq_gemm_bytesplit_s16s8_avx512vnni = {.gather = gather, .tile = tile};

@@ -8,7 +8,7 @@
 void dq_gemm_s16_c(const int16_t *a, size_t pairs, const int16_t *const b[DQ_GEMM_S16_BLOCKS],
                    const uint32_t *offsets, size_t blocks, int32_t *c)
 {
-    enum { ROWS = DQ_WGEMM_ROWS, NR = DQ_GEMM_S16_NR };
+    enum { ROWS = DQ_GEMM_S16_ROWS, NR = DQ_GEMM_S16_NR };
     for (size_t i = 0; i < ROWS; i++)
         for (size_t o = 0; o < blocks; o++) {
             const int16_t *x = a + 2 * i;
@@ -19,14 +19,14 @@ void dq_gemm_s16_c(const int16_t *a, size_t pairs, const int16_t *const b[DQ_GEM
                     sums[j] += (uint32_t)(x[0] * z[2 * j]) + (uint32_t)(x[1] * z[2 * j + 1]);
             }
             for (size_t j = 0; j < NR; j++)
-                c[i * DQ_WGEMM_COLS + o * NR + j] = (int32_t)sums[j];
+                c[i * DQ_GEMM_S16_COLS + o * NR + j] = (int32_t)sums[j];
         }
 }
 
 void dq_gemv_s16s8_c(const int16_t *x, size_t pairs, const int8_t *const b[DQ_GEMM_S16_BLOCKS], int32_t *c)
 {
     enum { NR = DQ_GEMM_S16_NR };
-    for (size_t i = 0; i < DQ_WGEMM_COLS; i++) {
+    for (size_t i = 0; i < DQ_GEMM_S16_COLS; i++) {
         const int8_t *z = b[i / NR] + 2 * (i % NR);
         uint32_t sum = 0;
         for (size_t p = 0; p < pairs; p++, z += 2 * NR)
@@ -36,9 +36,9 @@ void dq_gemv_s16s8_c(const int16_t *x, size_t pairs, const int8_t *const b[DQ_GE
 }
 
 /* Exactly. */
-static uint16_t value_of(const dq_wide_sums *s, size_t i, size_t j)
+static uint16_t value_of(const dq_q16_sums *s, size_t i, size_t j)
 {
-    const dq_wide_sums one = dq_wide_rest(s, i, j);
+    const dq_q16_sums one = dq_q16_rest(s, i, j);
     const dq_factors *f = &one.factors;
     const double least = s->lo - s->zero_point, most = s->hi - s->zero_point;
     double total =
@@ -53,12 +53,11 @@ enum { BLOCK = 64 };
 
 /* Columns j … j + n - 1 of row i. `high`, `extra` and `step` are known in most calls, so that compilers make
  * vectors of it. */
-static inline __attribute__((always_inline)) void block_of(const dq_wide_sums *s, size_t i, size_t j,
-                                                           size_t n, bool high, bool extra, size_t step,
-                                                           uint16_t *out)
+static inline __attribute__((always_inline)) void block_of(const dq_q16_sums *s, size_t i, size_t j, size_t n,
+                                                           bool high, bool extra, size_t step, uint16_t *out)
 {
     const double magic = 6755399441055744.0; /* adding 1.5 * 2^52 and taking it away rounds */
-    const dq_wide_sums at = dq_wide_rest(s, i, j);
+    const dq_q16_sums at = dq_q16_rest(s, i, j);
     const double least = s->lo - s->zero_point, most = s->hi - s->zero_point, exact_scale = 0.5 - s->error;
     double off[BLOCK];
     int near_tie = 0;
@@ -78,7 +77,7 @@ static inline __attribute__((always_inline)) void block_of(const dq_wide_sums *s
             out[k] = value_of(s, i, j + k);
 }
 
-void dq_requantize_wide_part(const dq_wide_sums *s, size_t i, size_t j, size_t cols, uint16_t *out)
+void dq_requantize_s64_part(const dq_q16_sums *s, size_t i, size_t j, size_t cols, uint16_t *out)
 {
     for (size_t end = j + cols, n; j < end; j += n, out += n) {
         n = end - j < BLOCK ? end - j : BLOCK;
@@ -95,8 +94,8 @@ void dq_requantize_wide_part(const dq_wide_sums *s, size_t i, size_t j, size_t c
     }
 }
 
-void dq_requantize_wide_c(const dq_wide_sums *s, uint16_t *out)
+void dq_requantize_s64_c(const dq_q16_sums *s, uint16_t *out)
 {
     for (size_t i = 0; i < s->rows; i++)
-        dq_requantize_wide_part(s, i, 0, s->cols, out + i * s->out_stride);
+        dq_requantize_s64_part(s, i, 0, s->cols, out + i * s->out_stride);
 }

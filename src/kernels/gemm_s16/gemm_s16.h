@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Integer products of 16-bit operands, and what becomes of their sums. */
-#ifndef DQ_KERNELS_WGEMM_H
-#define DQ_KERNELS_WGEMM_H
+#ifndef DQ_KERNELS_GEMM_S16_H
+#define DQ_KERNELS_GEMM_S16_H
 
 #include "kernels/requantize/requantize.h"
 
@@ -9,12 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DQ_WGEMM_ROWS = 4, DQ_GEMM_S16_NR = 8, DQ_GEMM_S16_BLOCKS = 3, DQ_WGEMM_COLS = 24 };
+enum { DQ_GEMM_S16_ROWS = 4, DQ_GEMM_S16_NR = 8, DQ_GEMM_S16_BLOCKS = 3, DQ_GEMM_S16_COLS = 24 };
 
-/** Sums of a tile, whose columns are one to three octets that stand anywhere: for i < DQ_WGEMM_ROWS, o <
+/** Sums of a tile, whose columns are one to three octets that stand anywhere: for i < DQ_GEMM_S16_ROWS, o <
  * octets and j < DQ_GEMM_S16_NR
- *      c[i * DQ_WGEMM_COLS + o * DQ_GEMM_S16_NR + j] = sum over p < pairs of
- *          a[(p * DQ_WGEMM_ROWS + i) * 2] * z[2j] + a[(p * DQ_WGEMM_ROWS + i) * 2 + 1] * z[2j + 1]
+ *      c[i * DQ_GEMM_S16_COLS + o * DQ_GEMM_S16_NR + j] = sum over p < pairs of
+ *          a[(p * DQ_GEMM_S16_ROWS + i) * 2] * z[2j] + a[(p * DQ_GEMM_S16_ROWS + i) * 2 + 1] * z[2j + 1]
  * with z = b[o] + offsets[p], modulo 2^32; other columns of c may hold anything after. */
 typedef void dq_gemm_s16_fn(const int16_t *a, size_t pairs, const int16_t *const b[DQ_GEMM_S16_BLOCKS],
                             const uint32_t *offsets, size_t blocks, int32_t *c);
@@ -47,7 +47,7 @@ typedef void dq_dwconv_rows_s16_fn(const int16_t *x, size_t step, size_t rows, c
  * As with 8 bits (requantize.h) double arithmetic decides nearly all roundings: of (total - offset) *
  * scale[t] + shift[t], the product rounded before the sum or not. Where the result is not beyond 2^17 in size
  * that is off by less than `error`, and what comes no nearer to a tie is sure. */
-typedef struct dq_wide_sums {
+typedef struct dq_q16_sums {
     size_t rows, cols, stride, extra_stride, out_stride;
     const int32_t *sums, *high;
     const double *extra, *offset, *scale, *shift; /* shift: offset * scale + c / y */
@@ -58,14 +58,14 @@ typedef struct dq_wide_sums {
     size_t row_step, col_step; /* col_step is 0 or 1 */
     int32_t zero_point, lo, hi;
     bool narrow; /* sums + 256 * high fit in int32 */
-} dq_wide_sums;
-typedef void dq_requantize_wide_fn(const dq_wide_sums *s, uint16_t *out);
+} dq_q16_sums;
+typedef void dq_requantize_s64_fn(const dq_q16_sums *s, uint16_t *out);
 
 /** What is left of row i from column j on. */
-static inline dq_wide_sums dq_wide_rest(const dq_wide_sums *s, size_t i, size_t j)
+static inline dq_q16_sums dq_q16_rest(const dq_q16_sums *s, size_t i, size_t j)
 {
     const size_t t = i * s->row_step + j * s->col_step;
-    dq_wide_sums rest = *s;
+    dq_q16_sums rest = *s;
     rest.rows = 1;
     rest.cols -= j;
     rest.sums += i * s->stride + j;
@@ -81,6 +81,6 @@ static inline dq_wide_sums dq_wide_rest(const dq_wide_sums *s, size_t i, size_t 
 }
 
 /** Columns j … j + cols - 1 of row i, which vectors are not sure of. */
-void dq_requantize_wide_part(const dq_wide_sums *s, size_t i, size_t j, size_t cols, uint16_t *out);
+void dq_requantize_s64_part(const dq_q16_sums *s, size_t i, size_t j, size_t cols, uint16_t *out);
 
 #endif

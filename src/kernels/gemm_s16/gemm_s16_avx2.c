@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/requantize/requantize_wide.h"
+#include "kernels/requantize/requantize_s64.h"
 #include "kernels/simd/vec_avx2.h"
 
 #define ISA(name) name##_avx2
@@ -7,7 +7,7 @@
 #include "kernels/dwconv/dwconv_rows_s16_body.h"
 #include "kernels/gemm_s16/gemv_s16s8_body.h"
 
-enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, LANES = DQ_GEMM_S16_NR };
+enum { ROWS = DQ_GEMM_S16_ROWS, COLS = DQ_GEMM_S16_COLS, LANES = DQ_GEMM_S16_NR };
 
 static inline __m256i load(const int16_t *x)
 {
@@ -147,7 +147,7 @@ static inline __m256i sixteen_values(const form *f, __m256i first, __m256i secon
 
 /* Rows from row i on, until there are all or one is not sure: its number. At least eight columns, the last
  * of which reach back over those before them. No function is called, so that constants stay in registers. */
-static inline __attribute__((always_inline)) size_t put_exact_scale(const dq_wide_sums *s,
+static inline __attribute__((always_inline)) size_t put_exact_scale(const dq_q16_sums *s,
                                                                     const fixed_point *fixed, size_t i,
                                                                     bool high, bool extra, bool step,
                                                                     uint16_t *out)
@@ -190,7 +190,7 @@ static inline __attribute__((always_inline)) size_t put_exact_scale(const dq_wid
 }
 
 /* put_exact_scale for rows of any kind. */
-static size_t put_any(const dq_wide_sums *s, const fixed_point *f, size_t i, uint16_t *out)
+static size_t put_any(const dq_q16_sums *s, const fixed_point *f, size_t i, uint16_t *out)
 {
     const bool high = s->high != NULL, extra = s->extra != NULL, step = s->col_step != 0;
     if (high)
@@ -203,12 +203,12 @@ static size_t put_any(const dq_wide_sums *s, const fixed_point *f, size_t i, uin
 }
 
 /* The same for fewer than eight columns, made as many. */
-static size_t put_few(const dq_wide_sums *s, const fixed_point *f, size_t i, uint16_t *out)
+static size_t put_few(const dq_q16_sums *s, const fixed_point *f, size_t i, uint16_t *out)
 {
     for (; i < s->rows; i++) {
         int32_t sums[LANES] = {0};
         uint16_t values[LANES];
-        dq_wide_sums padded = dq_wide_rest(s, i, 0);
+        dq_q16_sums padded = dq_q16_rest(s, i, 0);
         for (size_t j = 0; j < s->cols; j++)
             sums[j] = padded.sums[j];
         padded.sums = sums;
@@ -221,17 +221,17 @@ static size_t put_few(const dq_wide_sums *s, const fixed_point *f, size_t i, uin
     return i;
 }
 
-void dq_requantize_wide_avx2(const dq_wide_sums *s, uint16_t *out)
+void dq_requantize_s64_avx2(const dq_q16_sums *s, uint16_t *out)
 {
     const fixed_point f = fixed_point_of(s);
     const bool few = s->cols < LANES;
     if (f.near == 0 || s->cols == 0 || (few && (s->high || s->extra || s->col_step))) {
-        dq_requantize_wide_c(s, out);
+        dq_requantize_s64_c(s, out);
         return;
     }
     for (size_t i = 0; i < s->rows; i++) {
         i = few ? put_few(s, &f, i, out) : put_any(s, &f, i, out);
         if (i < s->rows)
-            dq_requantize_wide_part(s, i, 0, s->cols, out + i * s->out_stride);
+            dq_requantize_s64_part(s, i, 0, s->cols, out + i * s->out_stride);
     }
 }

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-enum { ROWS = DQ_WGEMM_ROWS, COLS = DQ_WGEMM_COLS, LANES = DQ_GEMM_S16_NR };
+enum { ROWS = DQ_GEMM_S16_ROWS, COLS = DQ_GEMM_S16_COLS, LANES = DQ_GEMM_S16_NR };
 
 static inline __m256i load(const int16_t *x)
 {

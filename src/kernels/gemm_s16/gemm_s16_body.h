@@ -8,7 +8,7 @@
 void ISA(dq_gemm_s16)(const int16_t *a, size_t pairs, const int16_t *const b[DQ_GEMM_S16_BLOCKS],
                       const uint32_t *offsets, size_t blocks, int32_t *c)
 {
-    enum { ROWS = DQ_WGEMM_ROWS, VECTORS = DQ_GEMM_S16_NR / VF_LANES };
+    enum { ROWS = DQ_GEMM_S16_ROWS, VECTORS = DQ_GEMM_S16_NR / VF_LANES };
     for (size_t o = 0; o < blocks; o++) {
         const int16_t *x = a;
         vi sum[ROWS][VECTORS];
@@ -29,6 +29,6 @@ void ISA(dq_gemm_s16)(const int16_t *a, size_t pairs, const int16_t *const b[DQ_
         }
         for (int i = 0; i < ROWS; i++)
             for (int v = 0; v < VECTORS; v++)
-                vi_store(c + i * DQ_WGEMM_COLS + (int)o * DQ_GEMM_S16_NR + v * VF_LANES, sum[i][v]);
+                vi_store(c + i * DQ_GEMM_S16_COLS + (int)o * DQ_GEMM_S16_NR + v * VF_LANES, sum[i][v]);
     }
 }

@@ -10,7 +10,7 @@
 /* Sums to 16 bits, two at a time: as in requantize_neon.c, fmaxnm gives the other operand where one is NaN.
  */
 typedef struct wide_form {
-    const dq_wide_sums *s;
+    const dq_q16_sums *s;
     vd low, high;
     int32x2_t zero;
 } wide_form;
@@ -29,7 +29,7 @@ static inline int32x2_t two(const wide_form *f, size_t at, size_t extra, vd scal
     return vadd_s32(vmovn_s64(vcvtnq_s64_f64(v)), f->zero);
 }
 
-void dq_requantize_wide_neon(const dq_wide_sums *s, uint16_t *out)
+void dq_requantize_s64_neon(const dq_q16_sums *s, uint16_t *out)
 {
     const wide_form f = {s, vd_set(s->lo - s->zero_point), vd_set(s->hi - s->zero_point),
                          vdup_n_s32(s->zero_point)};
@@ -50,8 +50,8 @@ void dq_requantize_wide_neon(const dq_wide_sums *s, uint16_t *out)
                                            two(&f, at + j + 2, extra + j + 2, s1, o1, &off));
             vst1_u16(to + j, vmovn_u32(vreinterpretq_u32_s32(codes)));
             if (!(vmaxvq_f64(off) < 0.5 - s->error))
-                dq_requantize_wide_part(s, i, j, 4, to + j);
+                dq_requantize_s64_part(s, i, j, 4, to + j);
         }
-        dq_requantize_wide_part(s, i, j, s->cols - j, to + j);
+        dq_requantize_s64_part(s, i, j, s->cols - j, to + j);
     }
 }

@@ -76,7 +76,7 @@ const dq_gemm_s8 dq_gemm_s8_c = {.mr = MR,
                                  .tile = tile,
                                  .sums = dq_gemm_s8_sums_u8};
 
-void dq_subtract_scaled_c(int32_t *c, size_t n, int32_t factor, const int32_t *v)
+void dq_subtract_scaled_s32_c(int32_t *c, size_t n, int32_t factor, const int32_t *v)
 {
     for (size_t j = 0; j < n; j++)
         c[j] = (int32_t)((uint32_t)c[j] - (uint32_t)factor * (uint32_t)v[j]);

@@ -89,7 +89,7 @@ typedef struct dq_gemm_s8 {
 } dq_gemm_s8;
 
 /** c[j] -= factor * v[j], modulo 2^32. */
-typedef void dq_subtract_scaled_fn(int32_t *c, size_t n, int32_t factor, const int32_t *v);
+typedef void dq_subtract_scaled_s32_fn(int32_t *c, size_t n, int32_t factor, const int32_t *v);
 
 /** dst[c * dst_stride + r] = src[r * src_stride + c] ^ flip for r < rows, c < cols. */
 typedef void dq_transpose_x8_fn(const uint8_t *src, size_t src_stride, size_t rows, size_t cols,

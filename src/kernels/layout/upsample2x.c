@@ -23,7 +23,7 @@ static void twice_8(const void *from, size_t n, void *to, void *also)
         y[2 * i] = y[2 * i + 1] = z[2 * i] = z[2 * i + 1] = x[i];
 }
 
-void dq_upsample2x_c(const void *x, size_t n, size_t width, size_t rows, void *y)
+void dq_upsample2x_x_c(const void *x, size_t n, size_t width, size_t rows, void *y)
 {
     static void (*const by_width[])(const void *from, size_t n, void *to, void *also) = {
         [1] = twice_1, [2] = twice_2, [4] = twice_4, [8] = twice_8};

@@ -35,7 +35,7 @@ TWICE(twice_2, _mm256_unpacklo_epi16, _mm256_unpackhi_epi16)
 TWICE(twice_4, _mm256_unpacklo_epi32, _mm256_unpackhi_epi32)
 TWICE(twice_8, _mm256_unpacklo_epi64, _mm256_unpackhi_epi64)
 
-void dq_upsample2x_avx2(const void *x, size_t n, size_t width, size_t rows, void *y)
+void dq_upsample2x_x_avx2(const void *x, size_t n, size_t width, size_t rows, void *y)
 {
     static void (*const by_width[])(const char *x, size_t bytes, size_t rows,
                                     char *y) = {[1] = twice_1, [2] = twice_2, [4] = twice_4, [8] = twice_8};
@@ -45,6 +45,6 @@ void dq_upsample2x_avx2(const void *x, size_t n, size_t width, size_t rows, void
     const size_t under = (WIDE + bytes - 1) / bytes; /* rows that a vector lies on */
     const size_t vectors = rows < under ? 0 : rows - under + 1;
     by_width[width](x, bytes, vectors, y);
-    dq_upsample2x_c((const char *)x + vectors * bytes, n, width, rows - vectors,
-                    (char *)y + 4 * vectors * bytes);
+    dq_upsample2x_x_c((const char *)x + vectors * bytes, n, width, rows - vectors,
+                      (char *)y + 4 * vectors * bytes);
 }

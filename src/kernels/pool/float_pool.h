@@ -27,7 +27,7 @@ typedef struct dq_line_windows {
     bool root; /* for mean_windows */
 } dq_line_windows;
 
-typedef struct dq_float_pool {
+typedef struct dq_pool_f32 {
     /** Element i of a line = the maximum of elements i of its rows, from the first on. */
     void (*max_rows)(const dq_pool_lines *p, float *line);
     /** Their sum, from +0 on, one after the other. */
@@ -40,6 +40,6 @@ typedef struct dq_float_pool {
      * root of that; rounded once more to float. */
     void (*mean_windows)(const double *line, const dq_line_windows *w, double factor, const double *shares,
                          float *y);
-} dq_float_pool;
+} dq_pool_f32;
 
 #endif

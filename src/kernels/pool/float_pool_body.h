@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of dq_float_pool over the vector that a vec_<isa>.h defines. Included once by the file of each
+/* The members of dq_pool_f32 over the vector that a vec_<isa>.h defines. Included once by the file of each
  * ISA, after that header, which then fills its record with FLOAT_POOL. A last vector that is not whole covers
  * elements once more, which become the same. */
 #include "kernels/pool/float_pool.h"

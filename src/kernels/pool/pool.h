@@ -23,6 +23,6 @@ typedef struct dq_max_windows {
     uint8_t *out;
 } dq_max_windows;
 
-typedef void dq_max_windows_fn(const dq_max_windows *w);
+typedef void dq_max_windows_x8_fn(const dq_max_windows *w);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_max_windows_fn. Rows under a window become one line, vector by vector; its columns are then whole
+/* dq_max_windows_x8_fn. Rows under a window become one line, vector by vector; its columns are then whole
  * vectors at every distance of the kernel, of which strides of two keep every other byte.
  *
  * Before this, an instruction set's file defines ISA(name), vb, a vector of LANES bytes, and
@@ -85,10 +85,10 @@ static inline void one_row(const dq_max_windows *w, const uint8_t *x, bool is_si
     }
 }
 
-void ISA(dq_max_windows)(const dq_max_windows *w)
+void ISA(dq_max_windows_x8)(const dq_max_windows *w)
 {
     if (w->stride > 2) {
-        dq_max_windows_c(w);
+        dq_max_windows_x8_c(w);
         return;
     }
     for (size_t i = 0; i < w->rows; i++) {

@@ -38,7 +38,7 @@
 MAX_WINDOWS(uint8_t, u8)
 MAX_WINDOWS(int8_t, s8)
 
-void dq_max_windows_c(const dq_max_windows *w)
+void dq_max_windows_x8_c(const dq_max_windows *w)
 {
     for (size_t i = 0; i < w->rows; i++) {
         const uint8_t *x = w->under ? w->x + i * w->row_step : NULL;

@@ -64,15 +64,15 @@ ARG(arg_8, uint8_t, int32_t, sign_xor, e ^ map)
 ARG(arg_32, int32_t, int32_t, sign_xor, e ^ map)
 ARG(arg_f32, float, float, sign_xor ? -1 : 1, e *map)
 
-const dq_reduce_axis dq_reduce_axis_c = {.max_8 = max_8,
-                                         .max_32 = max_32,
-                                         .max_64 = max_64,
-                                         .add_32 = add_32,
-                                         .add_64 = add_64,
-                                         .mul_f32 = mul_f32,
-                                         .abs_f32 = abs_f32,
-                                         .squares_f32 = squares_f32,
-                                         .cumulate_f32 = cumulate_f32,
-                                         .arg_8 = arg_8,
-                                         .arg_32 = arg_32,
-                                         .arg_f32 = arg_f32};
+const dq_reduce_axis_mixed dq_reduce_axis_mixed_c = {.max_8 = max_8,
+                                                     .max_32 = max_32,
+                                                     .max_64 = max_64,
+                                                     .add_32 = add_32,
+                                                     .add_64 = add_64,
+                                                     .mul_f32 = mul_f32,
+                                                     .abs_f32 = abs_f32,
+                                                     .squares_f32 = squares_f32,
+                                                     .cumulate_f32 = cumulate_f32,
+                                                     .arg_8 = arg_8,
+                                                     .arg_32 = arg_32,
+                                                     .arg_f32 = arg_f32};

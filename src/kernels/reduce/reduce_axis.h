@@ -17,7 +17,7 @@ typedef void dq_join_fn(const void *x, size_t step, size_t count, size_t n, uint
 typedef void dq_arg_fn(const void *x, ptrdiff_t step, size_t count, size_t n, uint64_t sign_xor, void *best,
                        int32_t *where);
 
-typedef struct dq_reduce_axis {
+typedef struct dq_reduce_axis_mixed {
     dq_join_fn *max_8, *max_32, *max_64; /* the larger of uint8_t, int32_t, int64_t, as is y */
     /** int32_t and uint64_t added to uint64_t, modulo 2^64; nothing is turned. */
     dq_join_fn *add_32, *add_64;
@@ -29,6 +29,6 @@ typedef struct dq_reduce_axis {
     void (*cumulate_f32)(const float *x, ptrdiff_t step, size_t count, size_t n, bool exclusive, float *y,
                          double *sums);
     dq_arg_fn *arg_8, *arg_32, *arg_f32; /* of uint8_t, int32_t, float; best is int32_t, int32_t, float */
-} dq_reduce_axis;
+} dq_reduce_axis_mixed;
 
 #endif

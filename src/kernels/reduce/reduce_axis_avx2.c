@@ -43,7 +43,7 @@ static inline __m256d load_double(const float *p)
         to last[W], *to_y = y, *out = last;                                                                  \
         (void)map;                                                                                           \
         if (n < W) {                                                                                         \
-            dq_reduce_axis_c.name(x, step, count, n, sign_xor, y);                                           \
+            dq_reduce_axis_mixed_c.name(x, step, count, n, sign_xor, y);                                     \
             return;                                                                                          \
         }                                                                                                    \
         for (size_t i = n - W, then = 0; i + W < n || out == last; i = then, then += W, out = to_y + i) {    \
@@ -115,7 +115,8 @@ static void cumulate_f32(const float *x, ptrdiff_t step, size_t count, size_t n,
             cumulate_group(x + i, step, count, true, y + i, sums + i);
         else
             cumulate_group(x + i, step, count, false, y + i, sums + i);
-    dq_reduce_axis_c.cumulate_f32(x + whole, step, count, n - whole, exclusive, y + whole, sums + whole);
+    dq_reduce_axis_mixed_c.cumulate_f32(x + whole, step, count, n - whole, exclusive, y + whole,
+                                        sums + whole);
 }
 
 /* ---- Where the largest stands ----
@@ -162,7 +163,7 @@ static inline __m256i odd_floats(__m256 a, __m256 b)
         enum { W = 8 * VECTORS };                                                                            \
         const vector map = key_map;                                                                          \
         if (n < W) {                                                                                         \
-            dq_reduce_axis_c.name(x, step, count, n, sign_xor, best, where);                                 \
+            dq_reduce_axis_mixed_c.name(x, step, count, n, sign_xor, best, where);                           \
             return;                                                                                          \
         }                                                                                                    \
         for (size_t i = 0; i < n; i += W) {                                                                  \
@@ -192,15 +193,15 @@ ARG(arg_32, int32_t, __m256i, load_ints, _mm256_set1_epi32((int)sign_xor), _mm25
 ARG(arg_f32, float, __m256, _mm256_loadu_ps, _mm256_castsi256_ps(_mm256_set1_epi32((int)sign_xor)),
     _mm256_xor_ps, _mm256_max_ps, floats, _mm256_castps_si256)
 
-const dq_reduce_axis dq_reduce_axis_avx2 = {.max_8 = max_8,
-                                            .max_32 = max_32,
-                                            .max_64 = max_64,
-                                            .add_32 = add_32,
-                                            .add_64 = add_64,
-                                            .mul_f32 = mul_f32,
-                                            .abs_f32 = abs_f32,
-                                            .squares_f32 = squares_f32,
-                                            .cumulate_f32 = cumulate_f32,
-                                            .arg_8 = arg_8,
-                                            .arg_32 = arg_32,
-                                            .arg_f32 = arg_f32};
+const dq_reduce_axis_mixed dq_reduce_axis_mixed_avx2 = {.max_8 = max_8,
+                                                        .max_32 = max_32,
+                                                        .max_64 = max_64,
+                                                        .add_32 = add_32,
+                                                        .add_64 = add_64,
+                                                        .mul_f32 = mul_f32,
+                                                        .abs_f32 = abs_f32,
+                                                        .squares_f32 = squares_f32,
+                                                        .cumulate_f32 = cumulate_f32,
+                                                        .arg_8 = arg_8,
+                                                        .arg_32 = arg_32,
+                                                        .arg_f32 = arg_f32};

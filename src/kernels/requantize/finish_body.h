@@ -31,11 +31,11 @@ void ISA(dq_dequantize_acc_f32)(float *y, size_t n, float scale, float bias, con
     dq_dequantize_acc_f32_c(y + i, n - i, scale, bias, z ? z + i : NULL, low, high);
 }
 
-void ISA(dq_subtract_scaled)(int32_t *c, size_t n, int32_t factor, const int32_t *v)
+void ISA(dq_subtract_scaled_s32)(int32_t *c, size_t n, int32_t factor, const int32_t *v)
 {
     size_t i = 0;
     vi f = vi_set(factor);
     for (; i + VF_LANES <= n; i += VF_LANES)
         vi_store(c + i, vi_sub(vi_load(c + i), vi_mul(vi_load(v + i), f)));
-    dq_subtract_scaled_c(c + i, n - i, factor, v + i);
+    dq_subtract_scaled_s32_c(c + i, n - i, factor, v + i);
 }

@@ -88,8 +88,8 @@ static inline __attribute__((always_inline)) bool block_of(const int32_t *acc, s
     return !near_tie;
 }
 
-void dq_requantize_c(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
-                     uint8_t *out)
+void dq_requantize_s32_c(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
+                         uint8_t *out)
 {
     for (size_t j = 0; j < n; j += BLOCK) {
         const size_t some = n - j < BLOCK ? n - j : BLOCK, at = first + j * step;
@@ -101,15 +101,15 @@ void dq_requantize_c(const int32_t *acc, size_t n, const dq_requantize_to *to, s
     }
 }
 
-void dq_requantize_tile_c(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
-                          const dq_requantize_to *to)
+void dq_requantize_tile_s32_c(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
+                              const dq_requantize_to *to)
 {
     uint8_t bytes[DQ_REQUANTIZE_COLS];
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < cols; j += DQ_REQUANTIZE_COLS) {
             size_t n = cols - j < DQ_REQUANTIZE_COLS ? cols - j : DQ_REQUANTIZE_COLS;
             uint8_t *row = to->transposed ? bytes : to->out + i * to->out_stride + j;
-            dq_requantize_c(acc + i * acc_stride + j, n, to, j, 1, row);
+            dq_requantize_s32_c(acc + i * acc_stride + j, n, to, j, 1, row);
             for (size_t k = 0; k < n && to->transposed; k++)
                 to->out[(j + k) * to->out_stride + i] = bytes[k];
         }

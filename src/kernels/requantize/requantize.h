@@ -71,13 +71,13 @@ enum { DQ_REQUANTIZE_COLS = 16 };
  * numbers; with a bias, of ((acc - start) * a * b + bias) / y. Where a factor is not finite, or y is 0, the
  * product is what IEEE 754 gives for (acc * a * b) / y. NaN gives lo. [lo, hi] is [0, 255] or [-128, 127] and
  * holds zero_point; out gets the low 8 bits. to->out, out_stride and transposed do not count. */
-typedef void dq_requantize_fn(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first,
-                              size_t step, uint8_t *out);
+typedef void dq_requantize_s32_fn(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first,
+                                  size_t step, uint8_t *out);
 
-/** dq_requantize_fn for the rows × cols sums acc[i * acc_stride + j]. Rows of acc may be read up to the next
- * multiple of DQ_REQUANTIZE_COLS columns. */
-typedef void dq_requantize_tile_fn(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
-                                   const dq_requantize_to *to);
+/** dq_requantize_s32_fn for the rows × cols sums acc[i * acc_stride + j]. Rows of acc may be read up to the
+ * next multiple of DQ_REQUANTIZE_COLS columns. */
+typedef void dq_requantize_tile_s32_fn(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
+                                       const dq_requantize_to *to);
 
 /* ---- For kernels --------------------------------------------------------------------------------------- */
 

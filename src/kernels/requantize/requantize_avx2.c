@@ -261,8 +261,8 @@ static __attribute__((noinline)) void put_short(const row *r, bool step)
     dq_copy_row(r->out, codes, r->n);
 }
 
-void dq_requantize_avx2(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
-                        uint8_t *out)
+void dq_requantize_s32_avx2(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first,
+                            size_t step, uint8_t *out)
 {
     const row r = {.acc = acc,
                    .n = n,
@@ -400,8 +400,8 @@ static inline void as_columns(const tile *t, const int32_t *acc, size_t acc_stri
     }
 }
 
-void dq_requantize_tile_avx2(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
-                             const dq_requantize_to *to)
+void dq_requantize_tile_s32_avx2(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
+                                 const dq_requantize_to *to)
 {
     double few[COLS] = {0}, few_shifts[COLS] = {0};
     tile t = {.to = to, .f = fix(to->zero_point, to->lo)};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 #include "kernels/requantize/requantize_float.h"
-#include "kernels/requantize/requantize_wide.h"
+#include "kernels/requantize/requantize_s64.h"
 
 #include <float.h>
 #include <immintrin.h>
@@ -47,7 +47,7 @@ static __attribute__((noinline)) void settle(const int32_t *acc, unsigned near_t
     }
 }
 
-/* dq_requantize_fn */
+/* dq_requantize_s32_fn */
 static __attribute__((noinline)) void exact(const int32_t *acc, size_t n, const dq_requantize_to *to,
                                             size_t first, size_t step, uint8_t *out)
 {
@@ -123,8 +123,8 @@ static inline __m512i regroup(__m512i v)
                                     v);
 }
 
-void dq_requantize_avx512(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
-                          uint8_t *out)
+void dq_requantize_s32_avx512(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first,
+                              size_t step, uint8_t *out)
 {
     const double *scale = to->scale + first, *shift = to->bias.shift ? to->bias.shift + first : NULL;
     form f = form_of(to);
@@ -254,8 +254,8 @@ static void as_wide_rows(const int32_t *acc, size_t acc_stride, size_t rows, con
     }
 }
 
-void dq_requantize_tile_avx512(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
-                               const dq_requantize_to *to)
+void dq_requantize_tile_s32_avx512(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
+                                   const dq_requantize_to *to)
 {
     tile t = {.stride = acc_stride, .f = form_of(to)};
     size_t j = 0;
@@ -309,7 +309,7 @@ static inline __attribute__((always_inline)) __m512i eight_wide(const wide_row *
 }
 
 /* The number of a row is i. */
-static inline __attribute__((always_inline)) void put_sixteen(const wide_row *r, const dq_wide_sums *s,
+static inline __attribute__((always_inline)) void put_sixteen(const wide_row *r, const dq_q16_sums *s,
                                                               size_t i, size_t j, __mmask16 some, bool high,
                                                               bool extra, bool step, uint16_t *out)
 {
@@ -323,10 +323,10 @@ static inline __attribute__((always_inline)) void put_sixteen(const wide_row *r,
     __m512i fractions = _mm512_permutex2var_epi32(low, even, up);
     _mm256_mask_storeu_epi16(out + j, some, results);
     if (__builtin_expect(_mm512_mask_cmplt_epu32_mask(some, fractions, r->near), 0))
-        dq_requantize_wide_part(s, i, j, s->cols - j < LANES ? s->cols - j : LANES, out + j);
+        dq_requantize_s64_part(s, i, j, s->cols - j < LANES ? s->cols - j : LANES, out + j);
 }
 
-static inline __attribute__((always_inline)) void put_wide_row(const wide_row *r, const dq_wide_sums *s,
+static inline __attribute__((always_inline)) void put_wide_row(const wide_row *r, const dq_q16_sums *s,
                                                                size_t i, bool high, bool extra, bool step,
                                                                uint16_t *out)
 {
@@ -338,7 +338,7 @@ static inline __attribute__((always_inline)) void put_wide_row(const wide_row *r
         put_sixteen(r, s, i, j, (__mmask16)((1u << (cols - j)) - 1), high, extra, step, out);
 }
 
-void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
+void dq_requantize_s64_avx512(const dq_q16_sums *s, uint16_t *out)
 {
     const fixed_point f = fixed_point_of(s);
     wide_row r = {.begin = _mm512_set1_pd(f.begin),
@@ -349,7 +349,7 @@ void dq_requantize_wide_avx512(const dq_wide_sums *s, uint16_t *out)
                   .near = _mm512_set1_epi32(2 * f.near),
                   .joined = s->high && s->narrow};
     if (f.near == 0) {
-        dq_requantize_wide_c(s, out);
+        dq_requantize_s64_c(s, out);
         return;
     }
     for (size_t i = 0; s->cols > 0 && i < s->rows; i++, out += s->out_stride) {

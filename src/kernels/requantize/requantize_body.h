@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_requantize_fn and dq_requantize_tile_fn for vectors of four (vec_sse41.h, vec_neon.h). As with AVX-512,
- * products in float decide nearly all roundings: all but those of products so near the middle between two
- * integers that float's three roundings may have moved them there. From 256 on results saturate, whatever the
- * zero point. The rest is done in double and exactly, as are scales that float does not hold.
+/* dq_requantize_s32_fn and dq_requantize_tile_s32_fn for vectors of four (vec_sse41.h, vec_neon.h). As with
+ * AVX-512, products in float decide nearly all roundings: all but those of products so near the middle
+ * between two integers that float's three roundings may have moved them there. From 256 on results saturate,
+ * whatever the zero point. The rest is done in double and exactly, as are scales that float does not hold.
  *
  * Before it, the including file defines ISA(name) and
- *   exact(acc, n, to, first, step, out)   dq_requantize_fn
+ *   exact(acc, n, to, first, step, out)   dq_requantize_s32_fn
  *   put_codes(v, zero, flip, out)   the 16 sums of four vectors, limited to 16 bits, plus zero, limited to
  *                                   uint8, xor flip */
 #include "kernels/kernels.h"
@@ -80,8 +80,8 @@ static inline bool sixteen(const int32_t *acc, const scales *s, int32_t zero_poi
     return true;
 }
 
-void ISA(dq_requantize)(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first, size_t step,
-                        uint8_t *out)
+void ISA(dq_requantize_s32)(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first,
+                            size_t step, uint8_t *out)
 {
     scales s = {.finite = false};
     if (n >= COLS && step == 0)
@@ -106,8 +106,8 @@ static inline void rows_of(const int32_t *acc, size_t acc_stride, size_t rows, s
             exact(acc, cols, to, first, 1, out);
 }
 
-void ISA(dq_requantize_tile)(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
-                             const dq_requantize_to *to)
+void ISA(dq_requantize_tile_s32)(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
+                                 const dq_requantize_to *to)
 {
     uint8_t codes[BAND * COLS];
     for (size_t i = 0; i < rows; i += BAND)

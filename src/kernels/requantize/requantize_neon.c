@@ -55,7 +55,7 @@ static void exact(const int32_t *acc, size_t n, const dq_requantize_to *to, size
                 dq_requantize_near_tie(acc + j, 8, to, first + j * step, step, out + j);
         }
     }
-    dq_requantize_c(acc + j, n - j, to, first + j * step, step, out + j);
+    dq_requantize_s32_c(acc + j, n - j, to, first + j * step, step, out + j);
 }
 
 static inline void put_codes(const vi v[4], int32_t zero, int32_t sign_xor, uint8_t *out)

@@ -37,7 +37,7 @@ static float whole_of(const dq_nbits *b, float zero)
     return zero > 0 ? zero < top ? rintf(zero) : top : 0;
 }
 
-void dq_nbits_c(const dq_nbits *b, const dq_nbits_row *x, float *y)
+void dq_nbits_s32_c(const dq_nbits *b, const dq_nbits_row *x, float *y)
 {
     const uint32_t *words = b->words;
     const int8_t *digits = x->digits;
@@ -65,7 +65,7 @@ void dq_nbits_c(const dq_nbits *b, const dq_nbits_row *x, float *y)
         }
 }
 
-void dq_nbits_rounded_c(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
+void dq_nbits_s8_c(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
 {
     const uint32_t *words = b->words;
     const int8_t *digits = x->digits;
@@ -109,7 +109,7 @@ static inline __attribute__((always_inline)) void as_floats(const dq_nbits *b, s
     }
 }
 
-void dq_nbits_floats_c(const dq_nbits *b, size_t block, size_t first, size_t count, float *out, size_t panel)
+void dq_nbits_f32_c(const dq_nbits *b, size_t block, size_t first, size_t count, float *out, size_t panel)
 {
     if (b->table)
         as_floats(b, block, first, count, 4, b->table, out, panel);

@@ -58,7 +58,7 @@ typedef struct dq_nbits_row {
  * 0 for NaN): a large x whose weight is 0 takes nothing from the others. With `fractions` then
  *
  *      y = fma(scale, (zero - whole) * -(f * sum), y). */
-typedef void dq_nbits_fn(const dq_nbits *b, const dq_nbits_row *x, float *y);
+typedef void dq_nbits_s32_fn(const dq_nbits *b, const dq_nbits_row *x, float *y);
 
 /** Rows of x rounded to 8 bits: in each piece x is factor * digit. Those of a row stand in
  * DQ_NBITS_ROUNDED_BYTES, in which that for code t + P * l of word n has the place that it would have in a
@@ -77,13 +77,13 @@ typedef struct dq_nbits_rounded {
  *
  * where D, the sum of code * digit, is exact, and so is the inner fma when the zero point is a whole number.
  */
-typedef void dq_nbits_rounded_fn(const dq_nbits *b, const dq_nbits_rounded *x, float *y);
+typedef void dq_nbits_s8_fn(const dq_nbits *b, const dq_nbits_rounded *x, float *y);
 
 /** Weights as floats, (value - zero) * scale with a rounding each, where a value is a code's number or what
  * the table has for it: of `count` words from number `first` on, all of block `block`, and all columns j.
  * They go to panels of DQ_FPANEL = 16 columns, that of code t of word first + n to
  *      out[j / 16 * panel + (n * (32 / bits) + t) * 16 + j % 16]. */
-typedef void dq_nbits_floats_fn(const dq_nbits *b, size_t block, size_t first, size_t count, float *out,
-                                size_t panel);
+typedef void dq_nbits_f32_fn(const dq_nbits *b, size_t block, size_t first, size_t count, float *out,
+                             size_t panel);
 
 #endif

@@ -135,12 +135,12 @@ static void multiply_rows(pieces *p, unsigned bits, dq_nbits_rounded *x, size_t 
     p->count = 0;
 }
 
-void dq_nbits_rounded_amx(const dq_nbits *b, const dq_nbits_rounded *all, float *y)
+void dq_nbits_s8_amx(const dq_nbits *b, const dq_nbits_rounded *all, float *y)
 {
     const bool bytes = b->bits == 8;
     const size_t most = DQ_NBITS_PIECE_WORDS(b->bits);
     if (all->rows == 1 || (bytes ? b->zeros || b->middle != 128 : b->bits != 4 || b->fractions)) {
-        dq_nbits_rounded_avx512vnni(b, all, y);
+        dq_nbits_s8_avx512vnni(b, all, y);
         return;
     }
     _Alignas(LINE) pieces p;

@@ -171,7 +171,7 @@ ALWAYS_INLINE void strip(const dq_nbits *b, int bits, const dq_nbits_row *x, flo
     }
 }
 
-void ISA(dq_nbits)(const dq_nbits *b, const dq_nbits_row *x, float *y)
+void ISA(dq_nbits_s32)(const dq_nbits *b, const dq_nbits_row *x, float *y)
 {
     if (b->bits == 4)
         strip(b, 4, x, y);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_nbits_floats_fn. Before this, an instruction set's file includes nbits_body.h and defines
+/* dq_nbits_f32_fn. Before this, an instruction set's file includes nbits_body.h and defines
  *
  *   lookup, lookup_of(table)          a table of 16 floats, ready to be looked up in
  *   look_up(from, word, each, value)  the values of a word's codes of `each` bits, 4 unless
@@ -50,8 +50,7 @@ ALWAYS_INLINE void as_floats(const dq_nbits *b, int bits, size_t block, size_t f
     }
 }
 
-void ISA(dq_nbits_floats)(const dq_nbits *b, size_t block, size_t first, size_t count, float *out,
-                          size_t panel)
+void ISA(dq_nbits_f32)(const dq_nbits *b, size_t block, size_t first, size_t count, float *out, size_t panel)
 {
     if (b->table)
         as_floats(b, 0, block, first, count, out, panel);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_nbits_rounded_fn. Before this, an instruction set's file includes nbits_body.h. */
+/* dq_nbits_s8_fn. Before this, an instruction set's file includes nbits_body.h. */
 
 /* A piece of all columns; `bits` and `rows` are constants in each call. */
 ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits, const float *scales,
@@ -52,7 +52,7 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, const dq_nbits_rou
     }
 }
 
-void ISA(dq_nbits_rounded)(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
+void ISA(dq_nbits_s8)(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
 {
     if (b->bits == 8 && x->rows == 1)
         rounded_strip(b, 8, x, 1, y);

@@ -68,4 +68,4 @@ static void output(const int32_t *m, size_t point, const int32_t *init, size_t w
         }
 }
 
-const dq_winograd dq_winograd_c = {.input = input, .product = product, .output = output};
+const dq_winograd_s8 dq_winograd_s8_c = {.input = input, .product = product, .output = output};

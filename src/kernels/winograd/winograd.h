@@ -40,10 +40,10 @@ typedef void dq_winograd_product_fn(const int16_t *v, size_t rows, size_t channe
 typedef void dq_winograd_output_fn(const int32_t *m, size_t point, const int32_t *init, size_t width,
                                    size_t rows, int32_t *y);
 
-typedef struct dq_winograd {
+typedef struct dq_winograd_s8 {
     dq_winograd_input_fn *input;
     dq_winograd_product_fn *product;
     dq_winograd_output_fn *output;
-} dq_winograd;
+} dq_winograd_s8;
 
 #endif

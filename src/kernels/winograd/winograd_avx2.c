@@ -7,4 +7,4 @@
 
 #include "kernels/winograd/winograd_body.h"
 
-const dq_winograd dq_winograd_avx2 = {.input = input, .product = product, .output = output};
+const dq_winograd_s8 dq_winograd_s8_avx2 = {.input = input, .product = product, .output = output};

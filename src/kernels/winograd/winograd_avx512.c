@@ -11,12 +11,12 @@
 static void input(const uint8_t *x, size_t row, size_t pixel, size_t tiles, size_t channels, int16_t *v,
                   size_t point)
 {
-    dq_winograd_avx2.input(x, row, pixel, tiles, channels, v, point);
+    dq_winograd_s8_avx2.input(x, row, pixel, tiles, channels, v, point);
 }
 
 static void output(const int32_t *m, size_t point, const int32_t *init, size_t width, size_t rows, int32_t *y)
 {
-    dq_winograd_avx2.output(m, point, init, width, rows, y);
+    dq_winograd_s8_avx2.output(m, point, init, width, rows, y);
 }
 
-const dq_winograd dq_winograd_avx512 = {.input = input, .product = product, .output = output};
+const dq_winograd_s8 dq_winograd_s8_avx512 = {.input = input, .product = product, .output = output};

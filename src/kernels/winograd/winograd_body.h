@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of dq_winograd: channels side by side on the way in, columns on the way out. Included once by
- * the file of an instruction set, which then fills its record, after its vec_<isa>.h and what
+/* The members of dq_winograd_s8: channels side by side on the way in, columns on the way out. Included once
+ * by the file of an instruction set, which then fills its record, after its vec_<isa>.h and what
  * winograd_product.h wants. */
 #include "kernels/winograd/winograd_product.h"
 

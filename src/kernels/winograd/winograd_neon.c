@@ -27,4 +27,4 @@ static inline void add_products(vi sum[VECTORS], const int16_t *v, const vi w[VE
 
 #include "kernels/winograd/winograd_body.h"
 
-const dq_winograd dq_winograd_neon = {.input = input, .product = product, .output = output};
+const dq_winograd_s8 dq_winograd_s8_neon = {.input = input, .product = product, .output = output};

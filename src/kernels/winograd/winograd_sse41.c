@@ -7,4 +7,4 @@
 
 #include "kernels/winograd/winograd_body.h"
 
-const dq_winograd dq_winograd_sse41 = {.input = input, .product = product, .output = output};
+const dq_winograd_s8 dq_winograd_s8_sse41 = {.input = input, .product = product, .output = output};

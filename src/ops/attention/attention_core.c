@@ -115,7 +115,7 @@ static size_t seen(const dq_attention_row *row)
 /* Each step is done for all of at most SIDE rows before the next one, which waits for its result. */
 static void soften(const job *j, const dq_attention_row *row, size_t count)
 {
-    const dq_float_rows *rows = j->k->float_rows;
+    const dq_rows_f32 *rows = j->k->rows_f32;
     float most[SIDE];
     double sum[SIDE];
     for (size_t i = 0; i < count; i++) {
@@ -147,7 +147,7 @@ static void soften(const job *j, const dq_attention_row *row, size_t count)
 static void adjust(const job *j, const dq_attention_row *row)
 {
     const dq_attention *a = j->a;
-    const dq_float_rows *rows = j->k->float_rows;
+    const dq_rows_f32 *rows = j->k->rows_f32;
     float *s = row->scores + row->first;
     size_t n = seen(row);
     look(a, DQ_ATTENTION_RAW, row);
@@ -195,7 +195,7 @@ static void store(const job *j, const dq_attention_row *row, size_t n, const flo
 static void single(const job *j, size_t batch, size_t head, size_t number, float *own)
 {
     const dq_attention *a = j->a;
-    const dq_float_rows *rows = j->k->float_rows;
+    const dq_rows_f32 *rows = j->k->rows_f32;
     const float *q = head_of(&a->q, batch, head) + number * a->q.row;
     const float *k = head_of(&a->k, batch, head / a->heads_per_kv);
     const float *v = head_of(&a->v, batch, head / a->heads_per_kv);

@@ -173,7 +173,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
         if (!call->out[0] || !s->steps)
             continue;
         if (s->swish)
-            call->kernels->float_rows->silu(y, n * s->steps, 1, y);
+            call->kernels->rows_f32->silu(y, n * s->steps, 1, y);
         if (s->channels_last)
             store(call, call->out[0], row, s->steps, y);
         else

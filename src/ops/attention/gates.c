@@ -56,7 +56,7 @@ static dq_status gate_prepare(dq_op_call *call, dq_error *err)
 static void gate_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const dq_op_call *call = *(const dq_op_call *const *)arg;
-    const dq_float_rows *rows = call->kernels->float_rows;
+    const dq_rows_f32 *rows = call->kernels->rows_f32;
     const dq_tensor *a = call->in[A];
     const float *bias = dq_data(call->in[DT_BIAS], float), *scale = dq_data(call->in[DECAY_SCALE], float);
     size_t n = heads_of(call);
@@ -115,7 +115,7 @@ static dq_status norm_prepare(dq_op_call *call, dq_error *err)
 static void norm_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const dq_op_call *call = *(const dq_op_call *const *)arg;
-    const dq_float_rows *rows = call->kernels->float_rows;
+    const dq_rows_f32 *rows = call->kernels->rows_f32;
     const dq_tensor *in = call->in[X], *gate = call->in[GATE];
     size_t n = call->in[SCALE]->count;
     float *x = dq_call_worker_scratch(call, worker), *z = x + n, *scale = z + n;

@@ -148,7 +148,7 @@ static const float *floats(const columns *c, uint32_t input, size_t at, size_t n
 static void fade(const columns *c, size_t step)
 {
     const state *s = c->call->state;
-    const dq_float_rows *rows = c->call->kernels->float_rows;
+    const dq_rows_f32 *rows = c->call->kernels->rows_f32;
     size_t count = s->decay_size, at = (step * s->kv_heads + c->head) * count;
     rows->exp(floats(c, DECAY, at, count, c->decay), count, c->decay);
     if (count == 1)
@@ -161,7 +161,7 @@ static void fade(const columns *c, size_t step)
 static void update(const columns *c, size_t step)
 {
     const state *s = c->call->state;
-    const dq_float_rows *rows = c->call->kernels->float_rows;
+    const dq_rows_f32 *rows = c->call->kernels->rows_f32;
     size_t key_head = c->head / (s->kv_heads / s->key_heads);
     const float *key = floats(c, KEY, (step * s->key_heads + key_head) * s->size, s->size, c->row);
     size_t at = (step * s->kv_heads + c->head) * s->value_size + c->first;
@@ -184,7 +184,7 @@ static void update(const columns *c, size_t step)
 static void read_out(const columns *c, size_t step)
 {
     const state *s = c->call->state;
-    const dq_float_rows *rows = c->call->kernels->float_rows;
+    const dq_rows_f32 *rows = c->call->kernels->rows_f32;
     dq_tensor *out = c->call->out[0];
     size_t group = s->out_heads / s->kv_heads;
     for (size_t h = c->head * group; out && h < (c->head + 1) * group; h++) {
@@ -197,7 +197,7 @@ static void read_out(const columns *c, size_t step)
     }
 }
 
-static void run_columns(const columns *c)
+static void run_reduce_axis_mixed(const columns *c)
 {
     const state *s = c->call->state;
     const dq_kernels *kernels = c->call->kernels;
@@ -237,7 +237,7 @@ static void linear_piece(void *arg, size_t begin, size_t end, unsigned worker)
         c.sum = c.value + COLUMNS;
         c.row = c.sum + COLUMNS;
         c.decay = c.row + s->size;
-        run_columns(&c);
+        run_reduce_axis_mixed(&c);
     }
 }
 

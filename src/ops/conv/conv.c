@@ -221,7 +221,7 @@ static dq_conv_epilogue finish_of(const dq_op_call *call, const dq_rnn_activatio
         f.params = (dq_ew_params){.alpha = activation->alpha,
                                   .beta = activation->beta,
                                   .operands = 1,
-                                  .rows = call->kernels->float_rows};
+                                  .rows = call->kernels->rows_f32};
     }
     return f;
 }

@@ -108,7 +108,7 @@ static bool find_sizes(const dq_conv_direct *r, size_t *copy, size_t *bytes)
     for (size_t d = 0; d < r->shape->window.rank; d++)
         if (!dq_mul_size(floats, r->step[d], &floats))
             return false;
-    return dq_add_size(floats, DQ_FCONV_SLACK, copy) && dq_mul_size(*copy, sizeof(float), bytes) &&
+    return dq_add_size(floats, DQ_CONV_F32_SLACK, copy) && dq_mul_size(*copy, sizeof(float), bytes) &&
            dq_align_size(*bytes, DQ_ALIGN, bytes);
 }
 
@@ -236,7 +236,7 @@ typedef struct band {
     bool found; /* otherwise copies are found anew for each plane */
     size_t copy_count;
     rows_copy copies[COPIES];
-    dq_fconv plane; /* of the last two axes, what all channels share */
+    dq_conv_f32_rows plane; /* of the last two axes, what all channels share */
     size_t planes;
 } band;
 
@@ -284,13 +284,13 @@ static void find_planes(const dq_conv_direct *r, band *b)
     const size_t last = w->rank - 1, n = length_of(r, b, last);
     const bool regular = last && r->step[last - 1] == 1 && w->dilation[last - 1] == 1 &&
                          s->kernel_size == (size_t)(w->kernel[last] * w->kernel[last - 1]);
-    b->plane = (dq_fconv){.offsets = r->offsets,
-                          .taps = s->kernel_size,
-                          .across = regular ? (size_t)w->kernel[last] : 0,
-                          .rows = last ? length_of(r, b, last - 1) : 1,
-                          .n = n,
-                          .x_row = last ? r->pitch[last - 1] : 0,
-                          .y_row = n};
+    b->plane = (dq_conv_f32_rows){.offsets = r->offsets,
+                                  .taps = s->kernel_size,
+                                  .across = regular ? (size_t)w->kernel[last] : 0,
+                                  .rows = last ? length_of(r, b, last - 1) : 1,
+                                  .n = n,
+                                  .x_row = last ? r->pitch[last - 1] : 0,
+                                  .y_row = n};
     b->planes = 1;
     for (size_t d = 0; d + 1 < last; d++)
         b->planes *= length_of(r, b, d);
@@ -342,7 +342,7 @@ static void sums(const job *j, const band *b, const float *copy, size_t in, size
     const dq_conv_shape *s = r->shape;
     const dq_conv_epilogue *to = j->o->finish;
     const size_t last = s->window.rank - 1;
-    dq_fconv f = b->plane;
+    dq_conv_f32_rows f = b->plane;
     f.w = j->o->w + (channel * s->group_in + in) * s->kernel_size;
     f.y = out;
     f.more = in > 0;

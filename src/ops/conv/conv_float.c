@@ -13,12 +13,13 @@ typedef struct job {
 } job;
 
 /* The first of the part's output channels. */
-static size_t channel_of(const dq_conv_shape *s, const dq_fpart *part)
+static size_t channel_of(const dq_conv_shape *s, const dq_gemm_part_f32 *part)
 {
     return part->batch % s->group * s->group_out + part->row;
 }
 
-static void part_weights(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
+static void part_weights(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
+                         dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const size_t k = j->f->product.k;
@@ -29,7 +30,8 @@ static void part_weights(const void *arg, const dq_fpart *part, float *workspace
         memcpy(workspace + i * part->k, (const char *)w + i * k * sizeof *w, part->k * sizeof *w);
 }
 
-static void part_windows(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
+static void part_windows(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
+                         dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_conv_shape *s = j->f->shape;
@@ -43,12 +45,13 @@ static void part_windows(const void *arg, const dq_fpart *part, float *workspace
     }
 }
 
-static size_t result_of(const dq_conv_shape *s, const dq_fpart *part)
+static size_t result_of(const dq_conv_shape *s, const dq_gemm_part_f32 *part)
 {
     return (part->batch * s->group_out + part->row) * s->out_size + part->col;
 }
 
-static void part_result(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
+static void part_result(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
+                        dq_gemm_block_f32 *block)
 {
     (void)workspace;
     const job *j = arg;
@@ -63,7 +66,7 @@ static void part_result(const void *arg, const dq_fpart *part, float *workspace,
     block->gate = j->o->finish->gate;
 }
 
-static void part_done(const void *arg, const dq_fpart *part, const dq_gemm_block_f32 *block)
+static void part_done(const void *arg, const dq_gemm_part_f32 *part, const dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     for (size_t i = 0; i < part->rows; i++)
@@ -126,10 +129,10 @@ void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_
 }
 
 void dq_conv_float_part(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o,
-                        const dq_fpart *part, void *workspace)
+                        const dq_gemm_part_f32 *part, void *workspace)
 {
     job j = {call, f, o};
-    dq_fpart some = *part;
+    dq_gemm_part_f32 some = *part;
     for (size_t done = 0; done < part->cols; done += some.cols) {
         some.col = part->col + done;
         some.cols = part->cols - done < f->product.col_block ? part->cols - done : f->product.col_block;

@@ -9,7 +9,7 @@
 /** What an algorithm is chosen by. */
 typedef struct dq_conv_s16_problem {
     const dq_conv_shape *shape;
-    bool by_bytes; /* the sums may be those of the bytes of x (dq_wide_by_bytes) */
+    bool by_bytes; /* the sums may be those of the bytes of x (dq_q16_by_bytes) */
 } dq_conv_s16_problem;
 
 /* Of each row; prepare and run are qconv16.c's. */

@@ -71,7 +71,7 @@ size_t dq_conv_s8_depth_of_planes(const dq_kernels *kernels)
                                   .kernels = kernels};
     if (cost_of("conv_s8=nc4hw4", &p) > cost_of("conv_s8=gemm_pointwise", &p))
         return 0;
-    return kernels->nc4hw4->nhwc ? SIZE_MAX : kernels->nc4hw4->deepest;
+    return kernels->conv_nc4hw4_s8->nhwc ? SIZE_MAX : kernels->conv_nc4hw4_s8->deepest;
 }
 
 /* ---- The problem -------------------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ uint8_t dq_conv_s8_sign_xor(const dq_op_call *call, const dq_conv_s8 *conv)
 
 bool dq_conv_s8_has_images(const dq_conv_s8 *conv)
 {
-    return conv->rows != DQ_QCONV_TRANSPOSED && conv->rows != DQ_QCONV_PLACED;
+    return conv->rows != DQ_CONV_S8_TRANSPOSED && conv->rows != DQ_CONV_S8_PLACED;
 }
 
 void dq_conv_sums_transpose(const dq_conv_sums *sums, void *out)

@@ -13,8 +13,8 @@
  *     or to codes at once where that is known to be exact; small planes many channels at once;
  *     or, where a tensor has channels last, many channels at once, pixel by pixel.
  * Each takes x, and gives the result, with channels first or last. */
-#ifndef DQ_OPS_QCONV_H
-#define DQ_OPS_QCONV_H
+#ifndef DQ_OPS_CONV_S8_H
+#define DQ_OPS_CONV_S8_H
 
 #include "ops/conv/conv_s8_algorithms.h"
 #include "ops/conv/conv_shape.h"
@@ -33,13 +33,13 @@ typedef struct dq_padded_input {
 
 typedef struct dq_conv_s8 dq_conv_s8;
 
-enum { DQ_QCONV_CHANNELS = DQ_GEMM_S8_NR_MAX }; /* of one dq_conv_sums, at most */
+enum { DQ_CONV_S8_CHANNELS = DQ_GEMM_S8_NR_MAX }; /* of one dq_conv_sums, at most */
 
 /** Sums of output channels channel … channel + channels - 1 of image `batch` at output positions first …
  * first + count - 1: that of position i and channel j is c[i * c_stride + j]. With more than one channel, c
  * can be read up to the next multiple of DQ_REQUANTIZE_COLS. `lanes`, only where the result has channels
  * last: it is c[j * c_stride + i], as dq_nc4hw4_store_fn takes it; and results go to `codes`, pixels
- * DQ_QLANES_OUTS apart, unless that is NULL. */
+ * DQ_NC4HW4_OUTS apart, unless that is NULL. */
 typedef struct dq_conv_sums {
     const dq_conv_s8 *conv;
     const dq_op_call *call;
@@ -58,7 +58,7 @@ void dq_conv_sums_transpose(const dq_conv_sums *sums, void *out);
 typedef bool dq_conv_codes_fn(const dq_op_call *call, size_t channel, double *scale, dq_requantize_to *to);
 
 /** How a depthwise convolution takes planes (conv_s8_depthwise.c). */
-typedef struct dq_qplanes {
+typedef struct dq_dwconv_planes {
     size_t pitch;       /* bytes of a row of the padded plane: whole strides */
     size_t steps;       /* pairs of a kernel row */
     size_t pairs;       /* of the kernel */
@@ -70,20 +70,20 @@ typedef struct dq_qplanes {
     size_t size, padded; /* bytes of a padded plane, and how many of them stand side by side */
     bool as_bytes;       /* a kernel of 3×3 takes the plane as it is (dq_dwconv_3x3_s8) */
     const void *
-        *channels; /* of each output channel what dq_dwconv_requantize packed, or NULL; NULL: of none */
+        *channels; /* of each output channel what dq_dwconv_requantize_s8 packed, or NULL; NULL: of none */
     size_t lines_offset;
     ptrdiff_t *sources; /* where in x's plane each row of the padded one begins; -1: all padding */
     size_t *corners;    /* the first row of each row of outputs */
-} dq_qplanes;
+} dq_dwconv_planes;
 
 /** How tiles of outputs are shared out (conv_s8_winograd.c). */
-typedef struct dq_qwinograd {
+typedef struct dq_conv_s8_winograd {
     size_t across, rows_per_task, tasks; /* tiles of a row; rows of a task; tasks of an image */
     size_t tiles, panels,
         channels;       /* tiles of a task; panels of output channels; input channels, rounded up */
     size_t sums_offset; /* of the packed weights: their sums, one an output channel */
     size_t v_offset, m_offset, y_offset; /* of a worker's scratch: transformed pixels, products, outputs */
-} dq_qwinograd;
+} dq_conv_s8_winograd;
 
 /** Images and tasks of convolutions with pixels side by side (conv_s8_nc4hw4.c). */
 typedef struct dq_nc4hw4_way {
@@ -108,10 +108,10 @@ typedef struct dq_nc4hw4_way {
 
 /** Where the rows of a matrix product are. */
 typedef enum dq_dwconv_rows_s8 {
-    DQ_QCONV_WINDOWS,    /* in the padded image */
-    DQ_QCONV_GATHERED,   /* each block copies its windows from there, as their runs are short */
-    DQ_QCONV_TRANSPOSED, /* 1×1: each block makes its pixels from the planes; there is no image */
-    DQ_QCONV_PLACED      /* 1×1 of x with channels last: its pixels are rows; there is no image, either */
+    DQ_CONV_S8_WINDOWS,    /* in the padded image */
+    DQ_CONV_S8_GATHERED,   /* each block copies its windows from there, as their runs are short */
+    DQ_CONV_S8_TRANSPOSED, /* 1×1: each block makes its pixels from the planes; there is no image */
+    DQ_CONV_S8_PLACED      /* 1×1 of x with channels last: its pixels are rows; there is no image, either */
 } dq_dwconv_rows_s8;
 
 struct dq_conv_s8 {
@@ -138,9 +138,9 @@ struct dq_conv_s8 {
     dq_qscratch layout;
     /* depthwise: of a worker's scratch; with channels last, of call->scratch */
     size_t sums_offset, weights_offset;
-    dq_qplanes planes;
+    dq_dwconv_planes planes;
     dq_dwconv_nchwc nchwc;
-    dq_qwinograd winograd;
+    dq_conv_s8_winograd winograd;
     dq_nc4hw4_way nc4hw4;
 };
 

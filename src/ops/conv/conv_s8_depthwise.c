@@ -9,7 +9,7 @@
  * written when the first outputs want them, and are then still in the cache for the others. Kernels of 3×3 at
  * stride 1 take the plane itself where that is faster (dq_dwconv_3x3_s8). Where weights, scales and zero
  * points are known beforehand, kernels of one and two axes at stride 1 and 2 take the plane itself and give
- * codes without sums in between (dq_dwconv_requantize). */
+ * codes without sums in between (dq_dwconv_requantize_s8). */
 #include "base/checked.h"
 #include "base/copy.h"
 #include "ops/conv/conv_s8.h"
@@ -42,7 +42,7 @@ bool dq_conv_s8_depthwise_nchw_codes_is_applicable(const void *problem, dq_reaso
     const dq_window *w = &p->shape->window;
     if (!is_nchw(p, reason))
         return false;
-    if (!p->kernels->dwconv_requantize->pack)
+    if (!p->kernels->dwconv_requantize_s8->pack)
         return dq_not_applicable(reason, "there is no kernel for this instruction set");
     if (!p->known_codes)
         return dq_not_applicable(reason, "weights, bias, scales or zero points are not constant, or the "
@@ -88,7 +88,7 @@ dq_algorithm_work dq_conv_s8_depthwise_nchw_work(const void *problem)
     return work;
 }
 
-static bool lay_out_lines(const dq_conv_shape *s, const dq_padded_input *image, dq_qplanes *p)
+static bool lay_out_lines(const dq_conv_shape *s, const dq_padded_input *image, dq_dwconv_planes *p)
 {
     const dq_window *w = &s->window;
     size_t last = w->rank - 1, kernel = (size_t)w->kernel[last], twice;
@@ -107,7 +107,7 @@ static bool lay_out_lines(const dq_conv_shape *s, const dq_padded_input *image, 
 
 /* Pairs are written for whole rows, past whose ends the last elements of windows may lie. Small planes are
  * padded some at a time, so that the first one is in the cache when it is read. */
-static bool lay_out_planes(const dq_padded_input *image, dq_qplanes *p)
+static bool lay_out_planes(const dq_padded_input *image, dq_dwconv_planes *p)
 {
     enum { BATCH_BYTES = 4096 };
     bool fits = dq_add_size(image->rows, 1, &p->size) && dq_mul_size(p->size, p->pitch, &p->size) &&
@@ -121,7 +121,7 @@ static bool lay_out_planes(const dq_padded_input *image, dq_qplanes *p)
 /* Pairs of kernel elements: where their first elements are from the first pair of a window's first row. */
 static dq_status find_pairs(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 {
-    dq_qplanes *p = &conv->planes;
+    dq_dwconv_planes *p = &conv->planes;
     const dq_window *w = &conv->s.window;
     size_t kernel = (size_t)w->kernel[w->rank - 1], rows = conv->s.kernel_size / kernel;
     size_t phase_stride = p->lines == 1 ? p->shift : conv->image.rows * p->line;
@@ -140,7 +140,7 @@ static dq_status find_pairs(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 
 static dq_status find_rows(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 {
-    dq_qplanes *p = &conv->planes;
+    dq_dwconv_planes *p = &conv->planes;
     const dq_window *w = &conv->s.window;
     size_t width = (size_t)w->out[w->rank - 1], rows = conv->s.out_size / width, at;
     p->sources = DQ_NEW_ARRAY(call->arena, conv->image.rows, ptrdiff_t);
@@ -194,9 +194,9 @@ enum { INPUTS = 10 /* of a QLinearConv */ };
 
 /* What channels are packed from, and behind it with what. */
 typedef struct channels_key {
-    const dq_dwconv_requantize *kernel;
+    const dq_dwconv_requantize_s8 *kernel;
     const void *data[INPUTS];
-    size_t channels, pairs, steps, distance, last; /* as in dq_qplanes; where the last element is */
+    size_t channels, pairs, steps, distance, last; /* as in dq_dwconv_planes; where the last element is */
     dq_dtype x;
     const run_state *run;
     const size_t *at;
@@ -204,7 +204,7 @@ typedef struct channels_key {
 } channels_key;
 
 /* Of each channel a word that says whether it is packed, and what was. */
-static size_t channel_size(const dq_conv_s8 *conv, const dq_dwconv_requantize *kernel)
+static size_t channel_size(const dq_conv_s8 *conv, const dq_dwconv_requantize_s8 *kernel)
 {
     return sizeof(uint64_t) + kernel->size(2 * conv->planes.pairs);
 }
@@ -229,13 +229,13 @@ static void make_channels(void *packed, const dq_tensor *from, const void *key)
 static bool find_elements(const dq_conv_s8 *conv, size_t *at)
 {
     const dq_window *window = &conv->s.window;
-    const dq_qplanes *p = &conv->planes;
+    const dq_dwconv_planes *p = &conv->planes;
     for (size_t t = 0; t < 2 * p->pairs; t++) { /* one that makes a row even is weighted with 0 */
         size_t row = t / 2 / p->steps, column = (t - row * 2 * p->steps) * p->distance;
         row = (size_t)dq_padded_input_offset(&conv->image, window,
                                              row * (size_t)window->kernel[window->rank - 1]) /
               conv->image.width;
-        if (row >= DQ_QCONV_MOST || column >= DQ_QCONV_MOST)
+        if (row >= DQ_CONV_S8_MOST || column >= DQ_CONV_S8_MOST)
             return false;
         at[t] = dq_conv_s8_at(row, column);
     }
@@ -245,8 +245,8 @@ static bool find_elements(const dq_conv_s8 *conv, size_t *at)
 /* Of each channel what is packed, with places for this plan's rows. */
 static dq_status place_channels(dq_op_call *call, dq_conv_s8 *conv, const char *packed, dq_error *err)
 {
-    const dq_dwconv_requantize *kernel = call->kernels->dwconv_requantize;
-    dq_qplanes *p = &conv->planes;
+    const dq_dwconv_requantize_s8 *kernel = call->kernels->dwconv_requantize_s8;
+    dq_dwconv_planes *p = &conv->planes;
     const size_t n = conv->s.out_channels, size = channel_size(conv, kernel);
     size_t all = 0;
     for (size_t j = 0; j < n; j++)
@@ -271,8 +271,8 @@ static dq_status place_channels(dq_op_call *call, dq_conv_s8 *conv, const char *
 static dq_status pack_channels(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 {
     const run_state run = begin_run(call, conv);
-    const dq_dwconv_requantize *kernel = call->kernels->dwconv_requantize;
-    const dq_qplanes *p = &conv->planes;
+    const dq_dwconv_requantize_s8 *kernel = call->kernels->dwconv_requantize_s8;
+    const dq_dwconv_planes *p = &conv->planes;
     dq_arena passing = {0};
     size_t all;
     size_t *at = DQ_NEW_ARRAY(&passing, 2 * p->pairs, size_t);
@@ -318,7 +318,7 @@ static dq_status pack_channels(dq_op_call *call, dq_conv_s8 *conv, dq_error *err
 static dq_status prepare(dq_op_call *call, dq_conv_s8 *conv, bool as_bytes, dq_error *err)
 {
     const dq_conv_shape *s = &conv->s;
-    dq_qplanes *p = &conv->planes;
+    dq_dwconv_planes *p = &conv->planes;
     size_t width = (size_t)s->window.out[s->window.rank - 1], rows = s->out_size / width, bytes, at;
     size_t *used = &call->worker_scratch_size;
     p->rows_per_store = width < SUMS ? SUMS / width : 1;
@@ -396,7 +396,7 @@ static void take_rows(plane *p, size_t end)
 static void write_rows(plane *p, size_t last)
 {
     const dq_conv_s8 *conv = p->run->conv;
-    const dq_qplanes *q = &conv->planes;
+    const dq_dwconv_planes *q = &conv->planes;
     size_t stride = (size_t)conv->s.window.stride[conv->image.rank - 1], whole = conv->image.rows * q->line;
     if (p->rows > last)
         return;
@@ -413,7 +413,7 @@ static void sum_rows(const plane *p, size_t first, size_t count, const int16_t *
                      int32_t *sums)
 {
     const dq_conv_s8 *conv = p->run->conv;
-    const dq_qplanes *q = &conv->planes;
+    const dq_dwconv_planes *q = &conv->planes;
     const dq_window *w = &conv->s.window;
     size_t width = (size_t)w->out[w->rank - 1], even = w->rank > 1 ? (size_t)w->out[w->rank - 2] : 1;
     size_t step = w->rank > 1 ? (size_t)w->stride[w->rank - 2] * q->line * 2 : 0;
@@ -436,7 +436,7 @@ static void run_channel(plane *p, size_t channel)
 {
     const run_state *run = p->run;
     const dq_conv_s8 *conv = run->conv;
-    const dq_qplanes *q = &conv->planes;
+    const dq_dwconv_planes *q = &conv->planes;
     int32_t *sums = (int32_t *)(p->scratch + conv->sums_offset);
     int16_t *weights = (int16_t *)(p->scratch + conv->weights_offset);
     size_t width = (size_t)conv->s.window.out[conv->image.rank - 1], rows = conv->s.out_size / width;
@@ -463,13 +463,13 @@ static void put_codes(const plane *p, size_t channel)
 {
     const dq_op_call *call = p->run->call;
     const dq_conv_s8 *conv = p->run->conv;
-    const dq_qplanes *q = &conv->planes;
+    const dq_dwconv_planes *q = &conv->planes;
     const dq_window *w = &conv->s.window;
     size_t width = (size_t)w->out[w->rank - 1], down = (w->rank > 1 ? (size_t)w->stride[0] : 1) * q->pitch;
     uint8_t *out =
         dq_data(call->out[0], uint8_t) + (p->image * conv->s.out_channels + channel) * conv->s.out_size;
-    call->kernels->dwconv_requantize->put(p->padded, down, (size_t)w->stride[w->rank - 1],
-                                          conv->s.out_size / width, q->channels[channel], width, out);
+    call->kernels->dwconv_requantize_s8->put(p->padded, down, (size_t)w->stride[w->rank - 1],
+                                             conv->s.out_size / width, q->channels[channel], width, out);
 }
 
 static void run_plane(plane *p, size_t group)
@@ -488,7 +488,7 @@ static void run_planes(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const run_state *run = arg;
     const dq_conv_shape *s = &run->conv->s;
-    const dq_qplanes *q = &run->conv->planes;
+    const dq_dwconv_planes *q = &run->conv->planes;
     const uint8_t *x = run->call->in[run->conv->x]->data;
     char *scratch = dq_call_worker_scratch(run->call, worker);
     plane planes[PADDED_MOST];

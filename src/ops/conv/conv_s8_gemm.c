@@ -59,11 +59,11 @@ static size_t rows_of_block(const dq_conv_s8 *conv)
     size_t most = dq_gemm_s8_block_rows(conv->weights.kernel), blocks = (rows + most - 1) / most;
     if (mr < most)
         return ((rows + blocks - 1) / blocks + mr - 1) / mr * mr;
-    if (conv->rows == DQ_QCONV_GATHERED && row_size(conv->weights.b.run) > COPIED) {
+    if (conv->rows == DQ_CONV_S8_GATHERED && row_size(conv->weights.b.run) > COPIED) {
         most /= 2; /* or copies and sums displace each other in the first-level cache */
         blocks = (rows + most - 1) / most;
     }
-    if (conv->rows == DQ_QCONV_GATHERED || (conv->s.kernel_size == 1 && conv->image.whole))
+    if (conv->rows == DQ_CONV_S8_GATHERED || (conv->s.kernel_size == 1 && conv->image.whole))
         return (rows + blocks - 1) / blocks;
     if (width > most) {
         size_t pieces = (width + most - 1) / most;
@@ -226,10 +226,10 @@ static bool lay_out(dq_op_call *call, dq_conv_s8 *conv)
                 dq_reserve_size(used, conv->packed ? 0 : w->size, 1, DQ_ALIGN, &conv->packed_offset) &&
                 dq_reserve_size(used, conv->image.size, images, DQ_ALIGN, &conv->images_offset) &&
                 dq_add_size(*used, DQ_GEMM_S8_SLACK, used);
-    if (conv->rows != DQ_QCONV_WINDOWS)
+    if (conv->rows != DQ_CONV_S8_WINDOWS)
         fits = fits && dq_mul_size(conv->block_rows, row_size(w->b.run), &copy) &&
                dq_add_size(copy, DQ_GEMM_S8_SLACK, &copy);
-    dq_qstore store = conv->s.y_last ? DQ_QSTORE_WIDE : DQ_QSTORE_PANEL;
+    dq_qstore store = conv->s.y_last ? DQ_QSTORE_PANELS : DQ_QSTORE_PANEL;
     return fits && dq_qscratch_layout(w, conv->block_rows, conv->chunk, store, copy, &conv->layout);
 }
 
@@ -237,7 +237,7 @@ static dq_status prepare(dq_op_call *call, dq_conv_s8 *conv, dq_dwconv_rows_s8 r
 {
     conv->rows = rows;
     conv->image_signed = conv->weights.kernel->a_signed;
-    if (rows == DQ_QCONV_GATHERED) {
+    if (rows == DQ_CONV_S8_GATHERED) {
         conv->weights.b.runs = 1;
         conv->weights.b.run = conv->weights.b.col_stride;
     }
@@ -254,22 +254,22 @@ static dq_status prepare(dq_op_call *call, dq_conv_s8 *conv, dq_dwconv_rows_s8 r
 
 dq_status dq_conv_s8_gemm_indirect_prepare(dq_op_call *call, void *conv, dq_error *err)
 {
-    return prepare(call, conv, DQ_QCONV_WINDOWS, err);
+    return prepare(call, conv, DQ_CONV_S8_WINDOWS, err);
 }
 
 dq_status dq_conv_s8_gemm_im2col_prepare(dq_op_call *call, void *conv, dq_error *err)
 {
-    return prepare(call, conv, DQ_QCONV_GATHERED, err);
+    return prepare(call, conv, DQ_CONV_S8_GATHERED, err);
 }
 
 dq_status dq_conv_s8_gemm_pointwise_prepare(dq_op_call *call, void *conv, dq_error *err)
 {
-    return prepare(call, conv, DQ_QCONV_TRANSPOSED, err);
+    return prepare(call, conv, DQ_CONV_S8_TRANSPOSED, err);
 }
 
 dq_status dq_conv_s8_gemm_pointwise_nhwc_prepare(dq_op_call *call, void *conv, dq_error *err)
 {
-    return prepare(call, conv, DQ_QCONV_PLACED, err);
+    return prepare(call, conv, DQ_CONV_S8_PLACED, err);
 }
 
 /* ---- A run -------------------------------------------------------------------------------------------- */
@@ -396,7 +396,7 @@ static void find_rows(const dq_conv_s8_pass *run, const where *at, dq_qblock *bl
     static const ptrdiff_t no_offset = 0;
     const dq_conv_s8 *conv = run->conv;
     const size_t rows = block->rows / at->images;
-    block->a.offsets = conv->rows == DQ_QCONV_WINDOWS ? conv->offsets : &no_offset;
+    block->a.offsets = conv->rows == DQ_CONV_S8_WINDOWS ? conv->offsets : &no_offset;
     block->a.runs = conv->weights.b.runs;
     block->a.run = conv->weights.b.run;
     block->a.far = at->first == 0;
@@ -408,15 +408,15 @@ static void find_rows(const dq_conv_s8_pass *run, const where *at, dq_qblock *bl
                         .first = at->first,
                         .row = i * rows,
                         .rows = rows};
-        if (conv->rows == DQ_QCONV_TRANSPOSED)
+        if (conv->rows == DQ_CONV_S8_TRANSPOSED)
             transpose(&p);
-        else if (conv->rows == DQ_QCONV_PLACED)
+        else if (conv->rows == DQ_CONV_S8_PLACED)
             place(&p);
         else
             set_windows(&p, run->images + (p.image - run->first) * conv->image.size +
                                 at->group * conv->s.group_in);
     }
-    if (conv->rows == DQ_QCONV_GATHERED)
+    if (conv->rows == DQ_CONV_S8_GATHERED)
         gather(conv, block);
 }
 

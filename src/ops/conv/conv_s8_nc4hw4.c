@@ -14,14 +14,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { STEP = DQ_QLANES_STEP, OUTS = DQ_QLANES_OUTS, PIXELS = DQ_QLANES_PIXELS };
+enum { STEP = DQ_NC4HW4_STEP, OUTS = DQ_NC4HW4_OUTS, PIXELS = DQ_NC4HW4_PIXELS };
 enum { TRANSPOSED = 8 }; /* panels of results that are turned together */
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
 
 /* How the packed form is made: what tells it apart from others of the same weights. */
 typedef struct form {
-    const dq_nc4hw4 *kernel;
+    const dq_conv_nc4hw4_s8 *kernel;
     size_t group, in, out, taps, row, steps,
         panels; /* in, out: channels of a group; row: of a kernel, or 0 */
     size_t sums_offset, starts_offset, first;
@@ -114,7 +114,7 @@ bool dq_conv_s8_nc4hw4_is_applicable(const void *problem, dq_reason *reason)
     const dq_conv_s8_problem *p = problem;
     const dq_conv_shape *s = p->shape;
     const dq_window *w = &s->window;
-    const dq_nc4hw4 *kernel = p->kernels->nc4hw4;
+    const dq_conv_nc4hw4_s8 *kernel = p->kernels->conv_nc4hw4_s8;
     const size_t in = s->group_in, depth = depth_of(s, p->unpadded);
     const size_t most = s->kernel_size == 1 ? dq_least(kernel->deepest, DEEP) : DEEP;
     if (p->depthwise)
@@ -147,7 +147,7 @@ dq_algorithm_work dq_conv_s8_nc4hw4_work(const void *problem)
     const dq_conv_s8_problem *p = problem;
     const dq_conv_shape *s = p->shape;
     const bool linear = is_linear(s, p->unpadded);
-    const size_t lanes = p->kernels->nc4hw4->lanes, last = s->window.rank - 1;
+    const size_t lanes = p->kernels->conv_nc4hw4_s8->lanes, last = s->window.rank - 1;
     const size_t width = linear ? s->out_size : (size_t)s->window.out[last], rows = s->out_size / width;
     const double pixels = (double)(s->batch * rows) * (double)((width + lanes - 1) / lanes * lanes);
     const double out = (double)((s->group_out + OUTS - 1) / OUTS * OUTS * s->group);
@@ -242,7 +242,7 @@ static bool lay_out_weights(const dq_op_call *call, dq_conv_s8 *conv, form *f, s
     const dq_nc4hw4_way *l = &conv->nc4hw4;
     size_t panels, most, at;
     memset(f, 0, sizeof *f);
-    f->kernel = call->kernels->nc4hw4;
+    f->kernel = call->kernels->conv_nc4hw4_s8;
     f->group = s->group;
     f->in = s->group_in;
     f->out = s->group_out;
@@ -267,7 +267,7 @@ static dq_status find_exact_scale(dq_op_call *call, dq_conv_s8 *conv, dq_error *
 {
     enum { LEAST = 196 };
     const dq_conv_shape *s = &conv->s;
-    const dq_nc4hw4 *kernel = call->kernels->nc4hw4;
+    const dq_conv_nc4hw4_s8 *kernel = call->kernels->conv_nc4hw4_s8;
     double scale, most = 255.0 * 255.0 * (double)(s->group_in * s->kernel_size);
     dq_requantize_to to;
     if (s->out_size < LEAST || s->y_last || !kernel->exact_scale || !conv->codes ||
@@ -356,9 +356,9 @@ static void sum_panel(const task *t, size_t panel, const int32_t *init, int32_t 
     bool one = down == t->pixels * STEP;
     size_t rows = one ? 1 : t->rows, pixels = one ? t->rows * t->pixels : t->pixels;
     for (size_t i = 0; i < rows; i++)
-        t->pass->call->kernels->nc4hw4->sums(t->x + i * down, conv->offsets, l->steps,
-                                             (const char *)conv->packed + starts[panel], init, pixels,
-                                             c + i * pixels, l->c_stride);
+        t->pass->call->kernels->conv_nc4hw4_s8->sums(t->x + i * down, conv->offsets, l->steps,
+                                                     (const char *)conv->packed + starts[panel], init, pixels,
+                                                     c + i * pixels, l->c_stride);
 }
 
 static void run_panel(const task *t, size_t panel)
@@ -380,8 +380,8 @@ static void run_panel(const task *t, size_t panel)
     size_t channels = conv->s.group_out - panel * OUTS < OUTS ? conv->s.group_out - panel * OUTS : OUTS;
     for (size_t j = 0; j < channels; j++)
         if (zero[column + j] != 0)
-            call->kernels->subtract_scaled(t->c + j * l->c_stride, out.count, zero[column + j],
-                                           t->pixel_sums);
+            call->kernels->subtract_scaled_s32(t->c + j * l->c_stride, out.count, zero[column + j],
+                                               t->pixel_sums);
     out.channel = t->group * conv->s.group_out + panel * OUTS;
     out.c = t->c;
     if (conv->s.y_last) {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { STEP = DQ_QLANES_STEP };
+enum { STEP = DQ_NC4HW4_STEP };
 
 size_t dq_conv_s8_nc4hw4_row(const dq_conv_s8 *conv)
 {
@@ -42,7 +42,7 @@ static void put_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
                 for (size_t i = 0; i < some; i++)
                     picked[e][i] = x[i * stride];
         }
-        kernels->nc4hw4->interleave(from, some, f->sign_xor, out + p * STEP);
+        kernels->conv_nc4hw4_s8->interleave(from, some, f->sign_xor, out + p * STEP);
     }
 }
 

@@ -120,7 +120,7 @@ dq_status dq_conv_s8_winograd_2d_prepare(dq_op_call *call, void *state, dq_error
     enum { TILES = 32 };
     dq_conv_s8 *conv = state;
     const dq_conv_shape *s = &conv->s;
-    dq_qwinograd *g = &conv->winograd;
+    dq_conv_s8_winograd *g = &conv->winograd;
     size_t wide, size, rows = ((size_t)s->window.out[0] + 1) / 2, *used = &call->scratch_size;
     size_t *worker = &call->worker_scratch_size, slack;
     g->across = ((size_t)s->window.out[1] + 1) / 2;
@@ -180,10 +180,10 @@ typedef struct task {
 static void transform_pixels(const task *t)
 {
     const dq_conv_s8 *conv = t->pass->conv;
-    const dq_qwinograd *g = &conv->winograd;
+    const dq_conv_s8_winograd *g = &conv->winograd;
     const uint8_t *image = t->pass->images + (t->image - t->pass->first) * conv->image.size;
     for (size_t i = 0; i < t->rows; i++)
-        t->pass->call->kernels->winograd->input(
+        t->pass->call->kernels->winograd_s8->input(
             image + (t->first + i) * 2 * conv->image.step[0], conv->image.step[0], conv->image.step[1],
             g->across, g->channels, t->v + i * g->across * g->channels, g->tiles * g->channels);
 }
@@ -192,7 +192,7 @@ static void run_panel(const task *t, size_t panel)
 {
     const dq_op_call *call = t->pass->call;
     const dq_conv_s8 *conv = t->pass->conv;
-    const dq_qwinograd *g = &conv->winograd;
+    const dq_conv_s8_winograd *g = &conv->winograd;
     const int32_t *init =
         (const int32_t *)((const char *)call->scratch + conv->columns_offset) + panel * COLS;
     size_t width = (size_t)conv->s.window.out[1], height = (size_t)conv->s.window.out[0],
@@ -207,13 +207,13 @@ static void run_panel(const task *t, size_t panel)
                         .c_stride = COLS,
                         .c = t->y};
     for (size_t p = 0; p < POINTS; p++)
-        call->kernels->winograd->product(t->v + p * g->tiles * g->channels, t->rows * g->across, g->channels,
-                                         (const int16_t *)conv->packed + (panel * POINTS + p) * u_point,
-                                         t->m + p * point);
+        call->kernels->winograd_s8->product(
+            t->v + p * g->tiles * g->channels, t->rows * g->across, g->channels,
+            (const int16_t *)conv->packed + (panel * POINTS + p) * u_point, t->m + p * point);
     for (size_t i = 0; i < t->rows; i++) {
         size_t row = 2 * (t->first + i), rows = height - row < 2 ? height - row : 2;
-        call->kernels->winograd->output(t->m + i * g->across * COLS, point, init, width, rows,
-                                        t->y + out.count * COLS);
+        call->kernels->winograd_s8->output(t->m + i * g->across * COLS, point, init, width, rows,
+                                           t->y + out.count * COLS);
         out.count += rows * width;
     }
     conv->store(&out);
@@ -228,7 +228,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const tasks *all = arg;
     const dq_conv_s8_pass *pass = all->pass;
-    const dq_qwinograd *g = &pass->conv->winograd;
+    const dq_conv_s8_winograd *g = &pass->conv->winograd;
     char *scratch = dq_call_worker_scratch(pass->call, worker);
     size_t rows = ((size_t)pass->conv->s.window.out[0] + 1) / 2;
     for (size_t i = begin; i < end; i++) {
@@ -248,7 +248,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 
 static void run_pass(const dq_conv_s8_pass *pass)
 {
-    const dq_qwinograd *g = &pass->conv->winograd;
+    const dq_conv_s8_winograd *g = &pass->conv->winograd;
     tasks all = {pass, dq_threads_cut(pass->call->threads, pass->count * g->tasks, g->panels)};
     dq_parallel(pass->call->threads, dq_partition_count(&all.cut), 1, run_tasks, &all);
 }

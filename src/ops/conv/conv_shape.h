@@ -6,9 +6,9 @@
  *   dq_padded_input (conv_s8.h)  bytes, NHWC; rows of a GEMM are pointers to pixels, or runs of them
  *   conv_s8_nc4hw4_images.c      bytes, NC4HW4
  *   conv_s8_depthwise.c          bytes as 16-bit pairs of neighbors, one NCHW plane at a time
- *   dq_wband (input_band.h)      16-bit pairs of channels, a band of output rows, by remainder of the stride
- *   dq_im2col_padded             floats, whole images, columns that are a stride apart contiguous: GEMM panels
- *   dq_conv_direct               floats, a band of output rows, every axis by remainder of the stride */
+ *   dq_input_band (input_band.h)      16-bit pairs of channels, a band of output rows, by remainder of the
+ * stride dq_im2col_padded             floats, whole images, columns that are a stride apart contiguous: GEMM
+ * panels dq_conv_direct               floats, a band of output rows, every axis by remainder of the stride */
 #ifndef DQ_OPS_CONV_SHAPE_H
 #define DQ_OPS_CONV_SHAPE_H
 

@@ -14,7 +14,7 @@ enum {
     LARGE = 256,         /* … and of the image */
     WORKSPACE = 1 << 13, /* floats that are turned together, about */
     WORK = 1 << 15,      /* products of a piece of parallel work, at least about */
-    SOME = DQ_FCONV_CHANNELS
+    SOME = DQ_CONV_F32_CHANNELS
 };
 
 bool dq_dwconv_nchwc_is_applicable(const dq_conv_shape *s, dq_reason *reason)
@@ -78,7 +78,7 @@ dq_dwconv_nchwc_task dq_dwconv_nchwc_task_at(const dq_dwconv_nchwc *c, size_t i)
 /* Images of so few places that kernels take those of several at a time. */
 static size_t images_per_task(const dq_conv_shape *s)
 {
-    const size_t some = dq_least(DQ_FCONV_PLACES / s->out_size, s->batch);
+    const size_t some = dq_least(DQ_CONV_F32_PLACES / s->out_size, s->batch);
     return some ? some : 1;
 }
 
@@ -86,7 +86,8 @@ static size_t images_per_task(const dq_conv_shape *s)
 dq_algorithm_work dq_dwconv_nchwc_work(const dq_conv_shape *s)
 {
     const size_t images = images_per_task(s), blocks = (s->group + SOME - 1) / SOME;
-    const size_t places = (images * s->out_size + DQ_FCONV_PLACES - 1) / DQ_FCONV_PLACES * DQ_FCONV_PLACES;
+    const size_t places =
+        (images * s->out_size + DQ_CONV_F32_PLACES - 1) / DQ_CONV_F32_PLACES * DQ_CONV_F32_PLACES;
     const double tasks = (double)((s->batch + images - 1) / images) * (double)blocks;
     return (dq_algorithm_work){.macs = tasks * (double)(SOME * places * s->kernel_size),
                                .bytes = tasks * (double)(images * (s->in_size + s->out_size) * SOME) *
@@ -97,7 +98,7 @@ dq_algorithm_work dq_dwconv_nchwc_work(const dq_conv_shape *s)
 dq_status dq_dwconv_nchwc_lay_out(dq_op_call *call, const dq_conv_shape *s, dq_dwconv_nchwc *c, dq_error *err)
 {
     const size_t images = images_per_task(s), all = images * s->in_size, results = images * s->out_size;
-    const size_t places = (results + DQ_FCONV_PLACES - 1) / DQ_FCONV_PLACES * DQ_FCONV_PLACES;
+    const size_t places = (results + DQ_CONV_F32_PLACES - 1) / DQ_CONV_F32_PLACES * DQ_CONV_F32_PLACES;
     const size_t workspace = dq_least(WORKSPACE / (all + places) / SOME * SOME, DQ_DWCONV_NCHWC_CHANNELS);
     const size_t channels = workspace ? workspace : SOME;
     uint32_t *to = DQ_NEW_ARRAY(call->arena, places * s->kernel_size, uint32_t);

@@ -15,7 +15,7 @@ enum {
 
 typedef struct dq_dwconv_nchwc {
     const dq_conv_shape *shape;
-    const float *weights; /* of DQ_FCONV_CHANNELS channels side by side, by element of the kernel */
+    const float *weights; /* of DQ_CONV_F32_CHANNELS channels side by side, by element of the kernel */
     size_t channels;      /* that are turned together, … */
     size_t blocks;        /* … how many times in an image, … */
     size_t images;        /* … and of how many images, one behind the other */

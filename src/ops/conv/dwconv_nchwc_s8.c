@@ -9,7 +9,7 @@
 #include <string.h>
 
 _Static_assert(DQ_DWCONV_NCHWC_TAPS * 255 * 255 < 1 << 24, "a float holds a sum");
-_Static_assert((int)DQ_DWCONV_NCHWC_CHANNELS <= (int)DQ_QCONV_CHANNELS, "channels are stored together");
+_Static_assert((int)DQ_DWCONV_NCHWC_CHANNELS <= (int)DQ_CONV_S8_CHANNELS, "channels are stored together");
 
 bool dq_conv_s8_depthwise_nchwc_is_applicable(const void *problem, dq_reason *reason)
 {

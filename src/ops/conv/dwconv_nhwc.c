@@ -37,7 +37,7 @@ dq_status dq_conv_s8_depthwise_nhwc_prepare(dq_op_call *call, void *state, dq_er
         !dq_reserve_size(used, s->out_channels, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) ||
         !dq_reserve_size(used, conv->image.size, conv->pass, DQ_ALIGN, &conv->images_offset))
         return dq_no_memory(err, SIZE_MAX, "weights and padded images");
-    call->worker_scratch_size = sizeof(int32_t[PIXELS * DQ_QCONV_CHANNELS]);
+    call->worker_scratch_size = sizeof(int32_t[PIXELS * DQ_CONV_S8_CHANNELS]);
     return DQ_OK;
 }
 
@@ -75,7 +75,7 @@ static void add_products(const uint8_t *x, const int16_t *w, size_t n, int32_t *
 /* Output channels that are stored together: of whole input channels, where those have few enough. */
 static size_t channels_at_a_time(const dq_conv_shape *s)
 {
-    size_t most = DQ_QCONV_CHANNELS;
+    size_t most = DQ_CONV_S8_CHANNELS;
     return s->group_out <= most ? most / s->group_out * s->group_out : most;
 }
 
@@ -99,10 +99,10 @@ static void sum_pixel(const dq_conv_s8_pass *pass, const uint8_t *corner, size_t
 {
     const dq_conv_shape *s = &pass->conv->s;
     size_t multiples = s->group_out, channel = first / multiples, n = (end - first) / multiples;
-    int32_t few[DQ_QCONV_CHANNELS];
+    int32_t few[DQ_CONV_S8_CHANNELS];
     if (multiples == 1) {
         sum_multiple(pass, corner, 0, first, n, sums);
-    } else if (multiples <= DQ_QCONV_CHANNELS) {
+    } else if (multiples <= DQ_CONV_S8_CHANNELS) {
         for (size_t j = 0; j < multiples; j++) {
             sum_multiple(pass, corner, j, channel, n, few);
             for (size_t c = 0; c < n; c++)
@@ -127,7 +127,7 @@ static void run_block(const job *j, size_t number, size_t first, int32_t *sums)
     const uint8_t *image = pass->images + number * conv->image.size;
     dq_conv_sums out = {.conv = conv, .call = pass->call, .batch = pass->first + number, .first = first};
     out.count = s->out_size - first < PIXELS ? s->out_size - first : PIXELS;
-    out.c_stride = DQ_QCONV_CHANNELS;
+    out.c_stride = DQ_CONV_S8_CHANNELS;
     out.c = sums;
     size_t most = channels_at_a_time(s);
     for (; out.channel < s->out_channels; out.channel += out.channels) {

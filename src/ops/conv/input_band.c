@@ -32,7 +32,7 @@ static void simplify(const dq_window *from, dq_window *w)
 }
 
 /* Where a kernel element lies: the phase of the last axis, and the step in it. */
-static size_t find_phase(const dq_wband *b, size_t shift)
+static size_t find_phase(const dq_input_band *b, size_t shift)
 {
     size_t stride = (size_t)b->w.stride[b->w.rank - 1], i = 0;
     while (i < b->phases && b->phase[i] != shift % stride)
@@ -40,7 +40,7 @@ static size_t find_phase(const dq_wband *b, size_t shift)
     return i;
 }
 
-static void find_phases(dq_wband *b)
+static void find_phases(dq_input_band *b)
 {
     size_t last = b->w.rank - 1;
     for (int64_t k = 0; k < b->w.kernel[last]; k++) {
@@ -56,7 +56,7 @@ static size_t reach(const dq_window *w, size_t d)
 }
 
 /* The layout for `band` outputs on the first axis. */
-static bool lay_out(dq_wband *b, size_t band)
+static bool lay_out(dq_input_band *b, size_t band)
 {
     const dq_window *w = &b->w;
     size_t last = w->rank - 1, rows = 1;
@@ -70,7 +70,7 @@ static bool lay_out(dq_wband *b, size_t band)
             !dq_mul_size(rows, b->extent[d], &rows))
             return false;
     }
-    b->pitch = dq_wband_columns(b, band) + reach(w, last) / (size_t)w->stride[last];
+    b->pitch = dq_input_band_columns(b, band) + reach(w, last) / (size_t)w->stride[last];
     if (!dq_mul_size(b->phases * b->each, b->pitch, &b->row) || !dq_mul_size(b->row, rows, &b->plane) ||
         !dq_align_size(b->plane, LINE, &b->plane))
         return false;
@@ -78,14 +78,14 @@ static bool lay_out(dq_wband *b, size_t band)
     return true;
 }
 
-bool dq_wband_size(const dq_wband *b, size_t planes, size_t *elements)
+bool dq_input_band_size(const dq_input_band *b, size_t planes, size_t *elements)
 {
     return dq_mul_size(b->plane, planes, elements) && dq_add_size(*elements, 2 * NR, elements) &&
            *elements <= UINT32_MAX;
 }
 
 /* The largest band that takes `bytes`, but `LEAST` outputs or more. */
-static bool choose_band(dq_wband *b, size_t planes, size_t bytes)
+static bool choose_band(dq_input_band *b, size_t planes, size_t bytes)
 {
     enum { LEAST = 192 };
     size_t out = (size_t)b->w.out[0], each = 1, low, high, size;
@@ -95,19 +95,19 @@ static bool choose_band(dq_wband *b, size_t planes, size_t bytes)
     low = low < out ? low : out;
     for (high = out; low < high;) { /* sizes grow with the band */
         size_t middle = high - (high - low) / 2;
-        if (lay_out(b, middle) && dq_wband_size(b, planes, &size) && size <= bytes / sizeof(int16_t))
+        if (lay_out(b, middle) && dq_input_band_size(b, planes, &size) && size <= bytes / sizeof(int16_t))
             low = middle;
         else
             high = middle - 1;
     }
     if (b->w.rank == 1 && low < out)
-        low = (low + DQ_WGEMM_COLS - 1) / DQ_WGEMM_COLS * DQ_WGEMM_COLS;
+        low = (low + DQ_GEMM_S16_COLS - 1) / DQ_GEMM_S16_COLS * DQ_GEMM_S16_COLS;
     else if (low < out) /* bands alike */
         low = (out - 1) / ((out - 1) / low + 1) + 1;
     return lay_out(b, low < out ? low : out);
 }
 
-static void place_taps(dq_wband *b)
+static void place_taps(dq_input_band *b)
 {
     const dq_window *w = &b->w;
     size_t last = w->rank - 1, taps = 1;
@@ -124,8 +124,8 @@ static void place_taps(dq_wband *b)
     }
 }
 
-dq_status dq_wband_prepare(dq_op_call *call, const dq_conv_shape *s, size_t planes, bool single, size_t bytes,
-                           dq_wband *b, dq_error *err)
+dq_status dq_input_band_prepare(dq_op_call *call, const dq_conv_shape *s, size_t planes, bool single,
+                                size_t bytes, dq_input_band *b, dq_error *err)
 {
     size_t elements;
     b->each = single ? 1 : 2;
@@ -135,20 +135,20 @@ dq_status dq_wband_prepare(dq_op_call *call, const dq_conv_shape *s, size_t plan
     if (!b->phase || !b->taps)
         return dq_no_memory(err, s->kernel_size, "places of a kernel");
     find_phases(b);
-    if (!choose_band(b, planes, bytes) || !dq_wband_size(b, planes, &elements))
+    if (!choose_band(b, planes, bytes) || !dq_input_band_size(b, planes, &elements))
         return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
     place_taps(b);
     return DQ_OK;
 }
 
-void dq_wband_range(const dq_wband *b, size_t at, size_t *first, size_t *count)
+void dq_input_band_range(const dq_input_band *b, size_t at, size_t *first, size_t *count)
 {
     size_t out = (size_t)b->w.out[0];
     *first = at * b->band;
     *count = out - *first < b->band ? out - *first : b->band;
 }
 
-size_t dq_wband_rows(const dq_wband *b, size_t count)
+size_t dq_input_band_rows(const dq_input_band *b, size_t count)
 {
     size_t rows = b->w.rank == 1 ? 1 : count;
     for (size_t d = 1; d + 1 < b->w.rank; d++)
@@ -156,7 +156,7 @@ size_t dq_wband_rows(const dq_wband *b, size_t count)
     return rows;
 }
 
-size_t dq_wband_place(const dq_wband *b, size_t row)
+size_t dq_input_band_place(const dq_input_band *b, size_t row)
 {
     size_t at = 0, step = b->row;
     for (size_t d = b->w.rank - 1; d-- > 0; step *= b->extent[d]) {

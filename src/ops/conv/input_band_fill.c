@@ -8,7 +8,7 @@
 
 /* Where a row of the plane begins in a channel of the input, whose axes are more than two; false: it is all
  * padding. */
-static bool find_deep_source(const dq_wband *b, size_t row, size_t first, int64_t *at)
+static bool find_deep_source(const dq_input_band *b, size_t row, size_t first, int64_t *at)
 {
     const dq_window *w = &b->w;
     int64_t step = w->in[w->rank - 1];
@@ -26,7 +26,7 @@ static bool find_deep_source(const dq_wband *b, size_t row, size_t first, int64_
     return true;
 }
 
-static inline bool find_source(const dq_wband *b, size_t row, size_t first, int64_t *at)
+static inline bool find_source(const dq_input_band *b, size_t row, size_t first, int64_t *at)
 {
     const dq_window *w = &b->w;
     if (w->rank != 2)
@@ -37,7 +37,7 @@ static inline bool find_source(const dq_wband *b, size_t row, size_t first, int6
     return i >= 0 && i < w->in[0];
 }
 
-static size_t rows_of(const dq_wband *b)
+static size_t rows_of(const dq_input_band *b)
 {
     size_t rows = 1;
     for (size_t d = 0; d + 1 < b->w.rank; d++)
@@ -62,7 +62,7 @@ static stretch inside(int64_t start, int64_t step, int64_t in, int64_t n)
     return (stretch){(size_t)from, (size_t)end, (size_t)(start + from * step), (size_t)step};
 }
 
-static stretch find_stretch(const dq_wband *b, size_t first, size_t phase)
+static stretch find_stretch(const dq_input_band *b, size_t first, size_t phase)
 {
     const size_t last = b->w.rank - 1;
     const int64_t stride = b->w.stride[last], before = last == 0 ? (int64_t)first * stride : 0;
@@ -138,7 +138,7 @@ static void fill_pairs(const stretch *s, const dq_tensor *x, size_t one, size_t 
     pad_pairs(pad, second, n - s->end, to + 2 * s->end);
 }
 
-static size_t channel_size(const dq_wband *b)
+static size_t channel_size(const dq_input_band *b)
 {
     size_t size = 1;
     for (size_t d = 0; d < b->w.rank; d++)
@@ -146,8 +146,8 @@ static size_t channel_size(const dq_wband *b)
     return size;
 }
 
-void dq_wband_fill(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, size_t channels,
-                   int16_t pad, int16_t *to)
+void dq_input_band_fill(const dq_input_band *b, const dq_tensor *x, size_t first, size_t at, size_t channels,
+                        int16_t pad, int16_t *to)
 {
     const size_t rows = rows_of(b), channel = channel_size(b);
     for (size_t i = 0; i < rows * b->phases; i++) {
@@ -197,8 +197,8 @@ static void fill_quads(const stretch *s, const uint16_t *const x[4], uint16_t si
     memset(high + 2 * s->end, (uint16_t)pad >> 8, (n - s->end) * 4);
 }
 
-void dq_wband_fill_quads(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, size_t channels,
-                         int16_t pad, int16_t *to)
+void dq_input_band_fill_quads(const dq_input_band *b, const dq_tensor *x, size_t first, size_t at,
+                              size_t channels, int16_t pad, int16_t *to)
 {
     const size_t rows = rows_of(b), channel = channel_size(b);
     const uint16_t sign_xor = x->dtype == DQ_UINT16 ? 0x8000 : 0;
@@ -220,14 +220,14 @@ void dq_wband_fill_quads(const dq_wband *b, const dq_tensor *x, size_t first, si
 }
 
 /* The rows of a plane of two axes. */
-static stretch find_rows(const dq_wband *b, size_t first)
+static stretch find_rows(const dq_input_band *b, size_t first)
 {
     const int64_t step = b->w.kernel[0] == 1 ? b->w.stride[0] : 1;
     return inside((int64_t)first * b->w.stride[0] - b->w.begin[0], step, b->w.in[0], (int64_t)b->extent[0]);
 }
 
 /* One phase of a plane of two axes, of 16-bit codes. */
-static void take_phase(const dq_wband *b, const uint16_t *x, const stretch *rows, const stretch *s,
+static void take_phase(const dq_input_band *b, const uint16_t *x, const stretch *rows, const stretch *s,
                        uint16_t sign_xor, int16_t *to)
 {
     const size_t in = (size_t)b->w.in[1], n = s->end - s->from, step = s->step, down = rows->step * in;
@@ -238,8 +238,8 @@ static void take_phase(const dq_wband *b, const uint16_t *x, const stretch *rows
         take_16(x, step, n, sign_xor, to);
 }
 
-void dq_wband_fill_single(const dq_wband *b, const dq_tensor *x, size_t first, size_t at, int16_t pad,
-                          int16_t *to)
+void dq_input_band_fill_single(const dq_input_band *b, const dq_tensor *x, size_t first, size_t at,
+                               int16_t pad, int16_t *to)
 {
     const size_t rows = rows_of(b), pitch = b->pitch;
     const bool wide = dq_dtype_get(x->dtype)->bits == 16, flat = b->w.rank == 2 && wide;

@@ -17,8 +17,8 @@
 #include <string.h>
 
 enum {
-    ROWS = DQ_WGEMM_ROWS,
-    COLS = DQ_WGEMM_COLS,
+    ROWS = DQ_GEMM_S16_ROWS,
+    COLS = DQ_GEMM_S16_COLS,
     NR = DQ_GEMM_S16_NR,
     BAND = 3 << 16 /* bytes of a band, about */
 };
@@ -26,11 +26,11 @@ enum {
 typedef struct state {
     dq_conv_shape s;
     const dq_algorithm *algorithm;
-    dq_wdepth d;    /* of depthwise */
-    dq_wfew f;      /* of few_outputs */
-    dq_wquadconv q; /* of gemm_bytes */
-    dq_qgemm16 w;   /* of gemm, and so are the others */
-    dq_wband b;
+    dq_qconv16_depthwise d; /* of depthwise */
+    dq_qconv16_gemv f;      /* of few_outputs */
+    dq_qconv16_bytesplit q; /* of gemm_bytes */
+    dq_qgemm16 w;           /* of gemm, and so are the others */
+    dq_input_band b;
     size_t planes;                        /* of a band: pairs of channels */
     size_t chunk, chunks;                 /* panels of a task */
     size_t band_at, codes_at, offsets_at; /* of a worker's scratch */
@@ -38,18 +38,18 @@ typedef struct state {
 
 static dq_status check(const dq_op_call *call, dq_conv_shape *s, dq_error *err)
 {
-    DQ_TRY(dq_conv_shape_infer(call, DQ_WIDE_X, DQ_WIDE_W, false, false, s, err));
-    for (uint32_t i = DQ_WIDE_X_SCALE; i <= DQ_WIDE_Y_ZERO; i++)
-        if (i != DQ_WIDE_W)
-            DQ_TRY(dq_conv_param_check(call, i, i == DQ_WIDE_W_SCALE || i == DQ_WIDE_W_ZERO, s, err));
-    return dq_conv_bias_check(call, DQ_WIDE_BIAS, s, err);
+    DQ_TRY(dq_conv_shape_infer(call, DQ_Q16_X, DQ_Q16_W, false, false, s, err));
+    for (uint32_t i = DQ_Q16_X_SCALE; i <= DQ_Q16_Y_ZERO; i++)
+        if (i != DQ_Q16_W)
+            DQ_TRY(dq_conv_param_check(call, i, i == DQ_Q16_W_SCALE || i == DQ_Q16_W_ZERO, s, err));
+    return dq_conv_bias_check(call, DQ_Q16_BIAS, s, err);
 }
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
     dq_conv_shape s;
     DQ_TRY(check(call, &s, err));
-    return dq_call_output(call, 0, call->in[DQ_WIDE_Y_ZERO]->dtype, s.rank, s.dims, err);
+    return dq_call_output(call, 0, call->in[DQ_Q16_Y_ZERO]->dtype, s.rank, s.dims, err);
 }
 
 static bool lay_out(state *st, size_t *used)
@@ -59,9 +59,9 @@ static bool lay_out(state *st, size_t *used)
     size_t elements;
     st->chunk = dq_qgemm16_chunk(&st->w, st->b.bands * s->batch * s->group, PANELS);
     st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
-    return dq_wband_size(&st->b, st->planes, &elements) &&
+    return dq_input_band_size(&st->b, st->planes, &elements) &&
            dq_reserve_size(used, elements, sizeof(int16_t), DQ_ALIGN, &st->band_at) &&
-           dq_reserve_size(used, DQ_WIDE_TILES * dq_qgemm16_panel(&st->w), sizeof(int16_t), DQ_ALIGN,
+           dq_reserve_size(used, DQ_Q16_TILES * dq_qgemm16_panel(&st->w), sizeof(int16_t), DQ_ALIGN,
                            &st->codes_at) &&
            dq_reserve_size(used, st->w.pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at);
 }
@@ -81,7 +81,7 @@ static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
                          .inner_step = 1};
     st->planes = s->group_in / 2 + s->group_in % 2;
     DQ_TRY(dq_qgemm16_prepare(call, &st->w, err));
-    DQ_TRY(dq_wband_prepare(call, s, st->planes, false, BAND, &st->b, err));
+    DQ_TRY(dq_input_band_prepare(call, s, st->planes, false, BAND, &st->b, err));
     if (!lay_out(st, &call->worker_scratch_size))
         return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
     return DQ_OK;
@@ -90,7 +90,7 @@ static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
 /* ---- A run --------------------------------------------------------------------------------------------- */
 
 typedef struct task {
-    const dq_wrun *run;
+    const dq_qconv16_run *run;
     const state *st;
     size_t image, group, first, count; /* places on the first axis */
     int16_t *band, *codes;
@@ -102,9 +102,9 @@ static void fill_band(const task *t)
     const state *st = t->st;
     const dq_conv_shape *s = &st->s;
     const dq_op_call *call = t->run->call;
-    int16_t pad = (int16_t)dq_qgemm16_zero(call->in[DQ_WIDE_X_ZERO], 0);
+    int16_t pad = (int16_t)dq_qgemm16_zero(call->in[DQ_Q16_X_ZERO], 0);
     size_t at = (t->image * s->in_channels + t->group * s->group_in) * s->in_size;
-    dq_wband_fill(&st->b, call->in[DQ_WIDE_X], t->first, at, s->group_in, pad, t->band);
+    dq_input_band_fill(&st->b, call->in[DQ_Q16_X], t->first, at, s->group_in, pad, t->band);
 }
 
 /* Up to three octets of positions, and where their outputs begin in a channel. */
@@ -118,13 +118,13 @@ typedef struct blocks {
 static void find_blocks(const task *t, size_t *row, size_t *column, blocks *o)
 {
     const state *st = t->st;
-    const size_t columns = dq_wband_columns(&st->b, t->count);
+    const size_t columns = dq_input_band_columns(&st->b, t->count);
     const size_t start = t->first * (st->s.out_size / (size_t)st->b.w.out[0]);
     o->contiguous = true;
     for (size_t i = 0; i < o->count; i++) {
         o->n[i] = columns - *column < NR ? columns - *column : NR;
         o->at[i] = start + *row * columns + *column;
-        o->x[i] = t->band + dq_wband_place(&st->b, *row) + 2 * *column;
+        o->x[i] = t->band + dq_input_band_place(&st->b, *row) + 2 * *column;
         o->contiguous = o->contiguous && o->at[i] == o->at[0] + i * NR;
         *column += NR;
         if (*column >= columns) {
@@ -134,14 +134,14 @@ static void find_blocks(const task *t, size_t *row, size_t *column, blocks *o)
     }
 }
 
-static void put_blocks(const task *t, dq_wide_sums *s, const blocks *o, size_t at)
+static void put_blocks(const task *t, dq_q16_sums *s, const blocks *o, size_t at)
 {
     dq_tensor *y = t->run->call->out[0];
     bool wide = dq_dtype_get(y->dtype)->bits == 16;
-    uint16_t codes[DQ_WIDE_TILES * DQ_WIDE_TILE];
+    uint16_t codes[DQ_Q16_TILES * DQ_Q16_TILE];
     s->cols = o->count * NR;
     s->out_stride = COLS;
-    t->run->call->kernels->requantize_wide(s, codes);
+    t->run->call->kernels->requantize_s64(s, codes);
     for (size_t i = 0; i < s->rows; i++, at += t->st->s.out_size)
         for (size_t k = 0; k < o->count; k++) {
             const uint16_t *from = codes + i * COLS + k * NR;
@@ -152,7 +152,7 @@ static void put_blocks(const task *t, dq_wide_sums *s, const blocks *o, size_t a
         }
 }
 
-static void put_tiles(const task *t, dq_wide_sums *s, const blocks *o, size_t channel)
+static void put_tiles(const task *t, dq_q16_sums *s, const blocks *o, size_t channel)
 {
     const state *st = t->st;
     size_t at = (t->image * st->s.out_channels + t->group * st->s.group_out + channel) * st->s.out_size;
@@ -170,18 +170,18 @@ static void run_panels(const task *t, size_t panel, size_t panels)
 {
     const state *st = t->st;
     size_t first = panel * ROWS, n = st->w.n - first < panels * ROWS ? st->w.n - first : panels * ROWS;
-    size_t columns = dq_wband_columns(&st->b, t->count), each = dq_qgemm16_panel(&st->w);
-    size_t all = dq_wband_rows(&st->b, t->count) * ((columns + NR - 1) / NR), row = 0, column = 0;
-    double workspace[3 * DQ_WIDE_TILES * ROWS];
-    dq_wide_terms terms = dq_wide_terms_in(workspace, DQ_WIDE_TILES * ROWS);
-    dq_wide_sums s = dq_qgemm16_sums(t->run->call);
-    dq_wtiles tiles;
+    size_t columns = dq_input_band_columns(&st->b, t->count), each = dq_qgemm16_panel(&st->w);
+    size_t all = dq_input_band_rows(&st->b, t->count) * ((columns + NR - 1) / NR), row = 0, column = 0;
+    double workspace[3 * DQ_Q16_TILES * ROWS];
+    dq_q16_terms terms = dq_q16_terms_in(workspace, DQ_Q16_TILES * ROWS);
+    dq_q16_sums s = dq_qgemm16_sums(t->run->call);
+    dq_q16_tiles tiles;
     s.stride = s.extra_stride = COLS;
     s.row_step = 1;
     s.rows = n;
     s.sums = tiles.sums[0]; /* rows of one tile follow those of another */
     dq_qgemm16_terms(t->run, t->group, first, n, &terms);
-    dq_wide_sums_by(t->run->call, t->run->factor, &terms, 0, t->group * st->w.n + first, &s);
+    dq_q16_sums_by(t->run->call, t->run->factor, &terms, 0, t->group * st->w.n + first, &s);
     for (size_t i = 0; i < panels; i++)
         dq_qgemm16_expand(t->run, t->group, panel + i, t->codes + i * each);
     for (size_t at = 0; at < all; at += DQ_GEMM_S16_BLOCKS) {
@@ -209,14 +209,14 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     for (size_t i = begin; i < end; i++) {
         size_t panel = i % st->chunks * st->chunk, rest = i / st->chunks;
         size_t last = panel + st->chunk < st->w.panels ? panel + st->chunk : st->w.panels;
-        dq_wband_range(&st->b, rest % st->b.bands, &t.first, &t.count);
+        dq_input_band_range(&st->b, rest % st->b.bands, &t.first, &t.count);
         t.group = rest / st->b.bands % st->s.group;
         t.image = rest / st->b.bands / st->s.group;
         if (filled != rest)
             fill_band(&t);
         filled = rest;
         for (size_t n; panel < last; panel += n) {
-            n = last - panel < DQ_WIDE_TILES ? last - panel : DQ_WIDE_TILES;
+            n = last - panel < DQ_Q16_TILES ? last - panel : DQ_Q16_TILES;
             run_panels(&t, panel, n);
         }
     }
@@ -227,7 +227,7 @@ static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
     (void)none;
     const state *st = arg;
     const dq_conv_shape *s = &st->s;
-    dq_wrun begun = dq_qgemm16_begin(call, &st->w);
+    dq_qconv16_run begun = dq_qgemm16_begin(call, &st->w);
     task t = {.run = &begun, .st = st};
     size_t products = s->out_size / st->b.bands * st->chunk * ROWS * (s->group_in * s->kernel_size + 1);
     dq_parallel(call->threads, s->batch * s->group * st->b.bands * st->chunks, dq_gemm_s8_grain(products),
@@ -321,7 +321,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     if (s->batch * s->out_channels * s->out_size == 0)
         return DQ_OK;
     const dq_conv_s16_problem problem = {.shape = s,
-                                         .by_bytes = dq_wide_by_bytes(call, s->group_in * s->kernel_size)};
+                                         .by_bytes = dq_q16_by_bytes(call, s->group_in * s->kernel_size)};
     DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_CONV_S16, &problem, &st->algorithm, err));
     return st->algorithm->prepare(call, st, err);
 }

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    ROWS = DQ_WQUADS_ROWS,
-    COLS = DQ_WQUADS_COLS,
+    ROWS = DQ_GEMM_BYTESPLIT_ROWS,
+    COLS = DQ_GEMM_BYTESPLIT_COLS,
     NR = DQ_GEMM_BYTESPLIT_NR,
     QUAD = 4,
     NARROW =
@@ -51,17 +51,17 @@ static void pack(void *packed, const dq_tensor *from, const void *key)
     int32_t *sums = (int32_t *)(void *)((char *)packed + f->sums_offset);
     int32_t *largest = sums + f->groups * f->panels * ROWS;
     const uint8_t sign_xor = dq_gemm_s8_sign_xor(from->dtype, true), *x = from->data;
-    const size_t line = DQ_WQUADS_DEPTH * QUAD;
+    const size_t line = DQ_GEMM_BYTESPLIT_DEPTH * QUAD;
     for (size_t r = 0; r < f->groups * f->rows; r++) {
         const size_t row = r % f->rows, panel = r / f->rows * f->panels + row / ROWS;
-        int8_t *to = (int8_t *)packed + panel * f->blocks * DQ_WQUADS_WEIGHTS + row % ROWS * line;
+        int8_t *to = (int8_t *)packed + panel * f->blocks * DQ_GEMM_BYTESPLIT_WEIGHTS + row % ROWS * line;
         int32_t sum = 0, size = 0;
         for (size_t c = 0; c < f->depth; c++)
             for (size_t t = 0; t < f->taps; t++, x++) {
                 const size_t quad = c / QUAD * f->taps + t;
                 const int8_t code = (int8_t)(*x ^ sign_xor);
-                to[quad / DQ_WQUADS_DEPTH * DQ_WQUADS_WEIGHTS + quad % DQ_WQUADS_DEPTH * QUAD + c % QUAD] =
-                    code;
+                to[quad / DQ_GEMM_BYTESPLIT_DEPTH * DQ_GEMM_BYTESPLIT_WEIGHTS +
+                   quad % DQ_GEMM_BYTESPLIT_DEPTH * QUAD + c % QUAD] = code;
                 sum += code;
                 size += code < 0 ? -code : code;
             }
@@ -72,36 +72,36 @@ static void pack(void *packed, const dq_tensor *from, const void *key)
 }
 
 /* Pieces of whole pairs of panels: several only where bands alone keep few threads busy. */
-static void cut(const dq_conv_shape *s, dq_wquadconv *c)
+static void cut(const dq_conv_shape *s, dq_qconv16_bytesplit *c)
 {
     enum { TASKS = 4 };
-    const size_t bands = c->b.bands * s->batch * s->group, pairs = (c->panels + 1) / DQ_WQUADS_PANELS;
+    const size_t bands = c->b.bands * s->batch * s->group, pairs = (c->panels + 1) / DQ_GEMM_BYTESPLIT_PANELS;
     const size_t pieces = bands < TASKS ? TASKS / bands : 1;
-    c->chunk = (pairs + pieces - 1) / pieces * DQ_WQUADS_PANELS;
+    c->chunk = (pairs + pieces - 1) / pieces * DQ_GEMM_BYTESPLIT_PANELS;
     c->chunks = (c->panels + c->chunk - 1) / c->chunk;
 }
 
-dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wquadconv *c,
+dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s, dq_qconv16_bytesplit *c,
                                        dq_error *err)
 {
     size_t elements, size, columns, *used = &call->worker_scratch_size;
     const size_t channels = (s->group_in + QUAD - 1) / QUAD;
     c->planes = 2 * channels;
     c->quads = channels * s->kernel_size;
-    c->blocks = (c->quads + DQ_WQUADS_DEPTH - 1) / DQ_WQUADS_DEPTH;
+    c->blocks = (c->quads + DQ_GEMM_BYTESPLIT_DEPTH - 1) / DQ_GEMM_BYTESPLIT_DEPTH;
     c->panels = (s->group_out + ROWS - 1) / ROWS;
-    DQ_TRY(dq_wband_prepare(call, s, c->planes, false, BAND, &c->b, err));
+    DQ_TRY(dq_input_band_prepare(call, s, c->planes, false, BAND, &c->b, err));
     cut(s, c);
-    columns = GATHERED / (c->blocks * DQ_WQUADS_CODES);
+    columns = GATHERED / (c->blocks * DQ_GEMM_BYTESPLIT_CODES);
     c->gathered = columns > 1 ? columns : 1;
-    if (!dq_mul_size(s->group * c->panels, c->blocks * DQ_WQUADS_WEIGHTS, &c->sums_offset) ||
+    if (!dq_mul_size(s->group * c->panels, c->blocks * DQ_GEMM_BYTESPLIT_WEIGHTS, &c->sums_offset) ||
         !dq_mul_size(s->group * c->panels, ROWS * sizeof(int32_t), &size) ||
         !dq_add_size(size, sizeof(int32_t), &size) || !dq_add_size(size, c->sums_offset, &size) ||
-        !dq_wband_size(&c->b, c->planes, &elements) || elements > UINT32_MAX / sizeof(int16_t) ||
+        !dq_input_band_size(&c->b, c->planes, &elements) || elements > UINT32_MAX / sizeof(int16_t) ||
         !dq_reserve_size(used, elements, sizeof(int16_t), DQ_ALIGN, &c->band_at) ||
         !dq_reserve_size(used, c->quads, sizeof(uint32_t), DQ_ALIGN, &c->offsets_at) ||
-        !dq_reserve_size(used, c->gathered, c->blocks * DQ_WQUADS_CODES, DQ_ALIGN, &c->gathered_at) ||
-        !dq_reserve_size(used, 2 * DQ_WQUADS_SUMS, sizeof(int32_t), DQ_ALIGN, &c->sums_at) ||
+        !dq_reserve_size(used, c->gathered, c->blocks * DQ_GEMM_BYTESPLIT_CODES, DQ_ALIGN, &c->gathered_at) ||
+        !dq_reserve_size(used, 2 * DQ_GEMM_BYTESPLIT_SUMS, sizeof(int32_t), DQ_ALIGN, &c->sums_at) ||
         !dq_mul_size(s->out_channels, 3 * sizeof(double), &call->scratch_size))
         return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
     const form key = {.groups = s->group,
@@ -111,7 +111,7 @@ dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s,
                       .depth = s->group_in,
                       .taps = s->kernel_size,
                       .sums_offset = c->sums_offset};
-    return dq_call_pack_later(call, DQ_WIDE_W, pack, &key, sizeof key, size, &c->packed, err);
+    return dq_call_pack_later(call, DQ_Q16_W, pack, &key, sizeof key, size, &c->packed, err);
 }
 
 /* ---- A run --------------------------------------------------------------------------------------------- */
@@ -119,8 +119,8 @@ dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s,
 typedef struct task {
     const dq_op_call *call;
     const dq_conv_shape *s;
-    const dq_wquadconv *c;
-    dq_wide_terms terms; /* of all channels */
+    const dq_qconv16_bytesplit *c;
+    dq_q16_terms terms; /* of all channels */
     double factor;
     size_t image, group, first, count; /* places on the first axis */
     int16_t *band;
@@ -137,9 +137,9 @@ typedef struct columns {
 /* The next octet of the band's outputs, in `row` from `column` on. */
 static const uint8_t *find_block(const task *t, size_t *row, size_t *column, size_t *at, size_t *n)
 {
-    const dq_wband *b = &t->c->b;
-    const size_t all = dq_wband_columns(b, t->count);
-    const int16_t *x = t->band + dq_wband_place(b, *row) + 2 * *column;
+    const dq_input_band *b = &t->c->b;
+    const size_t all = dq_input_band_columns(b, t->count);
+    const int16_t *x = t->band + dq_input_band_place(b, *row) + 2 * *column;
     *n = all - *column < NR ? all - *column : NR;
     *at = t->first * (t->s->out_size / (size_t)b->w.out[0]) + *row * all + *column;
     *column += NR;
@@ -150,7 +150,7 @@ static const uint8_t *find_block(const task *t, size_t *row, size_t *column, siz
     return (const uint8_t *)x;
 }
 
-static void put(const task *t, dq_wide_sums *s, size_t channel, size_t column, size_t at)
+static void put(const task *t, dq_q16_sums *s, size_t channel, size_t column, size_t at)
 {
     at += (t->image * t->s->out_channels + channel) * t->s->out_size;
     s->sums = t->lower + column;
@@ -161,22 +161,22 @@ static void put(const task *t, dq_wide_sums *s, size_t channel, size_t column, s
 /* One or two panels with all gathered columns. */
 static void run_panels(const task *t, size_t panel, size_t panels, const columns *at, size_t count)
 {
-    const dq_wquadconv *c = t->c;
+    const dq_qconv16_bytesplit *c = t->c;
     const size_t first = t->group * c->panels + panel, left = t->s->group_out - panel * ROWS;
     const size_t channel = t->group * t->s->group_out + panel * ROWS;
-    const int8_t *w = (const int8_t *)c->packed + first * c->blocks * DQ_WQUADS_WEIGHTS;
+    const int8_t *w = (const int8_t *)c->packed + first * c->blocks * DQ_GEMM_BYTESPLIT_WEIGHTS;
     const int32_t *sums = (const int32_t *)(const void *)((const char *)c->packed + c->sums_offset);
-    dq_wide_sums s = dq_qgemm16_sums(t->call);
+    dq_q16_sums s = dq_qgemm16_sums(t->call);
     s.rows = left < panels * ROWS ? left : panels * ROWS;
     s.stride = COLS;
     s.out_stride = t->s->out_size;
     s.row_step = 1;
     s.narrow = sums[t->s->group * c->panels * ROWS] < NARROW;
-    dq_wide_sums_by(t->call, t->factor, &t->terms, channel, channel, &s);
+    dq_q16_sums_by(t->call, t->factor, &t->terms, channel, channel, &s);
     for (size_t i = 0; i < count; i++, at++) {
         t->call->kernels->gemm_bytesplit_s16s8->tile(w, sums + first * ROWS, panels, c->blocks,
-                                                     t->gathered + i * c->blocks * DQ_WQUADS_CODES, t->lower,
-                                                     t->upper);
+                                                     t->gathered + i * c->blocks * DQ_GEMM_BYTESPLIT_CODES,
+                                                     t->lower, t->upper);
         const bool contiguous = at->n[0] == NR && at->at[1] == at->at[0] + NR;
         s.cols = at->n[0] + (contiguous ? at->n[1] : 0);
         put(t, &s, channel, 0, at->at[0]);
@@ -189,10 +189,10 @@ static void run_panels(const task *t, size_t panel, size_t panels, const columns
 /* Panels first … end - 1 with all columns of the band. */
 static void run_band(const task *t, size_t first, size_t end)
 {
-    enum { MOST = GATHERED / DQ_WQUADS_CODES };
-    const dq_wquadconv *c = t->c;
+    enum { MOST = GATHERED / DQ_GEMM_BYTESPLIT_CODES };
+    const dq_qconv16_bytesplit *c = t->c;
     const dq_gemm_bytesplit_s16s8 *kernel = t->call->kernels->gemm_bytesplit_s16s8;
-    const size_t all = dq_wband_rows(&c->b, t->count);
+    const size_t all = dq_input_band_rows(&c->b, t->count);
     columns at[MOST];
     for (size_t row = 0, column = 0; row < all;) {
         size_t n = 0;
@@ -203,12 +203,14 @@ static void run_band(const task *t, size_t first, size_t end)
             if (row < all)
                 x[1] = find_block(t, &row, &column, &at[n].at[1], &at[n].n[1]);
             kernel->gather(x, t->offsets, c->quads, c->b.plane * sizeof(int16_t),
-                           t->gathered + n * c->blocks * DQ_WQUADS_CODES);
+                           t->gathered + n * c->blocks * DQ_GEMM_BYTESPLIT_CODES);
         }
         if (kernel->begin)
             kernel->begin();
-        for (size_t panel = first; panel < end; panel += DQ_WQUADS_PANELS)
-            run_panels(t, panel, end - panel < DQ_WQUADS_PANELS ? end - panel : DQ_WQUADS_PANELS, at, n);
+        for (size_t panel = first; panel < end; panel += DQ_GEMM_BYTESPLIT_PANELS)
+            run_panels(t, panel,
+                       end - panel < DQ_GEMM_BYTESPLIT_PANELS ? end - panel : DQ_GEMM_BYTESPLIT_PANELS, at,
+                       n);
         if (kernel->done)
             kernel->done();
     }
@@ -218,45 +220,45 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     task t = *(const task *)arg;
     const dq_conv_shape *s = t.s;
-    const dq_wquadconv *c = t.c;
+    const dq_qconv16_bytesplit *c = t.c;
     char *scratch = dq_call_worker_scratch(t.call, worker);
-    const int16_t pad = (int16_t)dq_qgemm16_zero(t.call->in[DQ_WIDE_X_ZERO], 0);
+    const int16_t pad = (int16_t)dq_qgemm16_zero(t.call->in[DQ_Q16_X_ZERO], 0);
     size_t filled = SIZE_MAX;
     t.band = (int16_t *)(void *)(scratch + c->band_at);
     t.offsets = (uint32_t *)(void *)(scratch + c->offsets_at);
     t.gathered = (uint8_t *)scratch + c->gathered_at;
     t.lower = (int32_t *)(void *)(scratch + c->sums_at);
-    t.upper = t.lower + DQ_WQUADS_SUMS;
+    t.upper = t.lower + DQ_GEMM_BYTESPLIT_SUMS;
     memset(t.band + c->planes * c->b.plane, 0, 2 * NR * sizeof *t.band); /* read, and of no consequence */
     for (size_t q = 0; q < c->quads; q++)
         t.offsets[q] = (uint32_t)((q / s->kernel_size * 2 * c->b.plane + c->b.taps[q % s->kernel_size]) *
                                   sizeof(int16_t));
     for (size_t i = begin; i < end; i++) {
         const size_t panel = i % c->chunks * c->chunk, rest = i / c->chunks;
-        dq_wband_range(&c->b, rest % c->b.bands, &t.first, &t.count);
+        dq_input_band_range(&c->b, rest % c->b.bands, &t.first, &t.count);
         t.group = rest / c->b.bands % s->group;
         t.image = rest / c->b.bands / s->group;
         if (filled != rest)
-            dq_wband_fill_quads(&c->b, t.call->in[DQ_WIDE_X], t.first,
-                                (t.image * s->in_channels + t.group * s->group_in) * s->in_size, s->group_in,
-                                pad, t.band);
+            dq_input_band_fill_quads(&c->b, t.call->in[DQ_Q16_X], t.first,
+                                     (t.image * s->in_channels + t.group * s->group_in) * s->in_size,
+                                     s->group_in, pad, t.band);
         filled = rest;
         run_band(&t, panel, c->panels - panel < c->chunk ? c->panels : panel + c->chunk);
     }
 }
 
-void dq_qconv16_bytesplit_run(const dq_op_call *call, const dq_conv_shape *s, const dq_wquadconv *c)
+void dq_qconv16_bytesplit_run(const dq_op_call *call, const dq_conv_shape *s, const dq_qconv16_bytesplit *c)
 {
     task t = {.call = call,
               .s = s,
               .c = c,
-              .terms = dq_wide_terms_in(call->scratch, s->out_channels),
-              .factor = dq_wide_factor(call)};
+              .terms = dq_q16_terms_in(call->scratch, s->out_channels),
+              .factor = dq_q16_factor(call)};
     const int32_t *sums = (const int32_t *)(const void *)((const char *)c->packed + c->sums_offset);
-    const int64_t x_zero = dq_qgemm16_zero(call->in[DQ_WIDE_X_ZERO], 0);
+    const int64_t x_zero = dq_qgemm16_zero(call->in[DQ_Q16_X_ZERO], 0);
     for (size_t i = 0; i < s->out_channels; i++) {
         const size_t row = i / s->group_out * c->panels * ROWS + i % s->group_out;
-        dq_wide_term(call, t.factor, i, (double)(-x_zero * sums[row]), i, &t.terms);
+        dq_q16_term(call, t.factor, i, (double)(-x_zero * sums[row]), i, &t.terms);
     }
     const size_t products = s->out_size / c->b.bands * c->chunk * ROWS * (s->group_in * s->kernel_size + 1);
     dq_parallel(call->threads, s->batch * s->group * c->b.bands * c->chunks, dq_gemm_s8_grain(products),

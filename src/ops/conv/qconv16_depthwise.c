@@ -39,7 +39,7 @@ dq_algorithm_work dq_conv_s16_depthwise_work(const void *problem)
 }
 
 /* Kernel elements that meet neighbours of a phase are a pair. */
-static dq_status find_pairs(dq_op_call *call, size_t taps, dq_wdepth *d, dq_error *err)
+static dq_status find_pairs(dq_op_call *call, size_t taps, dq_qconv16_depthwise *d, dq_error *err)
 {
     const dq_window *w = &d->b.w;
     bool used[TAPS] = {false};
@@ -65,32 +65,33 @@ static dq_status find_pairs(dq_op_call *call, size_t taps, dq_wdepth *d, dq_erro
     return DQ_OK;
 }
 
-static size_t outputs(const dq_wdepth *d)
+static size_t outputs(const dq_qconv16_depthwise *d)
 {
-    return dq_wband_rows(&d->b, d->b.band) * dq_wband_columns(&d->b, d->b.band);
+    return dq_input_band_rows(&d->b, d->b.band) * dq_input_band_columns(&d->b, d->b.band);
 }
 
 /* Where rows of codes follow each other at the distance that rows of outputs have. */
-static bool joins(const dq_wband *b)
+static bool joins(const dq_input_band *b)
 {
     return b->w.rank == 2 && b->stride[0] == 1 && b->phases == 1 &&
-           b->pitch - dq_wband_columns(b, b->band) <= MOST_JOINED;
+           b->pitch - dq_input_band_columns(b, b->band) <= MOST_JOINED;
 }
 
 /* Places of sums from row to row. */
-static size_t sums_stride(const dq_wdepth *d, size_t columns)
+static size_t sums_stride(const dq_qconv16_depthwise *d, size_t columns)
 {
     return d->joined ? d->b.pitch : columns;
 }
 
-dq_status dq_qconv16_depthwise_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wdepth *d, dq_error *err)
+dq_status dq_qconv16_depthwise_prepare(dq_op_call *call, const dq_conv_shape *s, dq_qconv16_depthwise *d,
+                                       dq_error *err)
 {
     size_t elements, sums, *used = &call->worker_scratch_size;
-    DQ_TRY(dq_wband_prepare(call, s, 1, true, BAND, &d->b, err));
+    DQ_TRY(dq_input_band_prepare(call, s, 1, true, BAND, &d->b, err));
     DQ_TRY(find_pairs(call, s->kernel_size, d, err));
     d->joined = joins(&d->b);
-    sums = dq_wband_rows(&d->b, d->b.band) * sums_stride(d, dq_wband_columns(&d->b, d->b.band));
-    if (!dq_wband_size(&d->b, 1, &elements) || !dq_add_size(elements, DQ_GEMM_S8_SLACK, &elements) ||
+    sums = dq_input_band_rows(&d->b, d->b.band) * sums_stride(d, dq_input_band_columns(&d->b, d->b.band));
+    if (!dq_input_band_size(&d->b, 1, &elements) || !dq_add_size(elements, DQ_GEMM_S8_SLACK, &elements) ||
         !dq_reserve_size(used, elements, sizeof(int16_t), DQ_ALIGN, &d->plane_at) ||
         !dq_reserve_size(used, 2 * d->pairs, sizeof(int16_t), DQ_ALIGN, &d->weights_at) ||
         !dq_reserve_size(used, sums, sizeof(int32_t), DQ_ALIGN, &d->sums_at) ||
@@ -102,8 +103,8 @@ dq_status dq_qconv16_depthwise_prepare(dq_op_call *call, const dq_conv_shape *s,
 typedef struct task {
     const dq_op_call *call;
     const dq_conv_shape *s;
-    const dq_wdepth *d;
-    dq_wide_sums sums; /* what is the same for all channels */
+    const dq_qconv16_depthwise *d;
+    dq_q16_sums sums; /* what is the same for all channels */
     int64_t x_zero;
     int32_t w_zero; /* of all channels, where there is one */
     bool wide;      /* weights of 16 bits */
@@ -116,7 +117,7 @@ typedef struct task {
 /* The weights of a plane as pairs; returns their sum. */
 static int32_t take_weights(const task *t, size_t channel, bool high)
 {
-    const dq_tensor *w = t->call->in[DQ_WIDE_W], *zeros = t->call->in[DQ_WIDE_W_ZERO];
+    const dq_tensor *w = t->call->in[DQ_Q16_W], *zeros = t->call->in[DQ_Q16_W_ZERO];
     const int32_t zero = zeros->count == 1 ? t->w_zero : (int32_t)dq_qgemm16_zero(zeros, channel);
     int32_t sum = 0;
     int16_t codes[TAPS + 1];
@@ -133,8 +134,8 @@ static int32_t take_weights(const task *t, size_t channel, bool high)
 
 static void sum_rows(const task *t, int32_t weights)
 {
-    const dq_wdepth *d = t->d;
-    const dq_wband *b = &d->b;
+    const dq_qconv16_depthwise *d = t->d;
+    const dq_input_band *b = &d->b;
     int32_t init = (int32_t)(uint32_t)(uint64_t)(-t->x_zero * weights);
     size_t axis = b->w.rank - 1, even = axis > 1 ? (size_t)b->w.out[axis - 1] : t->rows;
     size_t step = axis > 0 ? b->stride[axis - 1] * b->row : 0, columns = t->columns;
@@ -143,21 +144,21 @@ static void sum_rows(const task *t, int32_t weights)
         even = 1;
     }
     for (size_t row = 0; row < (d->joined ? 1 : t->rows); row += even)
-        t->call->kernels->dwconv_rows_s16(t->plane + dq_wband_place(b, row), step, even, d->offsets,
+        t->call->kernels->dwconv_rows_s16(t->plane + dq_input_band_place(b, row), step, even, d->offsets,
                                           t->weights, d->pairs, init, columns, t->workspace + row * columns);
 }
 
 /* Joined rows of a few codes, with what is between them, of which those that are wanted are kept. */
-static void put_joined(const task *t, dq_wide_sums *s, uint16_t *out)
+static void put_joined(const task *t, dq_q16_sums *s, uint16_t *out)
 {
     enum { PIECE = 512 };
     uint16_t codes[PIECE];
     const size_t pitch = t->d->b.pitch, each = PIECE / pitch;
     for (size_t row = 0, n; row < t->rows; row += n) {
         n = t->rows - row < each ? t->rows - row : each;
-        dq_wide_sums part = dq_wide_rest(s, 0, row * pitch);
+        dq_q16_sums part = dq_q16_rest(s, 0, row * pitch);
         part.cols = (n - 1) * pitch + t->columns;
-        t->call->kernels->requantize_wide(&part, codes);
+        t->call->kernels->requantize_s64(&part, codes);
         for (size_t i = 0; i < n; i++, out += t->columns)
             dq_copy_row(out, codes + i * pitch, t->columns * sizeof *out);
     }
@@ -169,8 +170,8 @@ static void run_channel(const task *t, size_t channel, size_t at)
     enum { FEW = 8 };
     dq_tensor *y = t->call->out[0];
     double workspace[3];
-    dq_wide_terms terms = dq_wide_terms_in(workspace, 1);
-    dq_wide_sums s = t->sums;
+    dq_q16_terms terms = dq_q16_terms_in(workspace, 1);
+    dq_q16_sums s = t->sums;
     s.rows = t->d->joined ? t->rows : 1;
     s.cols = t->d->joined ? t->columns : t->rows * t->columns;
     s.stride = s.extra_stride = t->d->b.pitch;
@@ -181,8 +182,8 @@ static void run_channel(const task *t, size_t channel, size_t at)
             t->extra[i] = 256.0 * t->workspace[i];
     }
     sum_rows(t, take_weights(t, channel, false));
-    dq_wide_term(t->call, t->factor, channel, 0, 0, &terms);
-    dq_wide_sums_by(t->call, t->factor, &terms, 0, channel, &s);
+    dq_q16_term(t->call, t->factor, channel, 0, 0, &terms);
+    dq_q16_sums_by(t->call, t->factor, &terms, 0, channel, &s);
     s.sums = t->workspace;
     s.extra = t->wide ? t->extra : NULL;
     if (t->d->joined && t->columns < FEW && dq_dtype_get(y->dtype)->bits == 16)
@@ -196,22 +197,22 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     task t = *(const task *)arg;
     const dq_conv_shape *s = t.s;
-    const dq_wdepth *d = t.d;
+    const dq_qconv16_depthwise *d = t.d;
     char *scratch = dq_call_worker_scratch(t.call, worker);
     size_t elements = 0, each = s->out_size / (size_t)d->b.w.out[0];
     t.plane = (int16_t *)(void *)(scratch + d->plane_at);
     t.weights = (int16_t *)(void *)(scratch + d->weights_at);
     t.workspace = (int32_t *)(void *)(scratch + d->sums_at);
     t.extra = (double *)(void *)(scratch + d->extra_at);
-    (void)dq_wband_size(&d->b, 1, &elements);
+    (void)dq_input_band_size(&d->b, 1, &elements);
     memset(t.plane + d->b.plane, 0, (elements - d->b.plane) * sizeof *t.plane);
     for (size_t i = begin; i < end; i++) {
         size_t plane = i / d->b.bands, group = plane % s->group, first, count;
-        dq_wband_range(&d->b, i % d->b.bands, &first, &count);
-        t.rows = dq_wband_rows(&d->b, count);
-        t.columns = dq_wband_columns(&d->b, count);
-        dq_wband_fill_single(&d->b, t.call->in[DQ_WIDE_X], first, plane * s->in_size, (int16_t)t.x_zero,
-                             t.plane);
+        dq_input_band_range(&d->b, i % d->b.bands, &first, &count);
+        t.rows = dq_input_band_rows(&d->b, count);
+        t.columns = dq_input_band_columns(&d->b, count);
+        dq_input_band_fill_single(&d->b, t.call->in[DQ_Q16_X], first, plane * s->in_size, (int16_t)t.x_zero,
+                                  t.plane);
         for (size_t j = 0; j < s->group_out; j++) {
             size_t channel = group * s->group_out + j;
             run_channel(&t, channel,
@@ -220,12 +221,12 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-void dq_qconv16_depthwise_run(const dq_op_call *call, const dq_conv_shape *s, const dq_wdepth *d)
+void dq_qconv16_depthwise_run(const dq_op_call *call, const dq_conv_shape *s, const dq_qconv16_depthwise *d)
 {
-    task t = {.call = call, .s = s, .d = d, .sums = dq_qgemm16_sums(call), .factor = dq_wide_factor(call)};
+    task t = {.call = call, .s = s, .d = d, .sums = dq_qgemm16_sums(call), .factor = dq_q16_factor(call)};
     size_t products = outputs(d) * s->kernel_size * s->group_out;
-    t.x_zero = dq_qgemm16_zero(call->in[DQ_WIDE_X_ZERO], 0);
-    t.w_zero = (int32_t)dq_qgemm16_zero(call->in[DQ_WIDE_W_ZERO], 0);
-    t.wide = dq_dtype_get(call->in[DQ_WIDE_W]->dtype)->bits == 16;
+    t.x_zero = dq_qgemm16_zero(call->in[DQ_Q16_X_ZERO], 0);
+    t.w_zero = (int32_t)dq_qgemm16_zero(call->in[DQ_Q16_W_ZERO], 0);
+    t.wide = dq_dtype_get(call->in[DQ_Q16_W]->dtype)->bits == 16;
     dq_parallel(call->threads, s->batch * s->group * d->b.bands, dq_gemm_s8_grain(products), run_tasks, &t);
 }

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { FEW = 4, NR = DQ_GEMM_S16_NR, BLOCKS = DQ_GEMM_S16_BLOCKS, COLS = DQ_WGEMM_COLS };
+enum { FEW = 4, NR = DQ_GEMM_S16_NR, BLOCKS = DQ_GEMM_S16_BLOCKS, COLS = DQ_GEMM_S16_COLS };
 
 bool dq_conv_s16_few_outputs_is_applicable(const void *problem, dq_reason *reason)
 {
@@ -45,7 +45,7 @@ static ptrdiff_t place_of(const dq_window *w, size_t out, size_t tap)
     return at;
 }
 
-dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_wfew *f, dq_error *err)
+dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_qconv16_gemv *f, dq_error *err)
 {
     enum { PANELS = 8 };
     const size_t depth = s->group_in * s->kernel_size;
@@ -76,17 +76,17 @@ dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_w
 /* ---- A run --------------------------------------------------------------------------------------------- */
 
 typedef struct task {
-    const dq_wrun *run;
+    const dq_qconv16_run *run;
     const dq_conv_shape *s;
-    const dq_wfew *f;
+    const dq_qconv16_gemv *f;
 } task;
 
 static void gather(const task *t, size_t image, size_t group, int16_t *to)
 {
     const dq_conv_shape *s = t->s;
-    const dq_tensor *x = t->run->call->in[DQ_WIDE_X];
+    const dq_tensor *x = t->run->call->in[DQ_Q16_X];
     const uint16_t sign_xor = x->dtype == DQ_UINT16 ? 0x8000 : 0;
-    const int16_t pad = (int16_t)dq_qgemm16_zero(t->run->call->in[DQ_WIDE_X_ZERO], 0);
+    const int16_t pad = (int16_t)dq_qgemm16_zero(t->run->call->in[DQ_Q16_X_ZERO], 0);
     for (size_t o = 0; o < s->out_size; o++, to += t->f->row) {
         const uint16_t *from =
             (const uint16_t *)x->data + (image * s->in_channels + group * s->group_in) * s->in_size;
@@ -107,18 +107,18 @@ static void run_panels(const task *t, size_t image, size_t group, size_t panel, 
     const size_t first = panel * NR, left = t->f->w.n - first, each = t->s->out_size;
     double workspace[3 * COLS];
     uint16_t codes[COLS], transposed[FEW * COLS];
-    dq_wtiles tiles;
-    dq_wide_sums s = dq_qgemm16_sums(call);
+    dq_q16_tiles tiles;
+    dq_q16_sums s = dq_qgemm16_sums(call);
     s.rows = s.col_step = 1;
     s.cols = left < panels * NR ? left : panels * NR;
     s.sums = tiles.sums[0];
     s.extra = tiles.extra[0];
-    dq_wide_terms terms = dq_wide_terms_in(workspace, COLS);
+    dq_q16_terms terms = dq_q16_terms_in(workspace, COLS);
     dq_qgemm16_terms(t->run, group, first, s.cols, &terms);
-    dq_wide_sums_by(call, t->run->factor, &terms, 0, group * t->f->w.n + first, &s);
+    dq_q16_sums_by(call, t->run->factor, &terms, 0, group * t->f->w.n + first, &s);
     for (size_t o = 0; o < each; o++) {
         dq_qgemm16_row(t->run, group, panel, panels, rows + o * t->f->row, &tiles);
-        call->kernels->requantize_wide(&s, codes);
+        call->kernels->requantize_s64(&s, codes);
         for (size_t j = 0; j < s.cols; j++)
             transposed[j * each + o] = codes[j];
     }
@@ -130,7 +130,7 @@ static void run_panels(const task *t, size_t image, size_t group, size_t panel, 
 static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const task *t = arg;
-    const dq_wfew *f = t->f;
+    const dq_qconv16_gemv *f = t->f;
     int16_t *rows = dq_call_worker_scratch(t->run->call, worker);
     size_t gathered = SIZE_MAX;
     for (size_t i = begin; i < end; i++) {
@@ -147,9 +147,9 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-void dq_qconv16_gemv_run(const dq_op_call *call, const dq_conv_shape *s, const dq_wfew *f)
+void dq_qconv16_gemv_run(const dq_op_call *call, const dq_conv_shape *s, const dq_qconv16_gemv *f)
 {
-    const dq_wrun begun = dq_qgemm16_begin(call, &f->w);
+    const dq_qconv16_run begun = dq_qgemm16_begin(call, &f->w);
     const size_t products = s->out_size * f->chunk * NR * f->row;
     task t = {.run = &begun, .s = s, .f = f};
     dq_parallel(call->threads, s->batch * s->group * f->chunks, dq_gemm_s8_grain(products), run_tasks, &t);

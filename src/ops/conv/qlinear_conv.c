@@ -158,17 +158,17 @@ static void store(const dq_conv_sums *sums)
     }
     if (sums->codes) {
         to.out = sums->codes;
-        to.out_stride = DQ_QLANES_OUTS;
+        to.out_stride = DQ_NC4HW4_OUTS;
     }
     const float *exact_scale = st->conv.nc4hw4.exact_scale;
     if (exact_scale && exact_scale[sums->channel] > 0)
-        call->kernels->nc4hw4->codes(sums->c, sums->count, exact_scale[sums->channel], &to);
+        call->kernels->conv_nc4hw4_s8->codes(sums->c, sums->count, exact_scale[sums->channel], &to);
     else if (sums->transposed)
-        call->kernels->nc4hw4->store(sums->c, sums->c_stride, sums->count, sums->channels, &to);
+        call->kernels->conv_nc4hw4_s8->store(sums->c, sums->c_stride, sums->count, sums->channels, &to);
     else if (sums->channels == 1 && sums->c_stride == 1 && !s->y_last)
-        call->kernels->requantize(sums->c, sums->count, &to, 0, 0, to.out);
+        call->kernels->requantize_s32(sums->c, sums->count, &to, 0, 0, to.out);
     else
-        call->kernels->requantize_tile(sums->c, sums->c_stride, sums->count, sums->channels, &to);
+        call->kernels->requantize_tile_s32(sums->c, sums->c_stride, sums->count, sums->channels, &to);
 }
 
 static dq_status prepare(dq_op_call *call, dq_error *err)

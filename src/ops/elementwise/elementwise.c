@@ -225,7 +225,7 @@ dq_status dq_ew_prepare(dq_op_call *call, const dq_ew_table *table, const dq_ten
         dq_broadcast_strides(&shape, out->rank, out->dims, o->strides);
     }
     s->params.operands = s->operand_count;
-    s->params.rows = call->kernels->float_rows;
+    s->params.rows = call->kernels->rows_f32;
     s->params.kernels = call->kernels;
     s->out = out->dtype;
     s->out_width = width_of(out->dtype);

@@ -15,7 +15,7 @@
 typedef struct dq_ew_params {
     double alpha, beta, gamma;
     size_t operands;           /* of the node: what Mean divides by */
-    const dq_float_rows *rows; /* kernels */
+    const dq_rows_f32 *rows;   /* kernels */
     const dq_kernels *kernels; /* all of them; not in chains */
 } dq_ew_params;
 
@@ -62,7 +62,7 @@ extern const dq_ew_named dq_ew_arith_named[], dq_ew_unary_named[],
     dq_ew_clip_named[]; /* name NULL: the end */
 
 /** A step of chains alone: floats become codes of the scale alpha and floats again, beta and gamma being the
- * bounds of codes less their zero point (dq_float_rows.requantize). */
+ * bounds of codes less their zero point (dq_rows_f32.requantize). */
 #define DQ_EW_ROUND_TRIP "Requantize"
 
 /** NULL: there is none of this name. */
@@ -146,7 +146,7 @@ const dq_ew_named *dq_ew_find(const char *name, size_t length);
         }                                                                                                    \
     }
 
-/* Float kernels that are members of dq_float_rows; with a parameter: alpha. */
+/* Float kernels that are members of dq_rows_f32; with a parameter: alpha. */
 #define DQ_EW_ROW(name, call)                                                                                \
     static void name(void *out, const void *const in[], const size_t step[], size_t n,                       \
                      const dq_ew_params *params)                                                             \

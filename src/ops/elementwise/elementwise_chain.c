@@ -38,7 +38,7 @@ typedef struct step {
     dq_ew_params params;
     unsigned args;
     uint8_t arg[ARGS];
-    bool divides; /* a Div of values that dq_float_rows.divide takes */
+    bool divides; /* a Div of values that dq_rows_f32.divide takes */
 } step;
 
 /* How an input goes on from one of the joined runs to the next. */
@@ -124,7 +124,7 @@ static dq_status read_steps(const dq_op_call *call, state *s, dq_error *err)
                                     .beta = (double)number[1],
                                     .gamma = (double)number[2],
                                     .operands = row->operands,
-                                    .rows = call->kernels->float_rows};
+                                    .rows = call->kernels->rows_f32};
         for (size_t a = 0; a < to->args; a++) {
             int64_t value = operands->u.ints[i * ARGS + a];
             if (value < 0 || value >= (int64_t)(s->inputs + i))
@@ -298,7 +298,7 @@ static void take_step(const piece *p, size_t i, size_t at, size_t n, value *valu
     bool direct = s->direct[v] >= 0 && moves;
     float *to = direct ? dq_data(p->call->out[s->direct[v]], float) + at : p->strips + s->strip[v] * STRIP;
     if (now->divides && steps[0] && !steps[1] && dq_divides(*values[now->arg[1]].data))
-        p->call->kernels->float_rows->divide(in[0], n, *values[now->arg[1]].data, to);
+        p->call->kernels->rows_f32->divide(in[0], n, *values[now->arg[1]].data, to);
     else
         now->fn(to, in, steps, moves ? n : 1, &now->params);
     values[v] = (value){to, moves};

@@ -18,7 +18,7 @@
     FLOATS(name, f32, f64)                                                                                   \
     static const dq_ew_table name##_table = {.fn = {FLOAT_ROWS(name)}};                                      \
     DQ_EW_OP(dq_op_##name, name##_table);
-/* The same over a member of dq_float_rows. */
+/* The same over a member of dq_rows_f32. */
 #define ROW_OP(name, f64)                                                                                    \
     DQ_EW_ROW_MAP(name##_f32, name)                                                                          \
     OP_OVER(name, f64)

@@ -469,7 +469,7 @@ static void same_rows(const dq_op_call *call, size_t from, size_t at, size_t cou
     const char *row = (const char *)call->in[0]->data + from * width;
     char *to = (char *)call->out[0]->data + at * width;
     if (s->twice && count > 1 && width <= sizeof(uint64_t)) {
-        call->kernels->twice(row, a->in, width, 1, to);
+        call->kernels->upsample2x_x(row, a->in, width, 1, to);
         made = 2;
     } else {
         dq_move_pick(width, to, row, a->index, a->out);
@@ -487,8 +487,8 @@ static void nearest_plane(const dq_op_call *call, size_t from, size_t plane, siz
     const size_t width = dq_move_width(call->in[0]->dtype);
     if (s->twice && s->rows_twice && begin % 2 == 0 && end % 2 == 0 && width <= sizeof(uint64_t)) {
         const char *in = (const char *)call->in[0]->data + (from + begin / 2 * s->strides[last - 1]) * width;
-        call->kernels->twice(in, s->axis[last].in, width, (end - begin) / 2,
-                             (char *)call->out[0]->data + (plane + begin) * n * width);
+        call->kernels->upsample2x_x(in, s->axis[last].in, width, (end - begin) / 2,
+                                    (char *)call->out[0]->data + (plane + begin) * n * width);
         return;
     }
     for (size_t i = begin; i < end; i++)

@@ -108,7 +108,7 @@ static dq_status read_activation(const dq_op_call *call, state *s, dq_error *err
                                .beta = beta ? (double)beta->u.f : 0,
                                .gamma = gamma ? (double)gamma->u.f : 0,
                                .operands = 1,
-                               .rows = call->kernels->float_rows};
+                               .rows = call->kernels->rows_f32};
     return DQ_OK;
 }
 

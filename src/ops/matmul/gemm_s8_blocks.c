@@ -154,7 +154,7 @@ bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, dq_qst
     const dq_gemm_s8 *kernel = w->kernel;
     size_t cols, transposed = 0;
     s->size = 0;
-    s->row_multiple = store == DQ_QSTORE_WIDE ? DQ_GEMM_S8_NR_MAX / kernel->nr : 1;
+    s->row_multiple = store == DQ_QSTORE_PANELS ? DQ_GEMM_S8_NR_MAX / kernel->nr : 1;
     if (kernel->packed_a_size && (transposed = kernel->packed_a_size(&w->b, rows)) == 0)
         return false;
     return dq_mul_size(panels, kernel->nr, &cols) &&
@@ -272,7 +272,7 @@ void dq_qblock_terms(dq_qblock *block)
     }
     block->any_zero = any != 0;
     if (!block->per_row)
-        block->kernels->subtract_scaled(block->init, n, block->a_zero, cols);
+        block->kernels->subtract_scaled_s32(block->init, n, block->a_zero, cols);
 }
 
 /* The terms that differ from row to row, for n columns from `at` on. */
@@ -281,9 +281,9 @@ static void correct_rows(const dq_qblock *block, size_t at, size_t n)
     for (size_t i = 0; i < block->rows; i++) {
         int32_t *c = block->c + i * block->c_stride;
         if (block->any_zero)
-            block->kernels->subtract_scaled(c, n, block->row_sums[i], block->zero + at);
+            block->kernels->subtract_scaled_s32(c, n, block->row_sums[i], block->zero + at);
         if (block->per_row)
-            block->kernels->subtract_scaled(c, n, block->row_zero[i], block->cols + at);
+            block->kernels->subtract_scaled_s32(c, n, block->row_zero[i], block->cols + at);
     }
 }
 

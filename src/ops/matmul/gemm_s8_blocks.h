@@ -37,9 +37,9 @@ typedef struct dq_qscratch {
     size_t size, row_multiple;
 } dq_qscratch;
 
-/** How many panels are stored together. DQ_QSTORE_WIDE: as many as fit in DQ_GEMM_S8_NR_MAX columns, so that
- * rows of bytes are written a cache line at once, not in pieces between which other rows displace it. */
-typedef enum dq_qstore { DQ_QSTORE_PANEL, DQ_QSTORE_WIDE } dq_qstore;
+/** How many panels are stored together. DQ_QSTORE_PANELS: as many as fit in DQ_GEMM_S8_NR_MAX columns, so
+ * that rows of bytes are written a cache line at once, not in pieces between which other rows displace it. */
+typedef enum dq_qstore { DQ_QSTORE_PANEL, DQ_QSTORE_PANELS } dq_qstore;
 
 /** Lays it out with `extra` bytes for the operator's own use; false when the size does not fit. */
 bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, dq_qstore store, size_t extra,

@@ -49,7 +49,7 @@ dq_status dq_int_matmul_prepare(dq_op_call *call, bool same_rows, dq_int_matmul 
     mm->chunks = (mm->w.panels + mm->chunk - 1) / mm->chunk;
     fits = fits && dq_mul_size(mm->block_rows, s->k, &copies) &&
            dq_add_size(copies, DQ_GEMM_S8_SLACK, &copies) &&
-           dq_qscratch_layout(&mm->w, mm->block_rows, mm->chunk, DQ_QSTORE_WIDE, copies, &mm->layout);
+           dq_qscratch_layout(&mm->w, mm->block_rows, mm->chunk, DQ_QSTORE_PANELS, copies, &mm->layout);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     DQ_TRY(dq_qweights_constant(call, mm->b, &mm->w, &mm->packed, err));

@@ -56,7 +56,7 @@ dq_status dq_matmul_float8_prepare(dq_op_call *call, dq_matmul_float8 *mm, dq_er
 typedef struct run_state {
     const dq_op_call *call;
     const dq_matmul_float8 *mm;
-    dq_wide_row_fn *store;
+    dq_float8_row_fn *store;
     const void *arg;
 } run_state;
 
@@ -175,7 +175,7 @@ static void run_rows(void *arg, size_t begin, size_t end, unsigned worker)
         run_row(run, i / run->mm->s.m, i % run->mm->s.m, scratch);
 }
 
-void dq_matmul_float8_run(const dq_op_call *call, const dq_matmul_float8 *mm, dq_wide_row_fn *store,
+void dq_matmul_float8_run(const dq_op_call *call, const dq_matmul_float8 *mm, dq_float8_row_fn *store,
                           const void *arg)
 {
     if (!call->out[0] || call->out[0]->count == 0)

@@ -5,8 +5,8 @@
  * 8-bit integer, is a whole multiple of 2^-17, so that the sum is carried as an integer. (Rounded once up to
  * 2^21 products; beyond that twice.) A sum with a NaN or an infinity in it is what IEEE arithmetic makes of
  * it. */
-#ifndef DQ_OPS_WIDE_MATMUL_H
-#define DQ_OPS_WIDE_MATMUL_H
+#ifndef DQ_OPS_MATMUL_FLOAT8_H
+#define DQ_OPS_MATMUL_FLOAT8_H
 
 #include "ops/qparam.h"
 
@@ -20,11 +20,12 @@ typedef struct dq_matmul_float8 {
 } dq_matmul_float8;
 
 /** One row of the result: n sums. */
-typedef void dq_wide_row_fn(const dq_op_call *call, const void *arg, size_t batch, size_t row, double *sums);
+typedef void dq_float8_row_fn(const dq_op_call *call, const void *arg, size_t batch, size_t row,
+                              double *sums);
 
 /** Fills in all but s, a, b, a_zero and b_zero, and asks for scratch. */
 dq_status dq_matmul_float8_prepare(dq_op_call *call, dq_matmul_float8 *mm, dq_error *err);
-void dq_matmul_float8_run(const dq_op_call *call, const dq_matmul_float8 *mm, dq_wide_row_fn *store,
+void dq_matmul_float8_run(const dq_op_call *call, const dq_matmul_float8 *mm, dq_float8_row_fn *store,
                           const void *arg);
 
 #endif

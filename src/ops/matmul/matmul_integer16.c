@@ -13,9 +13,9 @@
 
 enum { A, B };
 enum {
-    ROWS = DQ_WGEMM_ROWS,
+    ROWS = DQ_GEMM_S16_ROWS,
     NR = DQ_GEMM_S16_NR,
-    COLS = DQ_WGEMM_COLS,
+    COLS = DQ_GEMM_S16_COLS,
     BLOCK = 64, /* rows of a task … */
     TILES = 32  /* … and columns, in tiles of COLS */
 };

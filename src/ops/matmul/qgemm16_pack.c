@@ -110,7 +110,7 @@ static void make(void *packed, const dq_tensor *from, const void *key)
 dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err)
 {
     size_t strip_width, bytes, sums;
-    w->planes = dq_dtype_get(call->in[DQ_WIDE_W]->dtype)->bits / 8u;
+    w->planes = dq_dtype_get(call->in[DQ_Q16_W]->dtype)->bits / 8u;
     w->panels = w->n / w->strip_width + (w->n % w->strip_width != 0);
     w->pairs = (w->outer / 2 + w->outer % 2) * w->inner;
     w->packed = NULL;
@@ -120,7 +120,7 @@ dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err)
         !dq_mul_size(sums, sizeof(int64_t), &sums) || !dq_add_size(bytes, sums, &bytes) ||
         !dq_align_size(bytes, DQ_ALIGN, &w->size))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
-    if (!dq_call_constant(call, DQ_WIDE_W)) {
+    if (!dq_call_constant(call, DQ_Q16_W)) {
         call->scratch_size = w->size;
         return DQ_OK;
     }
@@ -138,24 +138,24 @@ dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err)
     key.planes = w->planes;
     key.panels = w->panels;
     key.pairs = w->pairs;
-    return dq_call_pack_later(call, DQ_WIDE_W, make, &key, sizeof key, w->size, &w->packed, err);
+    return dq_call_pack_later(call, DQ_Q16_W, make, &key, sizeof key, w->size, &w->packed, err);
 }
 
 /* ---- A run --------------------------------------------------------------------------------------------- */
 
 /* Planes of 16-bit codes, and 8-bit codes less a zero point, lie within ±256; 8-bit codes within ±128. */
-dq_wrun dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w)
+dq_qconv16_run dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w)
 {
     enum { NARROW = 255, WIDE = 127, SMALL = UINT16_MAX /* times 32768 */ };
-    const dq_tensor *zero = call->in[DQ_WIDE_W_ZERO];
-    dq_wrun r = {.call = call, .w = w, .packed = w->packed, .symmetric = true};
-    r.factor = dq_wide_factor(call);
+    const dq_tensor *zero = call->in[DQ_Q16_W_ZERO];
+    dq_qconv16_run r = {.call = call, .w = w, .packed = w->packed, .symmetric = true};
+    r.factor = dq_q16_factor(call);
     for (size_t i = 0; i < zero->count; i++)
         r.symmetric = r.symmetric && dq_qgemm16_zero(zero, i) == 0;
     r.span = w->planes == 1 && r.symmetric ? NARROW : WIDE;
     if (!r.packed) {
         memset(call->scratch, 0, w->size);
-        make(call->scratch, call->in[DQ_WIDE_W], w);
+        make(call->scratch, call->in[DQ_Q16_W], w);
         r.packed = call->scratch;
     }
     const int64_t *sums = (const int64_t *)(const void *)((const char *)r.packed + sums_at(w));
@@ -170,11 +170,11 @@ static void widen(const int8_t *restrict from, size_t n, int16_t *restrict to)
         to[i] = from[i];
 }
 
-void dq_qgemm16_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to)
+void dq_qgemm16_expand(const dq_qconv16_run *r, size_t matrix, size_t panel, int16_t *to)
 {
     enum { MOST = 2 * DQ_GEMM_S16_NR };
     const dq_qgemm16 *w = r->w;
-    const dq_tensor *zero = r->call->in[DQ_WIDE_W_ZERO];
+    const dq_tensor *zero = r->call->in[DQ_Q16_W_ZERO];
     size_t n = panel_codes(w), each = 2 * w->strip_width, at = (matrix * w->panels + panel) * n;
     int32_t zeros[MOST];
     if (w->planes == 1 && r->symmetric) {
@@ -201,13 +201,13 @@ void dq_qgemm16_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *t
         }
 }
 
-bool dq_wide_by_bytes(const dq_op_call *call, size_t depth)
+bool dq_q16_by_bytes(const dq_op_call *call, size_t depth)
 {
     enum { MOST = 1 << 16 /* products of up to 255 · 128 */ };
-    const dq_tensor *zero = call->in[DQ_WIDE_W_ZERO];
-    if (depth == 0 || depth > MOST || !dq_call_constant(call, DQ_WIDE_W) ||
-        !dq_call_constant(call, DQ_WIDE_W_ZERO) || dq_dtype_get(call->in[DQ_WIDE_X]->dtype)->bits != 16 ||
-        dq_dtype_get(call->in[DQ_WIDE_W]->dtype)->bits != 8)
+    const dq_tensor *zero = call->in[DQ_Q16_W_ZERO];
+    if (depth == 0 || depth > MOST || !dq_call_constant(call, DQ_Q16_W) ||
+        !dq_call_constant(call, DQ_Q16_W_ZERO) || dq_dtype_get(call->in[DQ_Q16_X]->dtype)->bits != 16 ||
+        dq_dtype_get(call->in[DQ_Q16_W]->dtype)->bits != 8)
         return false;
     for (size_t i = 0; i < zero->count; i++)
         if (dq_qgemm16_zero(zero, i) != 0)
@@ -215,19 +215,19 @@ bool dq_wide_by_bytes(const dq_op_call *call, size_t depth)
     return true;
 }
 
-double dq_wide_factor(const dq_op_call *call)
+double dq_q16_factor(const dq_op_call *call)
 {
     return (double)dq_node_float(call->node, "alpha", 1) *
-           (double)dq_data(call->in[DQ_WIDE_X_SCALE], float)[0];
+           (double)dq_data(call->in[DQ_Q16_X_SCALE], float)[0];
 }
 
 /* double arithmetic is off by less than 2^-50 of the largest part: 2^17, for results beyond that saturate,
  * and what cancels (gemm_s16.h). An infinite or NaN scale makes the error one of them, too. */
-void dq_wide_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
-                  dq_wide_terms *terms)
+void dq_q16_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
+                 dq_q16_terms *terms)
 {
-    const dq_tensor *w_scale = call->in[DQ_WIDE_W_SCALE], *y_scale = dq_call_in(call, DQ_WIDE_Y_SCALE),
-                    *bias = dq_call_in(call, DQ_WIDE_BIAS);
+    const dq_tensor *w_scale = call->in[DQ_Q16_W_SCALE], *y_scale = dq_call_in(call, DQ_Q16_Y_SCALE),
+                    *bias = dq_call_in(call, DQ_Q16_BIAS);
     const double y = y_scale ? (double)dq_data(y_scale, float)[0] : 1;
     const double scale = factor * (double)dq_data(w_scale, float)[w_scale->count == 1 ? 0 : at] / y;
     const double added = bias ? (double)dq_data(bias, float)[bias->count == 1 ? 0 : at] / y : 0;
@@ -239,24 +239,24 @@ void dq_wide_term(const dq_op_call *call, double factor, size_t at, double offse
         terms->error = error < (double)INFINITY ? error : (double)INFINITY;
 }
 
-void dq_qgemm16_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, dq_wide_terms *terms)
+void dq_qgemm16_terms(const dq_qconv16_run *r, size_t matrix, size_t first, size_t count, dq_q16_terms *terms)
 {
     const dq_qgemm16 *w = r->w;
     const int64_t *sums = (const int64_t *)(const void *)((const char *)r->packed + sums_at(w)) +
                           matrix * w->panels * w->strip_width + first;
-    int64_t x_zero = dq_qgemm16_zero(r->call->in[DQ_WIDE_X_ZERO], 0), k = (int64_t)(w->outer * w->inner);
+    int64_t x_zero = dq_qgemm16_zero(r->call->in[DQ_Q16_X_ZERO], 0), k = (int64_t)(w->outer * w->inner);
     for (size_t i = 0; i < count; i++) {
         size_t at = matrix * w->n + first + i;
-        int64_t zero = r->symmetric ? 0 : dq_qgemm16_zero(r->call->in[DQ_WIDE_W_ZERO], at);
-        dq_wide_term(r->call, r->factor, at, (double)(x_zero * (zero * k - sums[i])), i, terms);
+        int64_t zero = r->symmetric ? 0 : dq_qgemm16_zero(r->call->in[DQ_Q16_W_ZERO], at);
+        dq_q16_term(r->call, r->factor, at, (double)(x_zero * (zero * k - sums[i])), i, terms);
     }
 }
 
-void dq_wide_sums_by(const dq_op_call *call, double factor, const dq_wide_terms *terms, size_t i, size_t at,
-                     dq_wide_sums *s)
+void dq_q16_sums_by(const dq_op_call *call, double factor, const dq_q16_terms *terms, size_t i, size_t at,
+                    dq_q16_sums *s)
 {
-    const dq_tensor *w_scale = call->in[DQ_WIDE_W_SCALE], *y_scale = dq_call_in(call, DQ_WIDE_Y_SCALE),
-                    *bias = dq_call_in(call, DQ_WIDE_BIAS);
+    const dq_tensor *w_scale = call->in[DQ_Q16_W_SCALE], *y_scale = dq_call_in(call, DQ_Q16_Y_SCALE),
+                    *bias = dq_call_in(call, DQ_Q16_BIAS);
     const size_t step = w_scale->count != 1;
     s->offset = terms->offset + i;
     s->scale = terms->scale + i;
@@ -270,16 +270,16 @@ void dq_wide_sums_by(const dq_op_call *call, double factor, const dq_wide_terms 
 
 static void add(double *extra, const int32_t *sums, double factor, bool first)
 {
-    for (size_t i = 0; i < DQ_WIDE_TILE; i++)
+    for (size_t i = 0; i < DQ_Q16_TILE; i++)
         extra[i] = (first ? 0 : extra[i]) + sums[i] * factor;
 }
 
-void dq_qgemm16_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t count,
+void dq_qgemm16_tiles(const dq_qconv16_run *r, const int16_t *a, size_t a_step, size_t count,
                       const int16_t *const b[DQ_GEMM_S16_BLOCKS], const uint32_t *offsets, size_t blocks,
-                      dq_wtiles *out)
+                      dq_q16_tiles *out)
 {
     const dq_qgemm16 *w = r->w;
-    bool rows = w->strip_width == DQ_WGEMM_ROWS;
+    bool rows = w->strip_width == DQ_GEMM_S16_ROWS;
     const int16_t *z[DQ_GEMM_S16_BLOCKS] = {b[0], b[blocks > 1 ? 1 : 0], b[blocks > 2 ? 2 : 0]};
     out->has_extra = false;
     for (size_t plane = 0; plane < w->planes; plane++) {
@@ -288,7 +288,7 @@ void dq_qgemm16_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t 
             n = w->pairs - at < r->span ? w->pairs - at : r->span;
             more = at + n < w->pairs;
             for (size_t i = 0; i < count; i++) {
-                r->call->kernels->gemm_s16(a + i * a_step + at * DQ_WGEMM_ROWS * 2, n, z, offsets + at,
+                r->call->kernels->gemm_s16(a + i * a_step + at * DQ_GEMM_S16_ROWS * 2, n, z, offsets + at,
                                            blocks, out->sums[i]);
                 if (more || !low)
                     add(out->extra[i], out->sums[i], low ? 1 : 256, !out->has_extra);
@@ -302,28 +302,28 @@ void dq_qgemm16_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t 
 }
 
 /* Zero points count for the whole of x. */
-static double of_zeros(const dq_wrun *r, size_t at, int64_t sum)
+static double of_zeros(const dq_qconv16_run *r, size_t at, int64_t sum)
 {
     const dq_qgemm16 *w = r->w;
     return !r->symmetric && at < w->matrices * w->n
-               ? (double)(-sum * dq_qgemm16_zero(r->call->in[DQ_WIDE_W_ZERO], at))
+               ? (double)(-sum * dq_qgemm16_zero(r->call->in[DQ_Q16_W_ZERO], at))
                : 0;
 }
 
-void dq_qgemm16_row(const dq_wrun *r, size_t matrix, size_t panel, size_t panels, const int16_t *x,
-                    dq_wtiles *out)
+void dq_qgemm16_row(const dq_qconv16_run *r, size_t matrix, size_t panel, size_t panels, const int16_t *x,
+                    dq_q16_tiles *out)
 {
     enum { SPAN = 255 };
     const dq_qgemm16 *w = r->w;
     const int8_t *b[DQ_GEMM_S16_BLOCKS];
-    int32_t sums[DQ_WGEMM_COLS];
+    int32_t sums[DQ_GEMM_S16_COLS];
     int64_t sum = 0;
     for (size_t o = 0; o < DQ_GEMM_S16_BLOCKS; o++)
         b[o] =
             (const int8_t *)r->packed + (matrix * w->panels + panel + (o < panels ? o : 0)) * panel_codes(w);
     for (size_t i = 0; i < 2 * w->pairs && !r->symmetric; i++)
         sum += x[i];
-    for (size_t j = 0; j < DQ_WGEMM_COLS; j++) {
+    for (size_t j = 0; j < DQ_GEMM_S16_COLS; j++) {
         out->sums[0][j] = 0;
         out->extra[0][j] = of_zeros(r, matrix * w->n + panel * w->strip_width + j, sum);
     }
@@ -331,23 +331,23 @@ void dq_qgemm16_row(const dq_wrun *r, size_t matrix, size_t panel, size_t panels
     for (size_t at = 0, n; at < w->pairs; at += n) {
         n = w->pairs - at < SPAN ? w->pairs - at : SPAN;
         r->call->kernels->gemv_s16s8(x + 2 * at, n, b, sums);
-        for (size_t j = 0; j < DQ_WGEMM_COLS; j++)
+        for (size_t j = 0; j < DQ_GEMM_S16_COLS; j++)
             out->extra[0][j] += sums[j];
         for (size_t o = 0; o < DQ_GEMM_S16_BLOCKS; o++)
             b[o] += n * w->strip_width * 2;
     }
 }
 
-dq_wide_sums dq_qgemm16_sums(const dq_op_call *call)
+dq_q16_sums dq_qgemm16_sums(const dq_op_call *call)
 {
     const dq_dtype_row *type = dq_dtype_get(call->out[0]->dtype);
-    const dq_tensor *zero = dq_call_in(call, DQ_WIDE_Y_ZERO);
-    return (dq_wide_sums){.zero_point = zero ? (int32_t)dq_tensor_get_int(zero, 0) : 0,
-                          .lo = (int32_t)type->min,
-                          .hi = (int32_t)type->max};
+    const dq_tensor *zero = dq_call_in(call, DQ_Q16_Y_ZERO);
+    return (dq_q16_sums){.zero_point = zero ? (int32_t)dq_tensor_get_int(zero, 0) : 0,
+                         .lo = (int32_t)type->min,
+                         .hi = (int32_t)type->max};
 }
 
-static void put_floats(const dq_wide_sums *s, float *y)
+static void put_floats(const dq_q16_sums *s, float *y)
 {
     for (size_t i = 0; i < s->rows; i++)
         for (size_t j = 0; j < s->cols; j++) {
@@ -360,30 +360,30 @@ static void put_floats(const dq_wide_sums *s, float *y)
 }
 
 /* To 8 bits, some whole rows at a time, or a part of one. */
-static void put_bytes(const dq_kernels *k, const dq_wide_sums *s, dq_tensor *y, size_t at)
+static void put_bytes(const dq_kernels *k, const dq_q16_sums *s, dq_tensor *y, size_t at)
 {
     enum { PIECE = 1024 };
     uint16_t codes[PIECE];
     for (size_t i = 0, rows = 1; i < s->rows; i += rows)
         for (size_t j = 0; j < s->cols; j += PIECE) {
             const size_t left = s->rows - i, some = PIECE / s->cols;
-            dq_wide_sums part = dq_wide_rest(s, i, j);
+            dq_q16_sums part = dq_q16_rest(s, i, j);
             part.rows = rows = some == 0 ? 1 : some < left ? some : left;
             part.cols = part.out_stride = part.cols < PIECE ? part.cols : PIECE;
-            k->requantize_wide(&part, codes);
+            k->requantize_s64(&part, codes);
             for (size_t r = 0; r < rows; r++)
                 dq_qgemm16_store(y->dtype, y->data, at + (i + r) * s->out_stride + j, part.cols,
                                  codes + r * part.cols);
         }
 }
 
-void dq_qgemm16_put(const dq_op_call *call, const dq_wide_sums *s, size_t at)
+void dq_qgemm16_put(const dq_op_call *call, const dq_q16_sums *s, size_t at)
 {
     dq_tensor *y = call->out[0];
     if (y->dtype == DQ_FLOAT)
         put_floats(s, dq_data(y, float) + at);
     else if (dq_dtype_get(y->dtype)->bits == 16)
-        call->kernels->requantize_wide(s, dq_data(y, uint16_t) + at);
+        call->kernels->requantize_s64(s, dq_data(y, uint16_t) + at);
     else
         put_bytes(call->kernels, s, y, at);
 }

@@ -8,28 +8,28 @@
  *   sum of (x - x_zero)(v - v_zero) = dq_qgemm16_tiles' - x_zero · sum of (v - v_zero)
  *
  * The operators that use this have their inputs in one order. */
-#ifndef DQ_OPS_WIDE_CODES_H
-#define DQ_OPS_WIDE_CODES_H
+#ifndef DQ_OPS_QGEMM16_PACK_H
+#define DQ_OPS_QGEMM16_PACK_H
 
 #include "ops/op.h"
 
 enum {
-    DQ_WIDE_X,
-    DQ_WIDE_X_SCALE,
-    DQ_WIDE_X_ZERO,
-    DQ_WIDE_W,
-    DQ_WIDE_W_SCALE,
-    DQ_WIDE_W_ZERO,
-    DQ_WIDE_Y_SCALE, /* may be left out: floats come out */
-    DQ_WIDE_Y_ZERO,
-    DQ_WIDE_BIAS /* floats; may be left out */
+    DQ_Q16_X,
+    DQ_Q16_X_SCALE,
+    DQ_Q16_X_ZERO,
+    DQ_Q16_W,
+    DQ_Q16_W_SCALE,
+    DQ_Q16_W_ZERO,
+    DQ_Q16_Y_SCALE, /* may be left out: floats come out */
+    DQ_Q16_Y_ZERO,
+    DQ_Q16_BIAS /* floats; may be left out */
 };
 
 /** The packed operand: `matrices` of n vectors of outer · inner codes. Pairs are of neighbours on the outer
  * axis; the last one is filled up, and what x has there must be 0. */
 typedef struct dq_qgemm16 {
     /* filled in by the operator: */
-    uint32_t strip_width; /* of a panel: DQ_WGEMM_ROWS or DQ_GEMM_S16_NR, the side of a tile that it is */
+    uint32_t strip_width; /* of a panel: DQ_GEMM_S16_ROWS or DQ_GEMM_S16_NR, the side of a tile that it is */
     size_t matrices, n, outer, inner;
     size_t matrix_step, lane_step, outer_step, inner_step; /* elements */
     /* by prepare: */
@@ -42,15 +42,15 @@ typedef struct dq_qgemm16 {
 dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err);
 
 /** The operand in a run. */
-typedef struct dq_wrun {
+typedef struct dq_qconv16_run {
     const dq_op_call *call;
     const dq_qgemm16 *w;
     const void *packed;
     size_t span;    /* pairs of which 32 bits hold the sum */
     bool symmetric; /* all zero points are 0 */
-    double factor;  /* dq_wide_factor */
-} dq_wrun;
-dq_wrun dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w);
+    double factor;  /* dq_q16_factor */
+} dq_qconv16_run;
+dq_qconv16_run dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w);
 
 /** The zero point of vector `at`, or the only one, less the middle of its type. */
 int64_t dq_qgemm16_zero(const dq_tensor *zero, size_t at);
@@ -64,58 +64,59 @@ static inline size_t dq_qgemm16_panel(const dq_qgemm16 *w)
 {
     return w->planes * w->pairs * w->strip_width * 2;
 }
-void dq_qgemm16_expand(const dq_wrun *r, size_t matrix, size_t panel, int16_t *to);
+void dq_qgemm16_expand(const dq_qconv16_run *r, size_t matrix, size_t panel, int16_t *to);
 
 /** Whether sums may be those of x's bytes: x has 16 bits, and the weights are constant ones of 8 bits without
  * zero points, some but so few that sums fit in 32 bits. */
-bool dq_wide_by_bytes(const dq_op_call *call, size_t depth);
+bool dq_q16_by_bytes(const dq_op_call *call, size_t depth);
 
 /** alpha * x_scale. */
-double dq_wide_factor(const dq_op_call *call);
+double dq_q16_factor(const dq_op_call *call);
 
-/** What sums of some outputs are multiplied by and so on, as dq_wide_sums has it: arrays in the caller's
+/** What sums of some outputs are multiplied by and so on, as dq_q16_sums has it: arrays in the caller's
  * memory. */
-typedef struct dq_wide_terms {
+typedef struct dq_q16_terms {
     double *offset, *scale, *shift, error;
-} dq_wide_terms;
+} dq_q16_terms;
 /** Those of n outputs, in 3 * n doubles. */
-static inline dq_wide_terms dq_wide_terms_in(double *workspace, size_t n)
+static inline dq_q16_terms dq_q16_terms_in(double *workspace, size_t n)
 {
-    return (dq_wide_terms){workspace, workspace + n, workspace + 2 * n, 0};
+    return (dq_q16_terms){workspace, workspace + n, workspace + 2 * n, 0};
 }
 /** Fills in number i, for output `at`, to whose exact sums `offset` is added. */
-void dq_wide_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
-                  dq_wide_terms *terms);
+void dq_q16_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
+                 dq_q16_terms *terms);
 /** Numbers 0 … count - 1, for the sums of `count` vectors. */
-void dq_qgemm16_terms(const dq_wrun *r, size_t matrix, size_t first, size_t count, dq_wide_terms *terms);
+void dq_qgemm16_terms(const dq_qconv16_run *r, size_t matrix, size_t first, size_t count,
+                      dq_q16_terms *terms);
 /** Has sums multiplied by the terms from number i on, the first of which is output `at`'s. */
-void dq_wide_sums_by(const dq_op_call *call, double factor, const dq_wide_terms *terms, size_t i, size_t at,
-                     dq_wide_sums *s);
+void dq_q16_sums_by(const dq_op_call *call, double factor, const dq_q16_terms *terms, size_t i, size_t at,
+                    dq_q16_sums *s);
 
-enum { DQ_WIDE_TILE = DQ_WGEMM_ROWS * DQ_WGEMM_COLS, DQ_WIDE_TILES = 4 };
+enum { DQ_Q16_TILE = DQ_GEMM_S16_ROWS * DQ_GEMM_S16_COLS, DQ_Q16_TILES = 4 };
 
 /** Sums of tiles that share their columns, each of which is sums + extra, when `has_extra`. */
-typedef struct dq_wtiles {
-    int32_t sums[DQ_WIDE_TILES][DQ_WIDE_TILE];
-    double extra[DQ_WIDE_TILES][DQ_WIDE_TILE];
+typedef struct dq_q16_tiles {
+    int32_t sums[DQ_Q16_TILES][DQ_Q16_TILE];
+    double extra[DQ_Q16_TILES][DQ_Q16_TILE];
     bool has_extra;
-} dq_wtiles;
+} dq_q16_tiles;
 
 /** Products of `count` panels of rows, `a_step` elements apart, with one to three octets of columns. */
-void dq_qgemm16_tiles(const dq_wrun *r, const int16_t *a, size_t a_step, size_t count,
+void dq_qgemm16_tiles(const dq_qconv16_run *r, const int16_t *a, size_t a_step, size_t count,
                       const int16_t *const b[DQ_GEMM_S16_BLOCKS], const uint32_t *offsets, size_t blocks,
-                      dq_wtiles *out);
+                      dq_q16_tiles *out);
 
 /** The same for one x, whole, and up to three panels of 8-bit codes as they are packed: `sums` are 0. */
-void dq_qgemm16_row(const dq_wrun *r, size_t matrix, size_t panel, size_t panels, const int16_t *x,
-                    dq_wtiles *out);
+void dq_qgemm16_row(const dq_qconv16_run *r, size_t matrix, size_t panel, size_t panels, const int16_t *x,
+                    dq_q16_tiles *out);
 
 /** What becomes of sums; the rest is the caller's. */
-dq_wide_sums dq_qgemm16_sums(const dq_op_call *call);
+dq_q16_sums dq_qgemm16_sums(const dq_op_call *call);
 
 /** Sums become the codes (or floats) from element `at` of the output on, s->out_stride being elements of it.
  */
-void dq_qgemm16_put(const dq_op_call *call, const dq_wide_sums *s, size_t at);
+void dq_qgemm16_put(const dq_op_call *call, const dq_q16_sums *s, size_t at);
 
 /** Pieces of `least` panels or more, of all where `blocks` of positions alone keep threads busy. */
 size_t dq_qgemm16_chunk(const dq_qgemm16 *w, size_t blocks, size_t least);

@@ -219,7 +219,7 @@ static void store_same_rows(const dq_int_sums *sums, const state *st)
     dq_requantize_to to = codes_of(&at, sums->col, sums->cols, &m);
     to.out = (uint8_t *)call->out[0]->data + from;
     to.out_stride = n;
-    call->kernels->requantize_tile(sums->c, sums->c_stride, sums->rows, sums->cols, &to);
+    call->kernels->requantize_tile_s32(sums->c, sums->c_stride, sums->rows, sums->cols, &to);
 }
 
 static void store_sums(const dq_int_sums *sums)
@@ -238,7 +238,7 @@ static void store_sums(const dq_int_sums *sums)
         if (!any) {
             multipliers m;
             const dq_requantize_to to = codes_of(&at, sums->col, sums->cols, &m);
-            call->kernels->requantize(c, sums->cols, &to, 0, 1, (uint8_t *)call->out[0]->data + from);
+            call->kernels->requantize_s32(c, sums->cols, &to, 0, 1, (uint8_t *)call->out[0]->data + from);
             continue;
         }
         for (size_t j = 0; j < sums->cols; j++)

@@ -19,15 +19,15 @@
 
 #include <string.h>
 
-enum { ROWS = DQ_WGEMM_ROWS, NR = DQ_GEMM_S16_NR, COLS = DQ_WGEMM_COLS, BLOCK = 64 };
+enum { ROWS = DQ_GEMM_S16_ROWS, NR = DQ_GEMM_S16_NR, COLS = DQ_GEMM_S16_COLS, BLOCK = 64 };
 
 typedef struct state {
     dq_matmul_shape s;
     size_t m, batches; /* as computed: matrices that meet the same b are one */
     bool transposed;   /* b */
     const dq_algorithm *algorithm;
-    dq_wint32 int32;                                /* of gemm_s8 */
-    dq_wbytes bytes;                                /* of gemm_bytes */
+    dq_qmatmul16_s32 int32;                         /* of gemm_s8 */
+    dq_qmatmul16_bytesplit bytes;                   /* of gemm_bytes */
     dq_qgemm16 w;                                   /* of gemm, and so are the others */
     size_t block, blocks;                           /* rows of a task */
     size_t chunk, chunks;                           /* panels of a task */
@@ -47,22 +47,22 @@ static dq_status check_param(const dq_op_call *call, uint32_t i, size_t columns,
 
 static dq_status check(const dq_op_call *call, dq_matmul_shape *s, dq_error *err)
 {
-    const dq_tensor *b = call->in[DQ_WIDE_W];
+    const dq_tensor *b = call->in[DQ_Q16_W];
     dq_tensor transposed = *b;
     if (dq_node_int(call->node, "transB", 0) != 0) {
         if (b->rank != 2)
-            return dq_call_fail_input(call, err, DQ_WIDE_W, "has rank %u, wanted a matrix", b->rank);
+            return dq_call_fail_input(call, err, DQ_Q16_W, "has rank %u, wanted a matrix", b->rank);
         transposed.dims[0] = b->dims[1];
         transposed.dims[1] = b->dims[0];
     }
-    DQ_TRY(dq_matmul_shape_of(call, DQ_WIDE_X, DQ_WIDE_W, call->in[DQ_WIDE_X], &transposed, s, err));
+    DQ_TRY(dq_matmul_shape_of(call, DQ_Q16_X, DQ_Q16_W, call->in[DQ_Q16_X], &transposed, s, err));
     size_t columns = s->b_batches == 1 ? s->n : 0;
-    for (uint32_t i = DQ_WIDE_X_SCALE; i <= DQ_WIDE_BIAS; i++) {
-        bool many = i == DQ_WIDE_W_SCALE || i == DQ_WIDE_W_ZERO || i == DQ_WIDE_BIAS;
-        if (i != DQ_WIDE_W)
+    for (uint32_t i = DQ_Q16_X_SCALE; i <= DQ_Q16_BIAS; i++) {
+        bool many = i == DQ_Q16_W_SCALE || i == DQ_Q16_W_ZERO || i == DQ_Q16_BIAS;
+        if (i != DQ_Q16_W)
             DQ_TRY(check_param(call, i, many ? columns : 0, err));
     }
-    if (!dq_call_in(call, DQ_WIDE_Y_SCALE) != !dq_call_in(call, DQ_WIDE_Y_ZERO))
+    if (!dq_call_in(call, DQ_Q16_Y_SCALE) != !dq_call_in(call, DQ_Q16_Y_ZERO))
         return dq_call_fail(call, err, DQ_BAD_MODEL, "needs both of y_scale and y_zero_point, or none");
     return DQ_OK;
 }
@@ -71,7 +71,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 {
     dq_matmul_shape s;
     DQ_TRY(check(call, &s, err));
-    const dq_tensor *zero = dq_call_in(call, DQ_WIDE_Y_ZERO);
+    const dq_tensor *zero = dq_call_in(call, DQ_Q16_Y_ZERO);
     return dq_call_output(call, 0, zero ? zero->dtype : DQ_FLOAT, s.rank, s.dims, err);
 }
 
@@ -114,7 +114,7 @@ static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
 /* ---- A run --------------------------------------------------------------------------------------------- */
 
 typedef struct task {
-    const dq_wrun *run;
+    const dq_qconv16_run *run;
     const state *st;
     size_t batch, first, count; /* rows */
     int16_t *rows, *codes, *lines;
@@ -125,7 +125,7 @@ typedef struct task {
 static void fill_rows(const task *t)
 {
     const state *st = t->st;
-    const dq_tensor *x = t->run->call->in[DQ_WIDE_X];
+    const dq_tensor *x = t->run->call->in[DQ_Q16_X];
     size_t k = st->s.k, pairs = st->w.pairs;
     size_t matrix = st->batches == 1 ? 0 : dq_matmul_offset(&st->s, t->batch, st->s.a_strides);
     memset(t->lines, 0, ROWS * pairs * 2 * sizeof *t->lines);
@@ -138,7 +138,7 @@ static void fill_rows(const task *t)
     }
 }
 
-static void put_tile(const task *t, dq_wide_sums *s, size_t row, size_t rows, size_t col)
+static void put_tile(const task *t, dq_q16_sums *s, size_t row, size_t rows, size_t col)
 {
     const size_t n = t->st->s.n;
     s->rows = rows;
@@ -160,18 +160,18 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     size_t first = panel * NR, each = dq_qgemm16_panel(&st->w), row = st->w.pairs * 2;
     const int16_t *b[DQ_GEMM_S16_BLOCKS] = {t->codes, t->codes + each, t->codes + 2 * each};
     double workspace[3 * COLS];
-    dq_wide_terms terms = dq_wide_terms_in(workspace, COLS);
-    dq_wide_sums s = dq_qgemm16_sums(t->run->call);
-    dq_wtiles tiles;
+    dq_q16_terms terms = dq_q16_terms_in(workspace, COLS);
+    dq_q16_sums s = dq_qgemm16_sums(t->run->call);
+    dq_q16_tiles tiles;
     s.cols = st->w.n - first < panels * NR ? st->w.n - first : panels * NR;
     s.stride = s.extra_stride = s.out_stride = COLS;
     s.col_step = 1;
     dq_qgemm16_terms(t->run, matrix, first, s.cols, &terms);
-    dq_wide_sums_by(t->run->call, t->run->factor, &terms, 0, matrix * st->w.n + first, &s);
+    dq_q16_sums_by(t->run->call, t->run->factor, &terms, 0, matrix * st->w.n + first, &s);
     for (size_t i = 0; i < panels && !by_row(st); i++)
         dq_qgemm16_expand(t->run, matrix, panel + i, t->codes + i * each);
-    for (size_t at = 0; at < t->count; at += DQ_WIDE_TILES * ROWS) {
-        size_t left = t->count - at < DQ_WIDE_TILES * ROWS ? t->count - at : DQ_WIDE_TILES * ROWS;
+    for (size_t at = 0; at < t->count; at += DQ_Q16_TILES * ROWS) {
+        size_t left = t->count - at < DQ_Q16_TILES * ROWS ? t->count - at : DQ_Q16_TILES * ROWS;
         if (by_row(st))
             dq_qgemm16_row(t->run, matrix, panel, panels, t->lines, &tiles);
         else
@@ -214,7 +214,7 @@ static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
 {
     (void)none;
     const state *st = arg;
-    dq_wrun begun = dq_qgemm16_begin(call, &st->w);
+    dq_qconv16_run begun = dq_qgemm16_begin(call, &st->w);
     task t = {.run = &begun, .st = st};
     size_t products = st->block * st->chunk * NR * (st->s.k + 1);
     dq_parallel(call->threads, st->batches * st->blocks * st->chunks, dq_gemm_s8_grain(products), run_tasks,
@@ -227,7 +227,7 @@ typedef struct problem {
     size_t batches, m, k, n; /* matrices that meet the same b are one */
     bool one_b;              /* … in all */
     bool fits_int32;         /* dq_qmatmul16_s32_fits */
-    bool by_bytes;           /* dq_wide_by_bytes */
+    bool by_bytes;           /* dq_q16_by_bytes */
 } problem;
 
 static double rows_of(const problem *p)
@@ -344,7 +344,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                        .n = s->n,
                        .one_b = s->b_batches == 1,
                        .fits_int32 = dq_qmatmul16_s32_fits(call, s->k),
-                       .by_bytes = dq_wide_by_bytes(call, s->k)};
+                       .by_bytes = dq_q16_by_bytes(call, s->k)};
     DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_MATMUL_S16, &p, &st->algorithm, err));
     return st->algorithm->prepare(call, st, err);
 }

@@ -9,7 +9,7 @@
 enum { MIDDLE = 32768 };
 
 dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k, size_t n, bool transposed,
-                                         dq_wbytes *b, dq_error *err)
+                                         dq_qmatmul16_bytesplit *b, dq_error *err)
 {
     size_t bytes, *used = &call->scratch_size;
     b->rows = rows;
@@ -18,7 +18,7 @@ dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k
         !dq_reserve_size(used, n, 4 * sizeof(double), DQ_ALIGN, &b->terms_at))
         return dq_no_memory(err, SIZE_MAX, "rows of bytes");
     const dq_qproduct_weights w = {
-        .input = DQ_WIDE_W, .transposed = transposed, .matrices = 1, .k = k, .n = n, .row_multiple = 2};
+        .input = DQ_Q16_W, .transposed = transposed, .matrices = 1, .k = k, .n = n, .row_multiple = 2};
     return dq_qproduct_prepare(call, &w, 2 * rows, &b->p, err);
 }
 
@@ -26,10 +26,10 @@ dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k
 
 typedef struct job {
     const dq_op_call *call;
-    const dq_wbytes *b;
+    const dq_qmatmul16_bytesplit *b;
     uint8_t *codes;
-    dq_wide_terms terms; /* of each column */
-    double *middle;      /* … and what the middle of x's range makes */
+    dq_q16_terms terms; /* of each column */
+    double *middle;     /* … and what the middle of x's range makes */
     double factor;
 } job;
 
@@ -48,7 +48,7 @@ static void split_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
-    const dq_tensor *x = j->call->in[DQ_WIDE_X];
+    const dq_tensor *x = j->call->in[DQ_Q16_X];
     const size_t k = j->b->p.w.b.run;
     const uint16_t sign_xor = x->dtype == DQ_INT16 ? MIDDLE : 0;
     const uint8_t sign = dq_gemm_s8_sign_xor(DQ_UINT8, j->b->p.w.kernel->a_signed);
@@ -62,10 +62,10 @@ static void find_terms(job *j)
 {
     const dq_op_call *call = j->call;
     const int32_t *sums = dq_qproduct_sums(&j->b->p);
-    const int64_t x_zero = dq_qgemm16_zero(call->in[DQ_WIDE_X_ZERO], 0);
+    const int64_t x_zero = dq_qgemm16_zero(call->in[DQ_Q16_X_ZERO], 0);
     for (size_t i = 0; i < j->b->p.w.b.cols; i++) {
         j->middle[i] = -(double)MIDDLE * sums[i];
-        dq_wide_term(call, j->factor, i, (double)(-x_zero * sums[i]), i, &j->terms);
+        dq_q16_term(call, j->factor, i, (double)(-x_zero * sums[i]), i, &j->terms);
     }
 }
 
@@ -74,7 +74,7 @@ static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, c
 {
     const job *j = arg;
     const size_t n = j->b->p.w.b.cols;
-    dq_wide_sums s = dq_qgemm16_sums(j->call);
+    dq_q16_sums s = dq_qgemm16_sums(j->call);
     s.rows = rows / 2;
     s.cols = cols;
     s.stride = 2 * c_stride;
@@ -83,11 +83,11 @@ static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, c
     s.high = c + c_stride;
     s.extra = j->middle + col;
     s.col_step = 1;
-    dq_wide_sums_by(j->call, j->factor, &j->terms, col, col, &s);
+    dq_q16_sums_by(j->call, j->factor, &j->terms, col, col, &s);
     dq_qgemm16_put(j->call, &s, row / 2 * n + col);
 }
 
-void dq_qmatmul16_bytesplit_run(const dq_op_call *call, const dq_wbytes *b)
+void dq_qmatmul16_bytesplit_run(const dq_op_call *call, const dq_qmatmul16_bytesplit *b)
 {
     const size_t n = b->p.w.b.cols, k = b->p.w.b.run;
     char *scratch = call->scratch;
@@ -95,15 +95,15 @@ void dq_qmatmul16_bytesplit_run(const dq_op_call *call, const dq_wbytes *b)
     job j = {.call = call,
              .b = b,
              .codes = (uint8_t *)scratch + b->codes_at,
-             .terms = dq_wide_terms_in(terms, n),
+             .terms = dq_q16_terms_in(terms, n),
              .middle = terms + 3 * n,
-             .factor = dq_wide_factor(call)};
+             .factor = dq_q16_factor(call)};
     find_terms(&j);
     dq_parallel(call->threads, b->rows, dq_gemm_s8_grain(16 * k), split_rows, &j);
     const dq_qproduct_rows rows = {.packed = b->p.packed,
                                    .rows = 2 * b->rows,
                                    .codes = j.codes,
-                                   .b_zero = call->in[DQ_WIDE_W_ZERO]->data,
+                                   .b_zero = call->in[DQ_Q16_W_ZERO]->data,
                                    .store = store,
                                    .arg = &j};
     dq_qproduct_run(call, &b->p, &rows);

@@ -26,7 +26,7 @@ dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weigh
     bool fits = dq_qweights_layout(w);
     p->chunk = dq_gemm_s8_chunk(w, call->threads, (rows + p->block_rows - 1) / p->block_rows, p->block_rows);
     p->chunks = (w->panels + p->chunk - 1) / p->chunk;
-    if (!fits || !dq_qscratch_layout(w, p->block_rows, p->chunk, DQ_QSTORE_WIDE, 0, &p->layout))
+    if (!fits || !dq_qscratch_layout(w, p->block_rows, p->chunk, DQ_QSTORE_PANELS, 0, &p->layout))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     if (call->worker_scratch_size < p->layout.size)
         call->worker_scratch_size = p->layout.size;

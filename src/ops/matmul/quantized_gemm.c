@@ -220,7 +220,7 @@ static void store_quantized(const dq_int_sums *sums, const state *st)
         size_t rows = sums->rows - i < ROWS ? sums->rows - i : ROWS;
         const int32_t *c = with_c(sums, st, i, rows, block);
         to.out = (uint8_t *)y->data + (sums->row + i) * st->mm.s.n + sums->col;
-        call->kernels->requantize_tile(c, sums->c_stride, rows, sums->cols, &to);
+        call->kernels->requantize_tile_s32(c, sums->c_stride, rows, sums->cols, &to);
     }
 }
 

@@ -247,7 +247,7 @@ static void code_rows(const dq_pool_rows *r, bool is_signed, const uint8_t *in, 
             for (size_t i = 0; i < u.rows; i++)
                 join_codes(line + from, in + row_offset(w, &u, i), rows.n, is_signed ? 0x80 : 0);
         }
-        r->kernels->max_windows(&rows);
+        r->kernels->max_windows_x8(&rows);
     }
 }
 
@@ -323,7 +323,7 @@ static void max_words(const dq_pool_rows *r, uint16_t sign_xor, const int16_t *i
 
 static void max_floats(const dq_pool_rows *r, const float *in, float *out)
 {
-    const dq_float_pool *kernels = r->kernels->float_pool;
+    const dq_pool_f32 *kernels = r->kernels->pool_f32;
     const dq_window *w = r->window;
     size_t from, n = reach(w, &from), most, row_stride, *at = r->workspace, begin = r->begin;
     under u = find_rows(w, begin);
@@ -453,7 +453,7 @@ static size_t counted(const dq_window *w, size_t d, int64_t origin, bool pads)
 /* `root`: norms, which nothing is divided by */
 static void sum_rows(const dq_pool_rows *r, bool root, bool pads, const float *in, float *out)
 {
-    const dq_float_pool *kernels = r->kernels->float_pool;
+    const dq_pool_f32 *kernels = r->kernels->pool_f32;
     const dq_window *w = r->window;
     size_t last = w->rank - 1, from, n = reach(w, &from), most, row_stride, *at = r->workspace,
            begin = r->begin;

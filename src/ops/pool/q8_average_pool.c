@@ -315,7 +315,7 @@ static void average_band(const pool_job *job, size_t plane, size_t first, const 
     static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     const pool_state *s = job->s;
     const dq_window *w = &s->shape.window;
-    const dq_float_rows *rows = job->call->kernels->float_rows;
+    const dq_rows_f32 *rows = job->call->kernels->rows_f32;
     const float scale = job->qy.scale, zero = (float)job->qy.zero;
     const size_t left = (size_t)w->out[0] - first, high = left < s->band ? left : s->band;
     const size_t wide = (size_t)w->out[1], n = strips(high * s->pitch);

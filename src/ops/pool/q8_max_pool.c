@@ -52,7 +52,7 @@ static void join_rows(const max_job *job, const uint8_t *x, const dq_cells *c, d
         w->x_step = c->step[0];
         w->under = c->total;
         w->width = 0;
-        job->call->kernels->max_windows(w);
+        job->call->kernels->max_windows_x8(w);
         w->under = 0;
         return;
     }
@@ -90,7 +90,7 @@ static void max_line(const max_job *job, size_t line, uint8_t *joined)
         w.width = equal_windows * s->inner;
         w.line = joined + first * s->inner;
         if (w.kernel)
-            job->call->kernels->max_windows(&w);
+            job->call->kernels->max_windows_x8(&w);
         else
             memset(w.out, w.is_signed ? 0x80 : 0, w.width);
     }

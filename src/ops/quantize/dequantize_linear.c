@@ -139,7 +139,7 @@ static void small_float_row(const dequantize_job *job, size_t first, const dq_ru
         for (size_t i = 0; i < n; i++)
             y[i] = zero[i * step] != 0 ? y[i] - zero[i * step] : y[i];
     }
-    job->kernels->float_rows->mul(y, 1, scale, step, n, y);
+    job->kernels->rows_f32->mul(y, 1, scale, step, n, y);
 }
 
 /* At most DQ_ROW elements. */

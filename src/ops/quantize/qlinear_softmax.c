@@ -85,7 +85,7 @@ static void results_of(const softmax_job *job, const float *e, size_t n, float g
         }
         return;
     }
-    job->kernels->float_rows->scale(e, n, job->factor, scaled);
+    job->kernels->rows_f32->scale(e, n, job->factor, scaled);
     const int8_t signed_zero = (int8_t)job->qy.zero;
     const uint8_t zero = (uint8_t)job->qy.zero;
     if (job->qy.min < 0)

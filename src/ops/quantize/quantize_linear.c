@@ -196,7 +196,7 @@ static void float_row(const quantize_job *job, size_t first, const dq_run *run)
     size_t n = run->length;
     load_operand(job, job->x, first, n, x);
     load_operand(job, job->scale, run->scale, run->step ? n : 1, scale);
-    job->kernels->float_rows->div(x, 1, scale, run->step, n, x);
+    job->kernels->rows_f32->div(x, 1, scale, run->step, n, x);
     round_floats(job->kernels, job->state->precision, n, x);
     if (dq_dtype_is_float(job->y->dtype)) {
         store_small_floats(job, first, run, x);

@@ -237,7 +237,7 @@ static void one_cell(const pass *p, size_t item)
                          .clip = (float)s->clip,
                          .functions = s->functions + p->direction * FUNCTIONS,
                          .peepholes = peepholes ? dq_data(peepholes, float) + p->direction * 3 * n : NULL};
-    dq_lstm_cell_step(p->call->kernels->float_rows, &cell, gate, p->c + item * n, p->h + item * n);
+    dq_lstm_cell_step(p->call->kernels->rows_f32, &cell, gate, p->c + item * n, p->h + item * n);
     memcpy(p->seen + item * n, p->h + item * n, n * sizeof *p->seen);
     put_step(p, t, item, p->h + item * n);
 }

@@ -67,7 +67,7 @@ typedef struct dq_lstm_cell {
 
 /** One step of one sequence, in float: from the four gates' sums (4 * hidden of them, which are spent) and
  * the old cell state `c` to the new `c` and the hidden state `h`. */
-void dq_lstm_cell_step(const dq_float_rows *rows, const dq_lstm_cell *cell, float *gate, float *c, float *h);
+void dq_lstm_cell_step(const dq_rows_f32 *rows, const dq_lstm_cell *cell, float *gate, float *c, float *h);
 
 /** RNN, GRU and LSTM whose tensors are float (rnn_float.c). */
 typedef struct dq_rnn_float {

@@ -107,7 +107,7 @@ static const struct {
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 
-void dq_rnn_activate(const dq_float_rows *rows, const dq_rnn_activation *f, float clip, float *x, size_t n)
+void dq_rnn_activate(const dq_rows_f32 *rows, const dq_rnn_activation *f, float clip, float *x, size_t n)
 {
     if (clip < INFINITY)
         rows->clip(x, n, -clip, clip, x);

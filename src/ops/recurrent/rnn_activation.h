@@ -13,7 +13,7 @@ typedef struct dq_rnn_activation {
 } dq_rnn_activation;
 
 /** x[i] = f(x[i] within [-clip, clip]), in float. */
-void dq_rnn_activate(const dq_float_rows *rows, const dq_rnn_activation *f, float clip, float *x, size_t n);
+void dq_rnn_activate(const dq_rows_f32 *rows, const dq_rnn_activation *f, float clip, float *x, size_t n);
 
 /** The function of a name (letters' case aside); NULL when there is none. */
 dq_rnn_activation_fn *dq_rnn_activation_find(const char *name);

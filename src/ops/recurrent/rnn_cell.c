@@ -44,7 +44,7 @@ dq_status dq_rnn_direction(const dq_op_call *call, size_t *directions, bool *fir
     return DQ_OK;
 }
 
-void dq_lstm_cell_step(const dq_float_rows *rows, const dq_lstm_cell *cell, float *gate, float *c, float *h)
+void dq_lstm_cell_step(const dq_rows_f32 *rows, const dq_lstm_cell *cell, float *gate, float *c, float *h)
 {
     static const float one = 1;
     const dq_rnn_activation *functions = cell->functions;

@@ -38,7 +38,7 @@ static void lay_out(void *to, const dq_tensor *r, const void *key)
     const float *from = r->data;
     float *at = to;
     for (size_t i = 0; i < 2 * l->directions; i++) {
-        dq_fpart all = {.cols = l->columns[i % 2], .k = l->hidden};
+        dq_gemm_part_f32 all = {.cols = l->columns[i % 2], .k = l->hidden};
         dq_gemm_block_f32 block;
         dq_fpanels(l->transpose, from, l->hidden, 1, &all, at, &block);
         from += all.cols * l->hidden;
@@ -170,7 +170,7 @@ static void step_lstm(const block *b, size_t step)
     product(b, 0, b->h, b->gate, b->width, true, NULL);
     for (size_t i = 0; i < b->rows; i++)
         if (runs(b, i, step))
-            dq_lstm_cell_step(b->j->call->kernels->float_rows, &cell, b->gate + i * b->width,
+            dq_lstm_cell_step(b->j->call->kernels->rows_f32, &cell, b->gate + i * b->width,
                               b->c + i * b->state, b->h + i * b->state);
 }
 
@@ -178,7 +178,7 @@ static void step_lstm(const block *b, size_t step)
 static void finish_gru(const block *b, float *gate, float *h)
 {
     static const float one = 1;
-    const dq_float_rows *rows = b->j->call->kernels->float_rows;
+    const dq_rows_f32 *rows = b->j->call->kernels->rows_f32;
     size_t n = b->j->s->hidden;
     float *z = gate, *hidden = gate + b->j->f->wide[0];
     dq_rnn_activate(rows, &b->functions[1], (float)b->j->s->clip, hidden, n);
@@ -191,7 +191,7 @@ static void finish_gru(const block *b, float *gate, float *h)
 static void step_gru(const block *b, size_t step)
 {
     const dq_rnn *s = b->j->s;
-    const dq_float_rows *rows = b->j->call->kernels->float_rows;
+    const dq_rows_f32 *rows = b->j->call->kernels->rows_f32;
     const float *z = b->j->z ? b->j->z + b->direction * b->state : NULL;
     const size_t n = s->hidden, at = b->j->f->wide[0]; /* of the hidden gate */
     product(b, 0, b->h, b->gate, b->width, true, NULL);
@@ -218,7 +218,7 @@ static void step_rnn(const block *b, size_t step)
     for (size_t i = 0; i < b->rows; i++) {
         if (!runs(b, i, step))
             continue;
-        dq_rnn_activate(b->j->call->kernels->float_rows, &b->functions[0], (float)b->j->s->clip,
+        dq_rnn_activate(b->j->call->kernels->rows_f32, &b->functions[0], (float)b->j->s->clip,
                         b->gate + i * b->width, n);
         memcpy(b->h + i * b->state, b->gate + i * b->width, n * sizeof(float));
     }

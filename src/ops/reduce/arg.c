@@ -115,11 +115,11 @@ static way way_of(const dq_arg *s, const dq_kernels *k, dq_dtype dtype)
     if (s->n > INT32_MAX)
         return (way){0};
     if (dtype == DQ_FLOAT)
-        return (way){k->columns->arg_f32, 4, sign_xor, true};
+        return (way){k->reduce_axis_mixed->arg_f32, 4, sign_xor, true};
     if (row->cls != DQ_CLASS_FLOAT && row->bits == 8)
-        return (way){k->columns->arg_8, 1, sign_xor, false};
+        return (way){k->reduce_axis_mixed->arg_8, 1, sign_xor, false};
     if (row->cls != DQ_CLASS_FLOAT && row->bits == 32)
-        return (way){k->columns->arg_32, 4, sign_xor, false};
+        return (way){k->reduce_axis_mixed->arg_32, 4, sign_xor, false};
     return (way){0};
 }
 

@@ -72,7 +72,7 @@ static void columns(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const dq_op_call *call = *(const dq_op_call *const *)arg;
-    const dq_float_rows *rows = call->kernels->float_rows;
+    const dq_rows_f32 *rows = call->kernels->rows_f32;
     const size_t channels = ((const state *)call->state)->channels, count = call->in[X]->count;
     for (size_t first = begin, n; first < end; first += n) {
         float mean[BLOCK], factor[BLOCK], bias[BLOCK];
@@ -105,8 +105,8 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
         if (x->dtype == DQ_FLOAT) {
             float high = (float)a.mean, low = isfinite(high) ? (float)(a.mean - (double)high) : 0,
                   term = (float)a.bias;
-            call->kernels->float_rows->normalize(dq_data(x, float) + i, stop - i, high, low, (float)a.factor,
-                                                 NULL, &term, 0, dq_data(y, float) + i);
+            call->kernels->rows_f32->normalize(dq_data(x, float) + i, stop - i, high, low, (float)a.factor,
+                                               NULL, &term, 0, dq_data(y, float) + i);
             i = stop;
         }
         for (; i < stop; i++)

@@ -130,8 +130,8 @@ static void sums_of_lines(const dq_op_call *call, size_t base, size_t count)
     const float *x = dq_data(call->in[0], float) + base + (s->reverse ? (s->n - 1) * s->inner : 0);
     float *y = dq_data(call->out[0], float) + (x - dq_data(call->in[0], float));
     for (size_t i = 0; i < s->n; i += PART, x += PART * step, y += PART * step)
-        call->kernels->columns->cumulate_f32(x, step, s->n - i < PART ? s->n - i : PART, count, s->exclusive,
-                                             y, total);
+        call->kernels->reduce_axis_mixed->cumulate_f32(x, step, s->n - i < PART ? s->n - i : PART, count,
+                                                       s->exclusive, y, total);
 }
 
 /* Sums along LINES lines one behind the other: each waits for its last one only. */

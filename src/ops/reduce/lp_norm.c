@@ -41,7 +41,7 @@ static void float_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const lines *l = arg;
-    const dq_float_rows *rows = l->call->kernels->float_rows;
+    const dq_rows_f32 *rows = l->call->kernels->rows_f32;
     float workspace[BLOCK];
     for (size_t i = begin; i < end; i++) {
         const float *x = dq_data(l->call->in[0], float) + i * l->n;
@@ -77,7 +77,7 @@ static void float_columns(void *arg, size_t begin, size_t end, unsigned worker)
         for (size_t k = 0; k < count; k++)
             norm[k] = divisor(l, sum[k]);
         for (size_t t = 0; t < l->n; t++)
-            l->call->kernels->float_rows->div(x + t * l->inner, 1, norm, 1, count, y + t * l->inner);
+            l->call->kernels->rows_f32->div(x + t * l->inner, 1, norm, 1, count, y + t * l->inner);
     }
 }
 
@@ -182,7 +182,7 @@ static void float_sets(void *arg, size_t begin, size_t end, unsigned worker)
         float *y = dq_data(call->out[0], float) + base;
         double sum = 0, squares = 0;
         for (size_t i = 0; i < s->n; i += s->run)
-            sum += call->kernels->float_rows->sum(x + place(&s->o, s->o.kept, s->o.rank, i), s->run);
+            sum += call->kernels->rows_f32->sum(x + place(&s->o, s->o.kept, s->o.rank, i), s->run);
         dq_row_stats stats = {.mean = sum / (double)s->n};
         for (size_t i = 0; i < s->n; i += s->run)
             squares += dq_row_squares(call, stats.mean, x + place(&s->o, s->o.kept, s->o.rank, i), s->run);

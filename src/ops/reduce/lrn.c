@@ -67,8 +67,8 @@ static void float_piece(void *arg, size_t begin, size_t end, unsigned worker)
         size_t inside = i % s->plane, row = i / s->plane, channel = row % s->channels;
         size_t n = s->plane - inside < end - i ? s->plane - inside : end - i;
         span c = around(s, channel);
-        call->kernels->float_rows->lrn(x + i, x + (row - channel + c.from) * s->plane + inside, s->plane,
-                                       c.count, (float)s->alpha, (float)s->bias, n, y + i);
+        call->kernels->rows_f32->lrn(x + i, x + (row - channel + c.from) * s->plane + inside, s->plane,
+                                     c.count, (float)s->alpha, (float)s->bias, n, y + i);
         i += n;
     }
 }

@@ -48,7 +48,7 @@ uint64_t dq_extreme_sign_xor(dq_dtype dtype, bool max)
     return (max ? 0 : all) ^ ((row->cls == DQ_CLASS_INT) == (row->bits == 8) ? sign : 0);
 }
 
-static bool way_of(const dq_reduce_axis *k, dq_reduce_kind kind, dq_dtype dtype, way *to)
+static bool way_of(const dq_reduce_axis_mixed *k, dq_reduce_kind kind, dq_dtype dtype, way *to)
 {
     const dq_dtype_row *row = dq_dtype_get(dtype);
     bool mean = kind == DQ_REDUCE_MEAN && row->cls == DQ_CLASS_INT;
@@ -259,7 +259,7 @@ bool dq_reduce_integers(dq_threads *threads, const dq_kernels *kernels, const dq
 {
     job j = {s, kernels, in, out, {0}};
     size_t grain = dq_reduce_grain(s);
-    if (!way_of(kernels->columns, s->kind, in->dtype, &j.way))
+    if (!way_of(kernels->reduce_axis_mixed, s->kind, in->dtype, &j.way))
         return false;
     if (dq_reduce_short_rows(s, j.way.width < 8 ? SHORT : SHORT_64))
         dq_parallel(threads, out->count, (grain + LINE - 1) / LINE * LINE, piece_of_short_rows, &j);

@@ -108,7 +108,7 @@ static bool extreme(dq_reduce_kind kind)
 
 /* ---- Floats side by side ------------------------------------------------------------------------------- */
 
-static double found(const dq_float_rows *rows, dq_reduce_kind kind, const float *x, size_t n, double value)
+static double found(const dq_rows_f32 *rows, dq_reduce_kind kind, const float *x, size_t n, double value)
 {
     bool least = kind == DQ_REDUCE_MIN;
     double here = (double)(least ? rows->min_of(x, n) : rows->max_of(x, n));
@@ -118,7 +118,7 @@ static double found(const dq_float_rows *rows, dq_reduce_kind kind, const float 
 /* A stretch of elements joined to `value`; exponentials are of their distance to `off`. */
 static double join_row(const job *j, dq_reduce_kind kind, size_t at, size_t n, float off, double value)
 {
-    const dq_float_rows *rows = j->kernels->float_rows;
+    const dq_rows_f32 *rows = j->kernels->rows_f32;
     float workspace[BLOCK];
     bool in_workspace = kind == DQ_REDUCE_LOG_SUM_EXP || j->in->dtype != DQ_FLOAT;
     for (size_t i = 0, few; i < n; i += few) {
@@ -156,7 +156,7 @@ static double fold_row(const job *j, dq_reduce_kind kind, size_t base, float off
 /* How sums and products are made of floats, in double; NULL: otherwise. */
 static dq_join_fn *join_of(const job *j, dq_reduce_kind kind)
 {
-    const dq_reduce_axis *k = j->kernels->columns;
+    const dq_reduce_axis_mixed *k = j->kernels->reduce_axis_mixed;
     switch (kind) {
     case DQ_REDUCE_PROD:
         return k->mul_f32;
@@ -173,7 +173,7 @@ static dq_join_fn *join_of(const job *j, dq_reduce_kind kind)
 static void join_lines(const job *j, dq_reduce_kind kind, const float *x, size_t step, size_t lines, size_t n,
                        float *most, double *out)
 {
-    const dq_float_rows *rows = j->kernels->float_rows;
+    const dq_rows_f32 *rows = j->kernels->rows_f32;
     dq_join_fn *join = join_of(j, kind);
     float workspace[BLOCK];
     if (extreme(kind))
@@ -260,7 +260,7 @@ static bool places(const dq_walk *w)
 /* Places of stretches as one: place l is joined to l % LANES, l from LANES up; then l and l + 8, … l + 1. */
 static double fold_places(const job *j, dq_reduce_kind kind, size_t n, const float *most, double *sum)
 {
-    const dq_float_rows *rows = j->kernels->float_rows;
+    const dq_rows_f32 *rows = j->kernels->rows_f32;
     if (extreme(kind))
         return found(rows, kind, most, n, kind == DQ_REDUCE_MIN ? HUGE_VAL : -HUGE_VAL);
     for (size_t first = LANES, h = LANES; h > 0; first += LANES) {

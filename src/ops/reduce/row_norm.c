@@ -20,12 +20,12 @@ static split split_of(double x)
 double dq_row_squares(const dq_op_call *call, double mean, const float *x, size_t n)
 {
     split off = split_of(mean);
-    return call->kernels->float_rows->squares(x, n, off.high, off.low);
+    return call->kernels->rows_f32->squares(x, n, off.high, off.low);
 }
 
 dq_row_stats dq_row_measure(const dq_op_call *call, const dq_row_norm *norm, const float *x)
 {
-    dq_row_stats stats = {.mean = call->kernels->float_rows->sum(x, norm->n) / (double)norm->n};
+    dq_row_stats stats = {.mean = call->kernels->rows_f32->sum(x, norm->n) / (double)norm->n};
     double squares = dq_row_squares(call, norm->centre ? stats.mean : 0, x, norm->n);
     stats.inverse = 1 / sqrt(squares / (double)norm->n + norm->epsilon);
     return stats;
@@ -35,8 +35,8 @@ void dq_row_apply(const dq_op_call *call, const dq_row_norm *norm, const dq_row_
                   float *y)
 {
     split off = split_of(norm->centre ? stats->mean : 0);
-    call->kernels->float_rows->normalize(x, norm->n, off.high, off.low, (float)stats->inverse, norm->gamma,
-                                         norm->beta, norm->broadcast ? 0 : 1, y);
+    call->kernels->rows_f32->normalize(x, norm->n, off.high, off.low, (float)stats->inverse, norm->gamma,
+                                       norm->beta, norm->broadcast ? 0 : 1, y);
 }
 
 dq_row_stats dq_row_normalize(const dq_op_call *call, const dq_row_norm *norm, const float *x, float *y)

@@ -144,7 +144,7 @@ static void hard_lines(void *arg, size_t begin, size_t end, unsigned worker)
  * waits for its result. */
 static void few_rows(const job *j, const float *x, size_t count, float *y, float *workspace)
 {
-    const dq_float_rows *rows = j->call->kernels->float_rows;
+    const dq_rows_f32 *rows = j->call->kernels->rows_f32;
     size_t n = j->s->n;
     float most[FEW];
     double total[FEW];
@@ -204,7 +204,7 @@ static void short_rows(void *arg, size_t begin, size_t end, unsigned worker)
         if (count < n)
             memset(columns, 0, s->n * COLUMNS * sizeof *columns);
         k->transpose_x32(words(from), s->n, count, s->n, (uint32_t *)(void *)columns, COLUMNS);
-        k->float_rows->softmax_columns(columns, COLUMNS, s->n, n, s->kind == LOG_SOFT, columns, COLUMNS);
+        k->rows_f32->softmax_columns(columns, COLUMNS, s->n, n, s->kind == LOG_SOFT, columns, COLUMNS);
         k->transpose_x32(words(columns), COLUMNS, s->n, count, (uint32_t *)(void *)to, s->n);
         if (!plain)
             dq_store_from_floats(k, j->out->dtype, j->out->data, at, count * s->n, workspace, false);
@@ -224,15 +224,15 @@ static void lines_of_inner_axis(void *arg, size_t begin, size_t end, unsigned wo
         size_t count = s->inner * (block + 1) / s->blocks - column, wide = count < GROUP ? GROUP : count;
         size_t base = i / s->blocks * s->n * s->inner + column;
         if (s->in_place) {
-            k->float_rows->softmax_columns(dq_data(j->in, float) + base, s->inner, s->n, count,
-                                           s->kind == LOG_SOFT, dq_data(j->out, float) + base, s->inner);
+            k->rows_f32->softmax_columns(dq_data(j->in, float) + base, s->inner, s->n, count,
+                                         s->kind == LOG_SOFT, dq_data(j->out, float) + base, s->inner);
             continue;
         }
         if (count < wide)
             memset(workspace, 0, s->n * wide * sizeof *workspace);
         for (size_t t = 0; t < s->n; t++)
             dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, workspace + t * wide);
-        k->float_rows->softmax_columns(workspace, wide, s->n, wide, s->kind == LOG_SOFT, workspace, wide);
+        k->rows_f32->softmax_columns(workspace, wide, s->n, wide, s->kind == LOG_SOFT, workspace, wide);
         for (size_t t = 0; t < s->n; t++)
             dq_store_from_floats(k, j->out->dtype, j->out->data, base + t * s->inner, count,
                                  workspace + t * wide, false);

@@ -236,7 +236,8 @@ typedef struct product {
     size_t first;
 } product;
 
-static void rows_of_x(const void *arg, const dq_fpart *part, float *workspace, dq_gemm_block_f32 *block)
+static void rows_of_x(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
+                      dq_gemm_block_f32 *block)
 {
     (void)workspace;
     const product *p = arg;
@@ -254,14 +255,14 @@ static void strip_as_floats(const job *j, size_t strip, size_t word, size_t coun
         if (word >= begin + b.lengths[g])
             continue;
         size_t n = dq_least(count, begin + b.lengths[g] - word);
-        j->call->kernels->nbits_floats(&b, g, word, n, to, panel);
+        j->call->kernels->nbits_f32(&b, g, word, n, to, panel);
         word += n;
         count -= n;
         to += n * fields * DQ_FPANEL;
     }
 }
 
-static void weights_as_floats(const void *arg, const dq_fpart *part, float *workspace,
+static void weights_as_floats(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
                               dq_gemm_block_f32 *block)
 {
     const job *j = ((const product *)arg)->j;
@@ -274,7 +275,7 @@ static void weights_as_floats(const void *arg, const dq_fpart *part, float *work
     block->b_panel = part->k * DQ_FPANEL;
 }
 
-static void place_of_results(const void *arg, const dq_fpart *part, float *workspace,
+static void place_of_results(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
                              dq_gemm_block_f32 *block)
 {
     const product *p = arg;
@@ -288,7 +289,7 @@ static void place_of_results(const void *arg, const dq_fpart *part, float *works
     block->high = INFINITY;
 }
 
-static void store_results(const void *arg, const dq_fpart *part, const dq_gemm_block_f32 *block)
+static void store_results(const void *arg, const dq_gemm_part_f32 *part, const dq_gemm_block_f32 *block)
 {
     const product *p = arg;
     const dq_weights_ends *ends = p->j->ends;
@@ -545,7 +546,7 @@ static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
             dq_nbits_row x = {from.digits, from.factors, from.totals};
             if (j->odd[i])
                 continue;
-            j->call->kernels->nbits(&b, &x, y);
+            j->call->kernels->nbits_s32(&b, &x, y);
             j->ends->store(j->ends->arg, j->first + i, strip * COLS, 1,
                            dq_least(COLS, j->form.n - strip * COLS), y, COLS);
         }
@@ -563,7 +564,7 @@ static void run_rounded(void *arg, size_t begin, size_t end, unsigned worker)
             size_t rows;
             dq_weight_digits from = rounded_of(j, i, &rows);
             dq_nbits_rounded x = {rows, from.digits, from.factors, from.sums};
-            j->call->kernels->nbits_rounded(&b, &x, y);
+            j->call->kernels->nbits_s8(&b, &x, y);
             j->ends->store(j->ends->arg, j->first + i, strip * COLS, dq_least(ROWS, j->rows - i),
                            dq_least(COLS, j->form.n - strip * COLS), y, COLS);
         }

@@ -8,13 +8,13 @@
  *
  * Many rows: the weights become floats, (code - zero) * scale, and each sum is one chain of fused
  * multiply-adds, in the order of k unless the blocks are given by group_idx: the bits of DequantizeLinear and
- * MatMul. Up to dq_weights_few rows: dq_nbits_fn, with x in pieces of at most 32 as integers of which the
+ * MatMul. Up to dq_weights_few rows: dq_nbits_s32_fn, with x in pieces of at most 32 as integers of which the
  * largest has 22 bits; the sum of a piece is exact, and what x loses is less than the sum in floats
  * could lose, even where the weights of the largest x are 0. A row that cannot be taken so, for infinities,
  * NaN, tiny values or sizes too far apart, and weights that stand for values of a table, go the first way.
  *
  * Where the session honors the node's accuracy_level and that is 4, and codes have 4 or 8 bits:
- * dq_nbits_rounded_fn, whatever the number of rows. Each block of a row of x becomes round(x / s), s = max
+ * dq_nbits_s8_fn, whatever the number of rows. Each block of a row of x becomes round(x / s), s = max
  * |x| / 127, and
  *
  *   y = sum over the blocks, in pieces of 32 codes in their order, of scale · (s · sum of (code - zero) · x)

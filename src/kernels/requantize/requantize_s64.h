@@ -9,8 +9,8 @@
  * The upper 32 bits, as int32, never fall where r grows, and negative r make them negative. Products out of
  * range are therefore clamped as integers: from below before the constant is subtracted, from above by the
  * saturation to int16 and by a minimum after it. uint16 results are int16 ones with their top bit flipped. */
-#ifndef DQ_KERNELS_X86_REQUANTIZE_WIDE_H
-#define DQ_KERNELS_X86_REQUANTIZE_WIDE_H
+#ifndef DQ_KERNELS_REQUANTIZE_S64_H
+#define DQ_KERNELS_REQUANTIZE_S64_H
 
 #include "kernels/gemm_s16/gemm_s16.h"
 
@@ -23,7 +23,7 @@ typedef struct fixed_point {
     uint16_t sign_xor; /* exclusive or with results */
 } fixed_point;
 
-static inline fixed_point fixed_point_of(const dq_wide_sums *s)
+static inline fixed_point fixed_point_of(const dq_q16_sums *s)
 {
     fixed_point f = {.near = s->error < 0x1p-4 ? (int32_t)(s->error * 0x1p32) + 3 : 0};
     const int32_t origin = 0x41380000, middle = s->lo < 0 ? 0 : 0x8000; /* origin: of 1.5 * 2^20 */
