@@ -57,7 +57,13 @@ RETIRED = re.compile(r"(?<![A-Za-z0-9])(wide_matmul|WideMatMul|WideConv|wide_con
                      r"qconv_lanes|conv_beside|qconv_pixels|qconv_codes|conv_line|conv_rows|conv_small|conv_padded|conv_panels|"
                      r"conv_gather|fgather|fconv_plane|fproduct|fblock|fmatrix|fmm|fevery|sample_f32|finish_s32|conv_finish|fgate|"
                      r"qimage|on_codes|OnCodes|qgemm|qconv|fwinograd|dq_columns|dq_twice|dq_plan_again|dq_given|DQ_LATE|dq_home|"
-                     r"dq_piece|DQ_OP_SLICED|dq_cut|dq_place_size|dq_call_place|_suits|beats|pays)(?![A-Za-z0-9])")
+                     r"dq_piece|DQ_OP_SLICED|dq_cut|dq_place_size|dq_call_place|_suits|beats|pays|room|apart|together|octets?|OCTETS?|"
+                     r"loose|lasting|flip(?!_sign)|sure|unsure|turned|TURNED|dq_wide|DQ_WIDE|QGEMM|FMM|QLANES|WQUADS|WGEMM|wband|qplanes|"
+                     r"fgemm|fgemv|dq_fconv|dq_fpart|BESIDE|beside)(?![A-Za-z0-9])")
+
+# Kernels by docs/kernel-names.md: dq_<operation>_<types>_<isa>.
+KERNEL = re.compile(r"DQ_KERNEL\((?P<level>\w+), (?P<type>[\w ]+), (?P<slot>\w+), dq_(?P<name>\w+)\)")
+KERNEL_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*?_([sufx](8|16|32|64))+(_[suf](8|16|32))?|[a-z][a-z0-9]*(_[a-z0-9]+)*_(x|mixed)")
 
 LENGTH_LIMITS = (("src/kernels/", 800), ("include/dqrun/dqrun.h", 1500), ("tests/api/abi/", 1500), ("", 600))  # the header is a manual
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|farm|mnt|Users)/\w")
@@ -135,7 +141,7 @@ def problems_of(path, name, root):
         return
     limit = next(limit for start, limit in LENGTH_LIMITS if name.startswith(start))
     if len(lines) > limit:
-        yield f"{name}: has {len(lines)} lines, wanted at most {limit}"
+        yield f"{name}: has {len(lines)} lines, expected at most {limit}"
     yield from include_problems(name, text, root)
     if name.startswith("src/"):
         if name.split("/")[1] not in LAYERS:
@@ -147,6 +153,22 @@ def problems_of(path, name, root):
             match = RETIRED.search(line)
             if match:
                 yield f"{name}:{number}: uses the retired name {match.group()}; docs/glossary.md has the field's word"
+
+
+def kernel_problems(path):
+    """Lines of kernels.def whose function, slot and level do not have one name."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else (), 1):
+        if not line.startswith("DQ_KERNEL"):
+            continue
+        match = KERNEL.fullmatch(line)
+        if not match:
+            yield f"kernels.def:{number}: cannot be read: {line}"
+            continue
+        level = match["level"].removeprefix("DQ_ISA_").lower()
+        if not KERNEL_NAME.fullmatch(match["slot"]):
+            yield f"kernels.def:{number}: slot {match['slot']} is no <operation>_<types>; docs/kernel-names.md has the types"
+        if match["name"] != f"{match['slot']}_{level}":
+            yield f"kernels.def:{number}: dq_{match['name']} is the {level} kernel of slot {match['slot']}, expected dq_{match['slot']}_{level}"
 
 
 def repeated_names(names):
@@ -168,9 +190,9 @@ def main():
         print("\n".join(problems), end="\n" if problems else "")
         failed += bool(problems)
         passed += not problems
-    repeated = list(repeated_names(name for _, name in files))
-    print("\n".join(repeated), end="\n" if repeated else "")
-    failed += len(repeated)
+    others = [*repeated_names(name for _, name in files), *kernel_problems(root / "src" / "kernels" / "kernels.def")]
+    print("\n".join(others), end="\n" if others else "")
+    failed += len(others)
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return 1 if failed or not passed else 0
 

@@ -180,7 +180,7 @@ dq_status dq_session_check_inputs(const dq_session *session, dq_error *err)
 }
 
 /* Targets that overlap would have to hold two values. */
-static dq_status check_apart(const dq_session *session, dq_error *err)
+static dq_status check_no_overlap(const dq_session *session, dq_error *err)
 {
     for (uint32_t i = 0; i < session->wanted_count; i++)
         for (uint32_t k = 0; session->targets[i] && k < i; k++)
@@ -447,7 +447,7 @@ dq_status dq_session_run(dq_session *session, dq_error *err)
     DQ_NOT_NULL(session);
     session->ran = false;
     DQ_TRY(dq_session_check_inputs(session, err));
-    DQ_TRY(check_apart(session, err));
+    DQ_TRY(check_no_overlap(session, err));
     const dq_fpenv callers = dq_fpenv_enter();
     dq_status status = plan_and_run(session, err);
     status = dq_session_end(session, callers, status, err);

@@ -31,6 +31,10 @@ CASES = (
     ("docs/a.md", "see /" + "home/me/x\n", "path of one machine"),
     ("docs/a.md", "src/" + "work/x and ./" + "root/x\n", None),
     (".ci/run", "cd /" + "work/x\n", "path of one machine"),
+    ("src/ops/a.c", "int qgemm_rows;\n", "uses the retired name qgemm"),
+    ("src/kernels/kernels.def", "DQ_KERNEL(DQ_ISA_AVX2, dq_gemm_fn, gemm_s16s8, dq_gemm_s16s8_avx2)\n", None),
+    ("src/kernels/kernels.def", "DQ_KERNEL(DQ_ISA_C, dq_gemm_fn, gemm, dq_gemm_c)\n", "slot gemm is no <operation>_<types>"),
+    ("src/kernels/kernels.def", "DQ_KERNEL(DQ_ISA_AVX2, dq_gemm_fn, gemm_s8, dq_gemm_s8_c)\n", "expected dq_gemm_s8_avx2"),
     ("build-test/a.c", "#include <zip.h>\n" * 900, None),
 )
 

@@ -13,12 +13,12 @@ typedef struct job {
 } job;
 
 /* The first of the part's output channels. */
-static size_t channel_of(const dq_conv_shape *s, const dq_gemm_part_f32 *part)
+static size_t channel_of(const dq_conv_shape *s, const dq_gemm_part *part)
 {
     return part->batch % s->group * s->group_out + part->row;
 }
 
-static void part_weights(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
+static void part_weights(const void *arg, const dq_gemm_part *part, float *workspace,
                          dq_gemm_block_f32 *block)
 {
     const job *j = arg;
@@ -30,7 +30,7 @@ static void part_weights(const void *arg, const dq_gemm_part_f32 *part, float *w
         memcpy(workspace + i * part->k, (const char *)w + i * k * sizeof *w, part->k * sizeof *w);
 }
 
-static void part_windows(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
+static void part_windows(const void *arg, const dq_gemm_part *part, float *workspace,
                          dq_gemm_block_f32 *block)
 {
     const job *j = arg;
@@ -45,13 +45,12 @@ static void part_windows(const void *arg, const dq_gemm_part_f32 *part, float *w
     }
 }
 
-static size_t result_of(const dq_conv_shape *s, const dq_gemm_part_f32 *part)
+static size_t result_of(const dq_conv_shape *s, const dq_gemm_part *part)
 {
     return (part->batch * s->group_out + part->row) * s->out_size + part->col;
 }
 
-static void part_result(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
-                        dq_gemm_block_f32 *block)
+static void part_result(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     (void)workspace;
     const job *j = arg;
@@ -66,7 +65,7 @@ static void part_result(const void *arg, const dq_gemm_part_f32 *part, float *wo
     block->gate = j->o->finish->gate;
 }
 
-static void part_done(const void *arg, const dq_gemm_part_f32 *part, const dq_gemm_block_f32 *block)
+static void part_done(const void *arg, const dq_gemm_part *part, const dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     for (size_t i = 0; i < part->rows; i++)
@@ -129,10 +128,10 @@ void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_
 }
 
 void dq_conv_float_part(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o,
-                        const dq_gemm_part_f32 *part, void *workspace)
+                        const dq_gemm_part *part, void *workspace)
 {
     job j = {call, f, o};
-    dq_gemm_part_f32 some = *part;
+    dq_gemm_part some = *part;
     for (size_t done = 0; done < part->cols; done += some.cols) {
         some.col = part->col + done;
         some.cols = part->cols - done < f->product.col_block ? part->cols - done : f->product.col_block;

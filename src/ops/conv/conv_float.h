@@ -24,6 +24,6 @@ dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bo
 void dq_conv_float_run(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o);
 /** The part's results alone, in a room as large as the worker scratch that dq_conv_float_prepare asks for. */
 void dq_conv_float_part(const dq_op_call *call, const dq_conv_float *f, const dq_conv_floats *o,
-                        const dq_gemm_part_f32 *part, void *workspace);
+                        const dq_gemm_part *part, void *workspace);
 
 #endif

@@ -29,8 +29,7 @@ static float *rows_of(const job *j, size_t batch)
 
 /* ---- The product -------------------------------------------------------------------------------------- */
 
-static void part_rows(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
-                      dq_gemm_block_f32 *block)
+static void part_rows(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     (void)workspace;
     const job *j = arg;
@@ -38,12 +37,12 @@ static void part_rows(const void *arg, const dq_gemm_part_f32 *part, float *work
     block->a_row = j->c->row;
 }
 
-static size_t channel_of(const dq_conv_shape *s, const dq_gemm_part_f32 *part)
+static size_t channel_of(const dq_conv_shape *s, const dq_gemm_part *part)
 {
     return part->batch % s->group * s->group_out + part->col;
 }
 
-static void part_weights(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
+static void part_weights(const void *arg, const dq_gemm_part *part, float *workspace,
                          dq_gemm_block_f32 *block)
 {
     (void)workspace;
@@ -56,8 +55,7 @@ static void part_weights(const void *arg, const dq_gemm_part_f32 *part, float *w
 }
 
 /* The bias goes along the columns. */
-static void part_sums(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
-                      dq_gemm_block_f32 *block)
+static void part_sums(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_conv_shape *s = j->c->shape;
@@ -71,7 +69,7 @@ static void part_sums(const void *arg, const dq_gemm_part_f32 *part, float *work
 }
 
 /* Sums to the planes of their channels, and what comes upon them there: of each image that has some. */
-static void part_done(const void *arg, const dq_gemm_part_f32 *part, const dq_gemm_block_f32 *block)
+static void part_done(const void *arg, const dq_gemm_part *part, const dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_conv_floats *o = j->o;
@@ -108,10 +106,10 @@ static void windows(void *arg, size_t begin, size_t end, unsigned worker)
                       s->in_size, to, c->row);
         for (size_t col = 0; col < s->out_size && !c->pointwise; col += DQ_FPANEL) {
             dq_gemm_block_f32 block;
-            const dq_gemm_part_f32 part = {.col = col,
-                                           .cols = dq_least(DQ_FPANEL, s->out_size - col),
-                                           .p = channel * s->kernel_size,
-                                           .k = channels * s->kernel_size};
+            const dq_gemm_part part = {.col = col,
+                                       .cols = dq_least(DQ_FPANEL, s->out_size - col),
+                                       .p = channel * s->kernel_size,
+                                       .k = channels * s->kernel_size};
             dq_im2col_pack(j->call->kernels, &s->window, x, &part, workspace, &block);
             transpose((const uint32_t *)(const void *)workspace, DQ_FPANEL, part.k, part.cols,
                       to + col * c->row, c->row);

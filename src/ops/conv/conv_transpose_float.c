@@ -161,7 +161,7 @@ typedef struct job {
     float *out;
 } job;
 
-static void part_weights(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
+static void part_weights(const void *arg, const dq_gemm_part *part, float *workspace,
                          dq_gemm_block_f32 *block)
 {
     (void)workspace;
@@ -172,7 +172,7 @@ static void part_weights(const void *arg, const dq_gemm_part_f32 *part, float *w
     block->a_row = k;
 }
 
-static void part_windows(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
+static void part_windows(const void *arg, const dq_gemm_part *part, float *workspace,
                          dq_gemm_block_f32 *block)
 {
     const job *j = arg;
@@ -184,8 +184,7 @@ static void part_windows(const void *arg, const dq_gemm_part_f32 *part, float *w
         dq_im2col_pack(j->call->kernels, &j->phase->window, image, part, workspace, block);
 }
 
-static void part_result(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
-                        dq_gemm_block_f32 *block)
+static void part_result(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_transposed *s = j->f->shape;
@@ -206,7 +205,7 @@ static void pair(const float *restrict a, const float *restrict b, size_t n, flo
 
 /* `count` results of each row, from the part's column `col` on, whose places begin at `out`, as many apart as
  * the stride; of two phases that take turns, both go at once. */
-static void bring(const job *j, const dq_gemm_part_f32 *part, const dq_gemm_block_f32 *block, size_t col,
+static void bring(const job *j, const dq_gemm_part *part, const dq_gemm_block_f32 *block, size_t col,
                   size_t count, float *out)
 {
     const dq_transposed *s = j->f->shape;
@@ -240,7 +239,7 @@ static size_t row_offset(const dq_transposed *s, const dq_window *w, size_t rest
     return offset;
 }
 
-static void part_done(const void *arg, const dq_gemm_part_f32 *part, const dq_gemm_block_f32 *block)
+static void part_done(const void *arg, const dq_gemm_part *part, const dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_transposed *s = j->f->shape;

@@ -267,7 +267,7 @@ static bool outputs(const job *j, const task *t, const float *m, float low, floa
 }
 
 /* What Z and a function do upon results that stand in their planes. */
-static void finish(const job *j, const dq_gemm_part_f32 *part)
+static void finish(const job *j, const dq_gemm_part *part)
 {
     const dq_conv_floats *o = j->o;
     const dq_conv_shape *s = j->g->shape;
@@ -281,12 +281,11 @@ static void results(const job *j, const task *t, char *own)
     const dq_conv_winograd *g = j->g;
     const dq_conv_shape *s = g->shape;
     const size_t width = (size_t)s->window.out[1], height = (size_t)s->window.out[0] - 2 * t->first;
-    const dq_gemm_part_f32 part = {.batch = t->image * s->group + t->group,
-                                   .row = t->panel * DQ_FPANEL,
-                                   .rows =
-                                       dq_least(t->panels * DQ_FPANEL, s->group_out - t->panel * DQ_FPANEL),
-                                   .col = 2 * t->first * width,
-                                   .cols = dq_least(2 * t->rows, height) * width};
+    const dq_gemm_part part = {.batch = t->image * s->group + t->group,
+                               .row = t->panel * DQ_FPANEL,
+                               .rows = dq_least(t->panels * DQ_FPANEL, s->group_out - t->panel * DQ_FPANEL),
+                               .col = 2 * t->first * width,
+                               .cols = dq_least(2 * t->rows, height) * width};
     float *y = at(own, g->out_offset), low = j->o->finish->low, high = j->o->finish->high;
     if (j->o->z) {
         low = -INFINITY;

@@ -128,7 +128,7 @@ static void patch_panel(dq_transpose_x32_fn *transpose, const dq_window *w, cons
 }
 
 static void patch_panels(const dq_kernels *kernels, const dq_window *w, const float *x,
-                         const dq_gemm_part_f32 *part, size_t taps, size_t plane, float *workspace)
+                         const dq_gemm_part *part, size_t taps, size_t plane, float *workspace)
 {
     for (size_t j = 0; j < part->cols; j += DQ_FPANEL) {
         const size_t left = part->cols - j, count = left < DQ_FPANEL ? left : DQ_FPANEL;
@@ -140,8 +140,8 @@ static void patch_panels(const dq_kernels *kernels, const dq_window *w, const fl
     }
 }
 
-void dq_im2col_pack(const dq_kernels *kernels, const dq_window *w, const float *x,
-                    const dq_gemm_part_f32 *part, float *workspace, dq_gemm_block_f32 *block)
+void dq_im2col_pack(const dq_kernels *kernels, const dq_window *w, const float *x, const dq_gemm_part *part,
+                    float *workspace, dq_gemm_block_f32 *block)
 {
     size_t taps = 1, plane = 1;
     for (size_t d = 0; d < w->rank; d++) {

@@ -15,7 +15,7 @@ bool dq_conv_patches(const dq_window *w, size_t channels);
 
 /** Lays out the part's columns: column j is output position j, step p is element p % taps of the kernel in
  *  channel p / taps of those from `x` on; padding is zeros. The part's p and k are multiples of the taps. */
-void dq_im2col_pack(const dq_kernels *kernels, const dq_window *w, const float *x,
-                    const dq_gemm_part_f32 *part, float *workspace, dq_gemm_block_f32 *block);
+void dq_im2col_pack(const dq_kernels *kernels, const dq_window *w, const float *x, const dq_gemm_part *part,
+                    float *workspace, dq_gemm_block_f32 *block);
 
 #endif

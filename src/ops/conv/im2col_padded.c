@@ -203,7 +203,7 @@ static void panel(const stretch *s, size_t count, const uint32_t *steps, size_t 
         memcpy(to + s[r].lane, s[r].from + steps[k - 1], (DQ_FPANEL - s[r].lane) * sizeof *to);
 }
 
-void dq_im2col_padded_panels(const dq_op_call *call, const dq_im2col_padded *p, const dq_gemm_part_f32 *part,
+void dq_im2col_padded_panels(const dq_op_call *call, const dq_im2col_padded *p, const dq_gemm_part *part,
                              float *workspace, dq_gemm_block_f32 *block)
 {
     const size_t width = (size_t)p->shape->window.out[p->shape->window.rank - 1];

@@ -25,7 +25,7 @@ dq_status dq_im2col_padded_prepare(dq_op_call *call, const dq_conv_shape *shape,
 /** Copies an image. */
 void dq_im2col_padded_copy(const dq_op_call *call, const dq_im2col_padded *p, const float *x);
 /** Lays out the part's columns of that image, as dq_im2col_pack does. */
-void dq_im2col_padded_panels(const dq_op_call *call, const dq_im2col_padded *p, const dq_gemm_part_f32 *part,
+void dq_im2col_padded_panels(const dq_op_call *call, const dq_im2col_padded *p, const dq_gemm_part *part,
                              float *workspace, dq_gemm_block_f32 *block);
 
 #endif

@@ -315,7 +315,7 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
     }
 }
 
-static void part_a(const void *arg, const dq_gemm_part_f32 *part, float *workspace, dq_gemm_block_f32 *block)
+static void part_a(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const operands *o = arg;
     const state *s = o->s;
@@ -330,7 +330,7 @@ static void part_a(const void *arg, const dq_gemm_part_f32 *part, float *workspa
     block->a_row = part->k;
 }
 
-static void part_b(const void *arg, const dq_gemm_part_f32 *part, float *workspace, dq_gemm_block_f32 *block)
+static void part_b(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const operands *o = arg;
     const state *s = o->s;
@@ -344,7 +344,7 @@ static void part_b(const void *arg, const dq_gemm_part_f32 *part, float *workspa
     block->b_panel = DQ_FPANEL * s->blocks.k;
 }
 
-static void part_c(const void *arg, const dq_gemm_part_f32 *part, float *workspace, dq_gemm_block_f32 *block)
+static void part_c(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     (void)workspace;
     const operands *o = arg;

@@ -116,7 +116,7 @@ typedef struct job {
 } job;
 
 /* Of a B that stands, the panel that the part's last one is followed by. */
-static const float *panel_behind(const dq_gemm_f32 *f, const dq_gemm_part_f32 *part,
+static const float *panel_behind(const dq_gemm_f32 *f, const dq_gemm_part *part,
                                  const dq_gemm_block_f32 *block)
 {
     if (!f->laid_out || !part->k)
@@ -127,11 +127,11 @@ static const float *panel_behind(const dq_gemm_f32 *f, const dq_gemm_part_f32 *p
 }
 
 /* The rows of a part, on a B that is laid out. */
-static void rows_of(const job *j, const dq_gemm_part_f32 *whole, float *a_workspace, float *c_workspace,
+static void rows_of(const job *j, const dq_gemm_part *whole, float *a_workspace, float *c_workspace,
                     dq_gemm_block_f32 *block)
 {
     const dq_gemm_f32 *f = j->f;
-    dq_gemm_part_f32 part = *whole;
+    dq_gemm_part part = *whole;
     const float *behind = panel_behind(f, whole, block);
     const size_t most = block->far ? FAR_ROWS : ROWS;
     for (size_t row = 0; row < whole->rows && !dq_threads_cancelled(j->call->threads); row += part.rows) {
@@ -147,7 +147,7 @@ static void rows_of(const job *j, const dq_gemm_part_f32 *whole, float *a_worksp
     }
 }
 
-static void part_of(const job *j, dq_gemm_part_f32 *part, char *scratch)
+static void part_of(const job *j, dq_gemm_part *part, char *scratch)
 {
     const dq_gemm_f32 *f = j->f;
     float *b_workspace = (float *)(void *)scratch, *a_workspace = b_workspace;
@@ -173,7 +173,7 @@ static void part_of(const job *j, dq_gemm_part_f32 *part, char *scratch)
 }
 
 /* Of all steps, piece number i of the work. */
-static dq_gemm_part_f32 part_at(const job *j, size_t i)
+static dq_gemm_part part_at(const job *j, size_t i)
 {
     const dq_gemm_f32 *f = j->f;
     const size_t others = f->batches * j->col_blocks;
@@ -186,18 +186,18 @@ static dq_gemm_part_f32 part_at(const job *j, size_t i)
         end = row + dq_least(f->row_block, f->m - row);
     }
     const size_t col = block % j->col_blocks * f->col_block;
-    return (dq_gemm_part_f32){.batch = block / j->col_blocks,
-                              .row = row,
-                              .rows = end - row,
-                              .col = col,
-                              .cols = dq_least(f->col_block, f->n - col)};
+    return (dq_gemm_part){.batch = block / j->col_blocks,
+                          .row = row,
+                          .rows = end - row,
+                          .col = col,
+                          .cols = dq_least(f->col_block, f->n - col)};
 }
 
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     for (size_t i = begin; i < end; i++) {
-        dq_gemm_part_f32 part = part_at(j, i);
+        dq_gemm_part part = part_at(j, i);
         part_of(j, &part, dq_call_worker_scratch(j->call, worker));
     }
 }
@@ -220,11 +220,11 @@ void dq_gemm_f32_run(const dq_op_call *call, const dq_gemm_f32 *f, const void *a
                 piece, &j);
 }
 
-void dq_gemm_f32_part(const dq_op_call *call, const dq_gemm_f32 *f, const void *arg,
-                      const dq_gemm_part_f32 *part, void *workspace)
+void dq_gemm_f32_part(const dq_op_call *call, const dq_gemm_f32 *f, const void *arg, const dq_gemm_part *part,
+                      void *workspace)
 {
     const job j = {.f = f, .call = call, .arg = arg};
-    dq_gemm_part_f32 all = *part;
+    dq_gemm_part all = *part;
     part_of(&j, &all, workspace);
 }
 
@@ -251,7 +251,7 @@ static void panel(dq_transpose_x32_fn *transpose, const float *from, size_t col_
 /* All panels of columns that stand side by side, step by step: rows of memory are read straight through, and
  * asked for some steps ahead. A panel of fewer columns takes what stands behind them, if that is the next
  * step's. */
-static void panels_along(const float *from, size_t step_stride, const dq_gemm_part_f32 *part, float *to)
+static void panels_along(const float *from, size_t step_stride, const dq_gemm_part *part, float *to)
 {
     enum { AHEAD = 8, LINE = 16 };
     for (size_t p = 0; p < part->k; p++, from += step_stride, to += DQ_FPANEL) {
@@ -270,7 +270,7 @@ static void panels_along(const float *from, size_t step_stride, const dq_gemm_pa
 }
 
 void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
-                const dq_gemm_part_f32 *part, float *workspace, dq_gemm_block_f32 *block)
+                const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     from += part->col * col_stride + part->p * step_stride;
     if (col_stride == 1)
@@ -284,7 +284,7 @@ void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_st
 }
 
 void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const float *image,
-                const dq_gemm_part_f32 *part, float *workspace, dq_gemm_block_f32 *block)
+                const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     /* For so few rows, laying out columns costs more than reading them where they stand: fewer where threads
      * share the image, as short stretches of lines that another core has come slowly. And so few steps

@@ -27,7 +27,7 @@ static const float *matrix(const job *j, size_t batch, bool second)
     return second != j->f->swapped ? j->o->b + b : j->o->a + a;
 }
 
-static void part_a(const void *arg, const dq_gemm_part_f32 *part, float *workspace, dq_gemm_block_f32 *block)
+static void part_a(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_matmul_f32 *f = j->f;
@@ -42,7 +42,7 @@ static void part_a(const void *arg, const dq_gemm_part_f32 *part, float *workspa
     block->a_row = part->k;
 }
 
-static void part_b(const void *arg, const dq_gemm_part_f32 *part, float *workspace, dq_gemm_block_f32 *block)
+static void part_b(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_matmul_f32 *f = j->f;
@@ -68,7 +68,7 @@ static void part_b(const void *arg, const dq_gemm_part_f32 *part, float *workspa
     }
 }
 
-static void part_c(const void *arg, const dq_gemm_part_f32 *part, float *workspace, dq_gemm_block_f32 *block)
+static void part_c(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_matmul_f32 *f = j->f;
@@ -87,7 +87,7 @@ static void part_c(const void *arg, const dq_gemm_part_f32 *part, float *workspa
 }
 
 /* Results of a product whose operands have changed places. */
-static void transpose_back(const void *arg, const dq_gemm_part_f32 *part, const dq_gemm_block_f32 *block)
+static void transpose_back(const void *arg, const dq_gemm_part *part, const dq_gemm_block_f32 *block)
 {
     const job *j = arg;
     const dq_matmul_f32 *f = j->f;
@@ -260,7 +260,7 @@ static void columns(void *arg, size_t begin, size_t end, unsigned worker)
     for (size_t i = begin, count; i < end; i += count) {
         size_t batch = i / f->n, col = i % f->n;
         count = dq_least(f->n - col, end - i);
-        dq_gemm_part_f32 part = {.batch = batch, .rows = 1, .col = col, .cols = count};
+        dq_gemm_part part = {.batch = batch, .rows = 1, .col = col, .cols = count};
         dq_gemm_block_f32 rest = {.rows = 1, .cols = count, .more = true, .last = true};
         part_c(j, &part, NULL, &rest);
         j->call->kernels->gemv_f32(matrix(j, batch, true) + col * f->b_col, f->b_col, count, f->k,

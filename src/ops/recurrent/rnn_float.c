@@ -38,7 +38,7 @@ static void lay_out(void *to, const dq_tensor *r, const void *key)
     const float *from = r->data;
     float *at = to;
     for (size_t i = 0; i < 2 * l->directions; i++) {
-        dq_gemm_part_f32 all = {.cols = l->columns[i % 2], .k = l->hidden};
+        dq_gemm_part all = {.cols = l->columns[i % 2], .k = l->hidden};
         dq_gemm_block_f32 block;
         dq_fpanels(l->transpose, from, l->hidden, 1, &all, at, &block);
         from += all.cols * l->hidden;

@@ -236,8 +236,7 @@ typedef struct product {
     size_t first;
 } product;
 
-static void rows_of_x(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
-                      dq_gemm_block_f32 *block)
+static void rows_of_x(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     (void)workspace;
     const product *p = arg;
@@ -262,7 +261,7 @@ static void strip_as_floats(const job *j, size_t strip, size_t word, size_t coun
     }
 }
 
-static void weights_as_floats(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
+static void weights_as_floats(const void *arg, const dq_gemm_part *part, float *workspace,
                               dq_gemm_block_f32 *block)
 {
     const job *j = ((const product *)arg)->j;
@@ -275,7 +274,7 @@ static void weights_as_floats(const void *arg, const dq_gemm_part_f32 *part, flo
     block->b_panel = part->k * DQ_FPANEL;
 }
 
-static void place_of_results(const void *arg, const dq_gemm_part_f32 *part, float *workspace,
+static void place_of_results(const void *arg, const dq_gemm_part *part, float *workspace,
                              dq_gemm_block_f32 *block)
 {
     const product *p = arg;
@@ -289,7 +288,7 @@ static void place_of_results(const void *arg, const dq_gemm_part_f32 *part, floa
     block->high = INFINITY;
 }
 
-static void store_results(const void *arg, const dq_gemm_part_f32 *part, const dq_gemm_block_f32 *block)
+static void store_results(const void *arg, const dq_gemm_part *part, const dq_gemm_block_f32 *block)
 {
     const product *p = arg;
     const dq_weights_ends *ends = p->j->ends;
