@@ -102,7 +102,7 @@ def main():
             print(f"docs/coverage.md:{number} is\n  {old}\nwanted\n  {new}")
             break
     else:
-        print("docs/coverage.md has another length than wanted")
+        print("docs/coverage.md has another length than expected")
     print("run: tools/coverage.py DQRUN NODE_TESTS.tsv")
     return 1
 

@@ -78,7 +78,7 @@ dq_status dq_builder_opset(dq_builder *builder, const char *domain, int version,
     dq_ir *ir = builder->ir;
     const char *canonical = dq_domain_canonical(domain);
     if (version < 1)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: opset %d of domain '%s', wanted 1 or more", ir->path,
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: opset %d of domain '%s', expected 1 or more", ir->path,
                        version, domain);
     if (dq_opset_version(ir->opsets, ir->opset_count, canonical))
         return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: domain '%s' is imported twice", ir->path, domain);
@@ -175,8 +175,8 @@ static dq_status copy_tensor(dq_builder *b, const dq_tensor *t, const dq_tensor 
 {
     dq_tensor *copy = NULL;
     if (t->kind != DQ_KIND_TENSOR)
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: a constant is a sequence or optional, wanted a tensor",
-                       b->ir->path);
+        return dq_fail(err, DQ_INVALID_ARGUMENT,
+                       "%s: a constant is a sequence or optional, expected a tensor", b->ir->path);
     DQ_TRY(dq_tensor_new(&b->ir->arena, t->dtype, t->rank, t->dims, b->ir->limits.tensor_bytes, &copy, err));
     if (t->size)
         memcpy(copy->data, t->data, t->size);

@@ -92,25 +92,25 @@ static bool lies_in(const dq_tensor *t, const dq_tensor *memory)
 
 /* Whether an output that the session still has lies in the memory of output i: a view of it, or the same
  * value by another name. */
-static bool is_shared(const dq_handover *h, uint32_t i, const dq_plan *plan, const dq_value *const *wanted)
+static bool is_shared(const dq_handover *h, uint32_t i, const dq_plan *plan, const dq_value *const *requested)
 {
     for (uint32_t k = 0; k < h->count; k++)
-        if (k != i && !h->entries[k].taken && lies_in(dq_plan_output(plan, wanted[k]), h->entries[i].next))
+        if (k != i && !h->entries[k].taken && lies_in(dq_plan_output(plan, requested[k]), h->entries[i].next))
             return true;
     return false;
 }
 
-dq_status dq_handover_take(dq_handover *h, uint32_t i, const dq_plan *plan, const dq_value *const *wanted,
+dq_status dq_handover_take(dq_handover *h, uint32_t i, const dq_plan *plan, const dq_value *const *requested,
                            dq_tensor **out, dq_error *err)
 {
     dq_handover_entry *e = &h->entries[i];
     e->active = true;
-    if (e->bound && !is_shared(h, i, plan, wanted)) {
+    if (e->bound && !is_shared(h, i, plan, requested)) {
         *out = e->next;
         e->next = NULL;
         e->bound = false;
     } else {
-        DQ_TRY(dq_tensor_copy_owned(h->allocator, dq_plan_output(plan, wanted[i]), out, err));
+        DQ_TRY(dq_tensor_copy_owned(h->allocator, dq_plan_output(plan, requested[i]), out, err));
     }
     e->taken = true;
     return DQ_OK;

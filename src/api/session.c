@@ -56,17 +56,17 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
     const dq_allocator *allocator = &session->allocator;
     session->inputs = dq_memory_calloc(allocator, inputs, sizeof *session->inputs);
     session->given = dq_memory_calloc(allocator, inputs, sizeof *session->given);
-    session->wanted = dq_memory_calloc(allocator, g->output_count, sizeof *session->wanted);
+    session->requested = dq_memory_calloc(allocator, g->output_count, sizeof *session->requested);
     session->targets = dq_memory_calloc(allocator, g->output_count, sizeof *session->targets);
-    session->wanted_capacity = session->target_capacity = g->output_count;
-    if (!session->inputs || !session->given || !session->wanted || !session->targets)
+    session->requested_capacity = session->target_capacity = g->output_count;
+    if (!session->inputs || !session->given || !session->requested || !session->targets)
         return dq_no_memory(err, inputs * sizeof *session->given, "a session");
     for (int i = 0; i < DQ_SESSION_PLANS; i++)
         if (!(session->plans[i].inputs = dq_memory_calloc(allocator, inputs, sizeof(dq_tensor))))
             return dq_no_memory(err, inputs * sizeof(dq_tensor), "a session");
     DQ_TRY(dq_handover_grow(&session->handover, g->output_count, err));
     for (uint32_t i = 0; i < g->output_count; i++)
-        session->wanted[session->wanted_count++] = g->outputs[i];
+        session->requested[session->requested_count++] = g->outputs[i];
     return DQ_OK;
 }
 
@@ -116,7 +116,7 @@ void dq_session_free(dq_session *session)
     dq_threads_free(session->threads);
     dq_memory_free(&allocator, session->inputs, inputs * sizeof *session->inputs);
     dq_memory_free(&allocator, session->given, inputs * sizeof *session->given);
-    dq_memory_free(&allocator, session->wanted, session->wanted_capacity * sizeof *session->wanted);
+    dq_memory_free(&allocator, session->requested, session->requested_capacity * sizeof *session->requested);
     dq_memory_free(&allocator, session->targets, session->target_capacity * sizeof *session->targets);
     dq_model_free(session->model);
     dq_memory_free(&allocator, session, sizeof *session);
@@ -129,7 +129,7 @@ dq_status dq_session_check_input(const dq_session *session, const dq_value *v, c
 {
     const dq_type *type = &v->type;
     const char *path = session->model->program->ir->path;
-    char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT], text[DQ_TYPE_TEXT];
+    char got[DQ_SHAPE_TEXT], requested[DQ_SHAPE_TEXT], text[DQ_TYPE_TEXT];
     if (type->kind == DQ_KIND_SPARSE || type->kind == DQ_KIND_MAP)
         return dq_fail(err, DQ_UNSUPPORTED, "%s: input '%s' is %s, which does not run in this build", path,
                        v->name, dq_type_text(type, text));
@@ -137,20 +137,20 @@ dq_status dq_session_check_input(const dq_session *session, const dq_value *v, c
         char kind[DQ_KIND_TEXT];
         if (dq_tensor_is(t, type))
             return DQ_OK;
-        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is %s, wanted %s", path, v->name,
+        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is %s, expected %s", path, v->name,
                        dq_tensor_kind_text(t, kind), dq_type_text(type, text));
     }
     if (type->dtype != DQ_UNDEFINED && t->dtype != type->dtype)
-        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' has type %s, wanted %s", path, v->name,
+        return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' has type %s, expected %s", path, v->name,
                        dq_dtype_name(t->dtype), dq_dtype_name(type->dtype));
     bool fits = !type->has_shape || type->rank == t->rank;
     for (uint32_t d = 0; fits && type->has_shape && d < type->rank; d++)
         fits = type->dims[d] < 0 || type->dims[d] == t->dims[d];
     if (fits)
         return DQ_OK;
-    return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' has shape %s, wanted %s", path, v->name,
+    return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' has shape %s, expected %s", path, v->name,
                    dq_shape_text(t->rank, t->dims, got),
-                   dq_symbols_text(type->rank, type->dims, type->dim_names, wanted));
+                   dq_symbols_text(type->rank, type->dims, type->dim_names, requested));
 }
 
 dq_status dq_session_set_input(dq_session *session, const char *name, const dq_tensor *tensor, dq_error *err)
@@ -182,13 +182,13 @@ dq_status dq_session_check_inputs(const dq_session *session, dq_error *err)
 /* Targets that overlap would have to hold two values. */
 static dq_status check_no_overlap(const dq_session *session, dq_error *err)
 {
-    for (uint32_t i = 0; i < session->wanted_count; i++)
+    for (uint32_t i = 0; i < session->requested_count; i++)
         for (uint32_t k = 0; session->targets[i] && k < i; k++)
             if (session->targets[k] && dq_tensor_overlap(session->targets[i], session->targets[k]))
                 return dq_fail(err, DQ_INVALID_ARGUMENT,
-                               "%s: the tensors for outputs '%s' and '%s' overlap, wanted memory for each",
-                               session->model->program->ir->path, session->wanted[k]->name,
-                               session->wanted[i]->name);
+                               "%s: the tensors for outputs '%s' and '%s' overlap, expected memory for each",
+                               session->model->program->ir->path, session->requested[k]->name,
+                               session->requested[i]->name);
     return DQ_OK;
 }
 
@@ -292,8 +292,8 @@ static dq_plan_request request_of(dq_session *session, const dq_binding *given, 
     return (dq_plan_request){.graph = session->model->program->ir->graph,
                              .given = given,
                              .given_count = given_count,
-                             .wanted = session->wanted,
-                             .wanted_count = session->wanted_count,
+                             .requested = session->requested,
+                             .requested_count = session->requested_count,
                              .kernels = &session->kernels,
                              .threads = session->threads,
                              .budget = &session->budget,
@@ -467,8 +467,8 @@ static uint32_t output_named(const dq_session *session, const char *name)
 {
     const dq_graph *g = graph_of(session);
     uint32_t i = 0;
-    while (i < session->wanted_count && name &&
-           strcmp(i < g->output_count ? g->output_names[i] : session->wanted[i]->name, name) != 0)
+    while (i < session->requested_count && name &&
+           strcmp(i < g->output_count ? g->output_names[i] : session->requested[i]->name, name) != 0)
         i++;
     return i;
 }
@@ -476,9 +476,10 @@ static uint32_t output_named(const dq_session *session, const char *name)
 static dq_status find_output(const dq_session *session, const char *name, uint32_t *at, dq_error *err)
 {
     *at = output_named(session, name);
-    return *at < session->wanted_count ? DQ_OK
-                                       : dq_fail(err, DQ_INVALID_ARGUMENT, "%s: has no output '%s'",
-                                                 session->model->program->ir->path, name ? name : "(first)");
+    return *at < session->requested_count
+               ? DQ_OK
+               : dq_fail(err, DQ_INVALID_ARGUMENT, "%s: has no output '%s'",
+                         session->model->program->ir->path, name ? name : "(first)");
 }
 
 dq_status dq_session_set_output(dq_session *session, const char *name, dq_tensor *tensor, dq_error *err)
@@ -487,11 +488,11 @@ dq_status dq_session_set_output(dq_session *session, const char *name, dq_tensor
     DQ_NOT_NULL(session);
     DQ_TRY(find_output(session, name, &at, err));
     const char *path = session->model->program->ir->path;
-    const dq_value *v = session->wanted[at];
-    char got[DQ_KIND_TEXT], wanted[DQ_TYPE_TEXT];
+    const dq_value *v = session->requested[at];
+    char got[DQ_KIND_TEXT], requested[DQ_TYPE_TEXT];
     if (tensor && (tensor->kind != DQ_KIND_TENSOR || tensor->dtype == DQ_STRING))
         return dq_fail(err, DQ_INVALID_ARGUMENT,
-                       "%s: output '%s' cannot be written to %s, wanted a tensor of numbers", path, v->name,
+                       "%s: output '%s' cannot be written to %s, expected a tensor of numbers", path, v->name,
                        dq_tensor_kind_text(tensor, got));
     if (tensor && tensor->is_const)
         return dq_fail(
@@ -500,8 +501,8 @@ dq_status dq_session_set_output(dq_session *session, const char *name, dq_tensor
             "may be written",
             path, v->name);
     if (tensor && !dq_tensor_is(tensor, &v->type))
-        return dq_fail(err, DQ_BAD_INPUT, "%s: the tensor for output '%s' is %s, wanted %s", path, v->name,
-                       dq_tensor_kind_text(tensor, got), dq_type_text(&v->type, wanted));
+        return dq_fail(err, DQ_BAD_INPUT, "%s: the tensor for output '%s' is %s, expected %s", path, v->name,
+                       dq_tensor_kind_text(tensor, got), dq_type_text(&v->type, requested));
     session->targets[at] = tensor;
     return DQ_OK;
 }
@@ -510,7 +511,7 @@ dq_status dq_session_set_output(dq_session *session, const char *name, dq_tensor
 static dq_status find_result(const dq_session *session, const char *name, uint32_t *at, dq_error *err)
 {
     DQ_TRY(find_output(session, name, at, err));
-    const char *path = session->model->program->ir->path, *shown = session->wanted[*at]->name;
+    const char *path = session->model->program->ir->path, *shown = session->requested[*at]->name;
     if (!session->ran)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: output '%s' is there only after a run that succeeded",
                        path, shown);
@@ -526,7 +527,7 @@ dq_status dq_session_get_output(dq_session *session, const char *name, const dq_
     DQ_NOT_NULL(out);
     uint32_t at;
     DQ_TRY(find_result(session, name, &at, err));
-    *out = dq_plan_output(session->plans[0].plan, session->wanted[at]);
+    *out = dq_plan_output(session->plans[0].plan, session->requested[at]);
     return DQ_OK;
 }
 
@@ -536,20 +537,20 @@ dq_status dq_session_take_output(dq_session *session, const char *name, dq_tenso
     DQ_NOT_NULL(out);
     uint32_t at;
     DQ_TRY(find_result(session, name, &at, err));
-    return dq_handover_take(&session->handover, at, session->plans[0].plan, session->wanted, out, err);
+    return dq_handover_take(&session->handover, at, session->plans[0].plan, session->requested, out, err);
 }
 
 /* Makes room for one more element in a list. */
 static bool workspace(const dq_session *session, void *list, uint32_t *capacity, size_t size)
 {
-    if (session->wanted_count < *capacity)
+    if (session->requested_count < *capacity)
         return true;
-    const uint32_t wanted = *capacity + 1;
-    void *grown = dq_memory_grow(&session->allocator, *(void **)list, *capacity * size, wanted * size);
+    const uint32_t requested = *capacity + 1;
+    void *grown = dq_memory_grow(&session->allocator, *(void **)list, *capacity * size, requested * size);
     if (!grown)
         return false;
     *(void **)list = grown;
-    *capacity = wanted;
+    *capacity = requested;
     return true;
 }
 
@@ -557,18 +558,18 @@ dq_status dq_session_add_output(dq_session *session, const char *name, dq_error 
 {
     DQ_NOT_NULL(session);
     DQ_NOT_NULL(name);
-    if (output_named(session, name) < session->wanted_count)
+    if (output_named(session, name) < session->requested_count)
         return DQ_OK;
     const dq_value *v = dq_namemap_get(&graph_of(session)->values, name);
     if (!v || !(v->is_input || v->constant || v->producer))
         return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: has no value '%s'", session->model->program->ir->path,
                        name);
-    if (!workspace(session, &session->wanted, &session->wanted_capacity, sizeof *session->wanted) ||
+    if (!workspace(session, &session->requested, &session->requested_capacity, sizeof *session->requested) ||
         !workspace(session, &session->targets, &session->target_capacity, sizeof *session->targets))
-        return dq_no_memory(err, sizeof *session->wanted, "an output");
-    DQ_TRY(dq_handover_grow(&session->handover, session->wanted_count + 1, err));
-    session->targets[session->wanted_count] = NULL;
-    session->wanted[session->wanted_count++] = v;
+        return dq_no_memory(err, sizeof *session->requested, "an output");
+    DQ_TRY(dq_handover_grow(&session->handover, session->requested_count + 1, err));
+    session->targets[session->requested_count] = NULL;
+    session->requested[session->requested_count++] = v;
     forget_plans(session);
     session->ran = false;
     return DQ_OK;

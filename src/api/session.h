@@ -31,14 +31,14 @@ struct dq_session {
     dq_planned plans[DQ_SESSION_PLANS]; /* the last run's first, then earlier runs'; plan NULL: none */
     void (*log)(void *arg, const dq_log_record *record);
     int (*progress)(void *arg, const dq_progress *progress);
-    void *arg;                /* of both */
-    bool ran;                 /* the last run gave outputs */
-    const dq_tensor **inputs; /* the caller's, by position in the graph's inputs */
-    dq_binding *given;        /* room for all inputs: those that a run has */
-    const dq_value **wanted;  /* the graph's outputs, then those that dq_session_add_output added */
-    uint32_t wanted_count;
+    void *arg;                  /* of both */
+    bool ran;                   /* the last run gave outputs */
+    const dq_tensor **inputs;   /* the caller's, by position in the graph's inputs */
+    dq_binding *given;          /* room for all inputs: those that a run has */
+    const dq_value **requested; /* the graph's outputs, then those that dq_session_add_output added */
+    uint32_t requested_count;
     dq_tensor **targets; /* the caller's, by position in `wanted` */
-    uint32_t wanted_capacity, target_capacity;
+    uint32_t requested_capacity, target_capacity;
     dq_handover handover;             /* outputs that are taken over, by position in `wanted` */
     struct dq_inspection *inspection; /* what the caller was told of plans[0]; NULL: nothing */
 };

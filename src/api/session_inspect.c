@@ -158,7 +158,7 @@ static dq_status describe_output(const dq_session *session, const dq_plan *plan,
                                  dq_value_info *info, char type[DQ_KIND_TEXT], dq_error *err)
 {
     static const char *const no_names[DQ_MAX_RANK];
-    const dq_value *v = session->wanted[i];
+    const dq_value *v = session->requested[i];
     const dq_graph *g = ir_of(session)->graph;
     const dq_slot *slot = dq_plan_slot(plan, v);
     const dq_tensor *t = &slot->t;
@@ -183,7 +183,7 @@ static dq_status describe_output(const dq_session *session, const dq_plan *plan,
 static dq_status visit_outputs(const dq_session *session, const dq_plan *plan,
                                int (*visit)(void *arg, const dq_value_info *output), void *arg, dq_error *err)
 {
-    for (uint32_t i = 0; visit && i < session->wanted_count; i++) {
+    for (uint32_t i = 0; visit && i < session->requested_count; i++) {
         dq_value_info info;
         char type[DQ_KIND_TEXT];
         DQ_TRY(describe_output(session, plan, i, &info, type, err));
@@ -251,7 +251,7 @@ static dq_status current_plan(const dq_session *session, const char *function, c
 static dq_status inspect(const dq_session *session, const dq_plan *plan, struct dq_inspection *i,
                          dq_error *err)
 {
-    DQ_TRY(dq_plan_steps(plan, session->wanted, session->wanted_count, &i->arena, &i->steps, err));
+    DQ_TRY(dq_plan_steps(plan, session->requested, session->requested_count, &i->arena, &i->steps, err));
     i->ops = DQ_NEW_ARRAY(&i->arena, i->steps.count, const char *);
     if (!i->ops)
         return dq_no_memory(err, i->steps.count * sizeof *i->ops, "the steps of a plan");
@@ -335,7 +335,7 @@ dq_status dq_session_lifetimes(const dq_session *session,
     DQ_TRY(current_plan(session, "dq_session_lifetimes", &plan, err));
     DQ_NOT_NULL(visit);
     dq_status status =
-        dq_plan_lives(plan, session->wanted, session->wanted_count, &arena, &lives, &count, err);
+        dq_plan_lives(plan, session->requested, session->requested_count, &arena, &lives, &count, err);
     for (size_t i = 0; status == DQ_OK && i < count; i++) {
         const dq_lifetime own = {.size = sizeof own,
                                  .value = lives[i].value,

@@ -199,8 +199,9 @@ dq_status dq_sequence_create(dq_dtype dtype, size_t count, dq_tensor *const *ite
     for (size_t i = 0; i < count; i++) {
         char got[DQ_KIND_TEXT];
         if (!items[i] || items[i]->kind != DQ_KIND_TENSOR || items[i]->dtype != dtype)
-            return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_sequence_create: item %zu is %s, wanted tensor(%s)",
-                           i, items[i] ? dq_tensor_kind_text(items[i], got) : "NULL", dq_dtype_name(dtype));
+            return dq_fail(err, DQ_INVALID_ARGUMENT,
+                           "dq_sequence_create: item %zu is %s, expected tensor(%s)", i,
+                           items[i] ? dq_tensor_kind_text(items[i], got) : "NULL", dq_dtype_name(dtype));
     }
     dq_tensor like;
     dq_items_describe(&like, DQ_KIND_SEQUENCE, DQ_KIND_TENSOR, dtype);
@@ -215,7 +216,7 @@ dq_status dq_optional_create(dq_kind kind, dq_dtype dtype, dq_tensor *item, dq_t
         return dq_fail(err, DQ_INVALID_ARGUMENT,
                        "dq_optional_create: wanted a tensor or sequence of an element type");
     if (item && (item->kind != kind || item->dtype != dtype))
-        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_optional_create: the item is %s, wanted a %s of %s",
+        return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_optional_create: the item is %s, expected a %s of %s",
                        dq_tensor_kind_text(item, got), kind == DQ_KIND_TENSOR ? "tensor" : "sequence",
                        dq_dtype_name(dtype));
     dq_tensor like;

@@ -72,13 +72,13 @@ static char *fit_somewhere(dq_arena *arena, size_t size, size_t align)
             return piece;
         }
     }
-    size_t wanted;
-    if (!dq_add_size(size, align, &wanted))
+    size_t requested;
+    if (!dq_add_size(size, align, &requested))
         return NULL;
     size_t step = arena->used < FIRST_BLOCK ? FIRST_BLOCK : arena->used;
     if (step > LARGEST_STEP)
         step = LARGEST_STEP;
-    dq_arena_block *block = new_block(arena->allocator, wanted > step ? wanted : step);
+    dq_arena_block *block = new_block(arena->allocator, requested > step ? requested : step);
     if (!block)
         return NULL;
     dq_arena_block **end = &arena->first;

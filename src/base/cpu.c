@@ -174,7 +174,7 @@ dq_status dq_isa_from_name(const char *name, unsigned *mask, dq_error *err)
         *mask = lower & cpu;
         return DQ_OK;
     }
-    return dq_fail(err, DQ_INVALID_ARGUMENT, "ISA level '%s' is unknown, wanted one of %s", name, have);
+    return dq_fail(err, DQ_INVALID_ARGUMENT, "ISA level '%s' is unknown, expected one of %s", name, have);
 }
 
 const char *dq_isa_highest(unsigned mask)

@@ -19,7 +19,7 @@
 static dq_status need_regular(mode_t mode, const char *path, dq_status fault, dq_error *err)
 {
     if (S_ISDIR(mode))
-        return dq_fail(err, fault, "%s: is a folder, wanted a file", path);
+        return dq_fail(err, fault, "%s: is a folder, expected a file", path);
     return S_ISREG(mode) ? DQ_OK : dq_fail(err, fault, "%s: is not a regular file", path);
 }
 
@@ -90,14 +90,14 @@ dq_status dq_file_map(const char *path, uint64_t limit, const dq_allocator *allo
 static bool grow(dq_file *file)
 {
     enum { FIRST = 1 << 16 };
-    const size_t wanted = file->capacity ? 2 * file->capacity : FIRST;
-    void *grown = wanted > file->capacity ? dq_memory_grow(file->allocator, (void *)(uintptr_t)file->bytes,
-                                                           file->capacity, wanted)
-                                          : NULL;
+    const size_t requested = file->capacity ? 2 * file->capacity : FIRST;
+    void *grown = requested > file->capacity ? dq_memory_grow(file->allocator, (void *)(uintptr_t)file->bytes,
+                                                              file->capacity, requested)
+                                             : NULL;
     if (!grown)
         return false;
     file->bytes = grown;
-    file->capacity = wanted;
+    file->capacity = requested;
     return true;
 }
 

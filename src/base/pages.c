@@ -20,10 +20,10 @@ void dq_pages_advise(void *memory, size_t size)
 
 void *dq_pages_alloc(size_t size)
 {
-    size_t align = size < DQ_LARGE_PAGE ? 64 : DQ_LARGE_PAGE, wanted;
-    if (!dq_align_size(size ? size : 1, align, &wanted))
+    size_t align = size < DQ_LARGE_PAGE ? 64 : DQ_LARGE_PAGE, requested;
+    if (!dq_align_size(size ? size : 1, align, &requested))
         return NULL;
-    void *memory = aligned_alloc(align, wanted);
+    void *memory = aligned_alloc(align, requested);
     if (memory)
         dq_pages_advise(memory, size);
     return memory;

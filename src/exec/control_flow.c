@@ -12,7 +12,7 @@ static dq_status only_one(const dq_step *step, uint32_t i, dq_error *err)
     char text[DQ_SHAPE_TEXT];
     if (t->kind == DQ_KIND_TENSOR && t->count == 1)
         return DQ_OK;
-    return dq_call_fail_input(&step->call, err, i, "has shape %s, wanted one element",
+    return dq_call_fail_input(&step->call, err, i, "has shape %s, expected one element",
                               dq_shape_text(t->rank, t->dims, text));
 }
 
@@ -83,7 +83,7 @@ static dq_status begin_loop(loop *l, dq_error *err)
     for (uint32_t i = 0; i < l->carried; i++) {
         if (!call->in[2 + i])
             return dq_call_fail(call, err, DQ_BAD_MODEL,
-                                "input %u is left out, wanted the value that the loop "
+                                "input %u is left out, expected the value that the loop "
                                 "begins with",
                                 2 + i);
         if (dq_inner_pass(l->body, 1 + i, 2 + i)) {
@@ -115,7 +115,7 @@ static dq_status push(loop *l, uint32_t i, dq_error *err)
     char mine[DQ_SHAPE_TEXT], earlier[DQ_SHAPE_TEXT];
     if (t->kind != DQ_KIND_TENSOR)
         return dq_call_fail(&l->step->call, err, DQ_BAD_MODEL,
-                            "the body gives a sequence or optional as scan output %u, wanted a tensor", i);
+                            "the body gives a sequence or optional as scan output %u, expected a tensor", i);
     if (!same)
         return dq_call_fail(&l->step->call, err, DQ_BAD_MODEL,
                             "scan output %u has shape %s in one iteration, and %s in an earlier one", i,

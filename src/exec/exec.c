@@ -25,27 +25,27 @@ dq_status dq_exec_reserve(const dq_allocator *allocator, void **memory, size_t *
                           size_t keep, const char *what, dq_error *err)
 {
     /* a large page of which more than half is used may as well be there whole */
-    size_t align = size % DQ_LARGE_PAGE > DQ_LARGE_PAGE / 2 ? DQ_LARGE_PAGE : DQ_ALIGN, wanted;
+    size_t align = size % DQ_LARGE_PAGE > DQ_LARGE_PAGE / 2 ? DQ_LARGE_PAGE : DQ_ALIGN, requested;
     if (*memory && *capacity >= size)
         return DQ_OK;
     /* what grows once will grow again, as a text does by a word each run: no new pages for each */
     size_t more = *memory && !keep && size < SIZE_MAX / 2 ? size / 4 : 0;
-    if (!dq_align_size(size ? size + more : 1, align, &wanted))
+    if (!dq_align_size(size ? size + more : 1, align, &requested))
         return dq_no_memory(err, size, what);
     if (!keep) { /* both at once would be more memory than is needed */
         dq_memory_free(allocator, *memory, *capacity);
         *memory = NULL;
         *capacity = 0;
     }
-    void *grown = dq_memory_alloc(allocator, wanted);
+    void *grown = dq_memory_alloc(allocator, requested);
     if (!grown)
-        return dq_no_memory(err, wanted, what);
+        return dq_no_memory(err, requested, what);
     if (keep) {
         memcpy(grown, *memory, keep);
         dq_memory_free(allocator, *memory, *capacity);
     }
     *memory = grown;
-    *capacity = wanted;
+    *capacity = requested;
     return DQ_OK;
 }
 

@@ -27,7 +27,7 @@ static void free_inner(dq_inner *inner, const dq_allocator *allocator)
     dq_memory_free(allocator, inner->given, all * sizeof *inner->given);
     dq_memory_free(allocator, inner->planned, all * sizeof *inner->planned);
     dq_memory_free(allocator, inner->passed, outputs * sizeof *inner->passed);
-    dq_memory_free(allocator, inner->wanted, outputs * sizeof *inner->wanted);
+    dq_memory_free(allocator, inner->requested, outputs * sizeof *inner->requested);
     dq_memory_free(allocator, inner, sizeof *inner);
 }
 
@@ -76,8 +76,8 @@ static dq_status make_inner(dq_graph *g, const dq_allocator *allocator, dq_inner
     inner->given = dq_memory_calloc(allocator, all, sizeof *inner->given);
     inner->planned = dq_memory_calloc(allocator, all, sizeof *inner->planned);
     inner->passed = dq_memory_calloc(allocator, outputs, sizeof *inner->passed);
-    inner->wanted = dq_memory_calloc(allocator, outputs, sizeof *inner->wanted);
-    if (!inner->inputs || !inner->given || !inner->planned || !inner->passed || !inner->wanted)
+    inner->requested = dq_memory_calloc(allocator, outputs, sizeof *inner->requested);
+    if (!inner->inputs || !inner->given || !inner->planned || !inner->passed || !inner->requested)
         return dq_no_memory(err, all * sizeof *inner->planned, "an inner graph");
     for (uint32_t i = 0; i < g->input_count; i++)
         inner->given[inner->given_count++] = (dq_binding){.value = g->inputs[i], .tensor = &inner->inputs[i]};
@@ -221,15 +221,15 @@ void dq_inner_hold(dq_inner *inner, uint32_t in, const dq_plan *outer, const dq_
 
 static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
 {
-    uint32_t wanted_count = 0;
+    uint32_t requested_count = 0;
     for (uint32_t i = 0; i < inner->graph->output_count; i++)
         if (!inner->passed[i])
-            inner->wanted[wanted_count++] = inner->graph->outputs[i];
+            inner->requested[requested_count++] = inner->graph->outputs[i];
     dq_plan_request request = {.graph = inner->graph,
                                .given = inner->given,
                                .given_count = inner->given_count,
-                               .wanted = inner->wanted,
-                               .wanted_count = wanted_count,
+                               .requested = inner->requested,
+                               .requested_count = requested_count,
                                .kernels = outer->kernels,
                                .threads = outer->threads,
                                .budget = outer->budget,
@@ -280,8 +280,8 @@ dq_status dq_inner_check_arity(const dq_inner *inner, const dq_step *step, uint3
     if (g->input_count == inputs && g->output_count == outputs)
         return DQ_OK;
     return dq_call_fail(&step->call, err, DQ_BAD_MODEL,
-                        "graph '%s' has %u inputs and %u outputs, wanted %u and %u", g->name, g->input_count,
-                        g->output_count, inputs, outputs);
+                        "graph '%s' has %u inputs and %u outputs, expected %u and %u", g->name,
+                        g->input_count, g->output_count, inputs, outputs);
 }
 
 void dq_flow_give(dq_step *step, uint32_t i, const dq_tensor *t)
@@ -326,13 +326,13 @@ dq_status dq_kept_set(dq_kept *kept, const dq_tensor *t, dq_error *err)
 dq_status dq_kept_shape(dq_kept *kept, const dq_step *step, dq_dtype dtype, size_t rank, const int64_t *dims,
                         bool keep, dq_error *err)
 {
-    size_t held = keep ? kept->t.size : 0, wanted;
+    size_t held = keep ? kept->t.size : 0, requested;
     DQ_TRY(dq_tensor_set_shape(&kept->t, dtype, rank, dims, step->call.tensor_limit, DQ_BAD_MODEL, err));
-    wanted = kept->t.size;
-    if (held && wanted > kept->capacity && wanted < SIZE_MAX / 2)
-        wanted *= 2; /* it is growing by a slice at a time */
-    DQ_TRY(
-        dq_exec_reserve(kept->allocator, &kept->memory, &kept->capacity, wanted, held, "a scan output", err));
+    requested = kept->t.size;
+    if (held && requested > kept->capacity && requested < SIZE_MAX / 2)
+        requested *= 2; /* it is growing by a slice at a time */
+    DQ_TRY(dq_exec_reserve(kept->allocator, &kept->memory, &kept->capacity, requested, held, "a scan output",
+                           err));
     kept->t.data = kept->memory;
     if (kept->t.size > held)
         memset((char *)kept->memory + held, 0, kept->t.size - held);

@@ -20,7 +20,7 @@ typedef struct dq_inner {
     dq_tensor *planned;                  /* what `plan` was made for; by place in `given` */
     uint32_t given_count;
     bool *passed; /* by output: one of the inputs as it came, see dq_inner_pass */
-    const dq_value **wanted;
+    const dq_value **requested;
 } dq_inner;
 
 /** A value with memory of its own. */

@@ -18,16 +18,16 @@ typedef struct scan {
     const int64_t *in_axes, *in_directions, *out_axes, *out_directions; /* NULL: all 0 */
 } scan;
 
-static dq_status read_list(const scan *s, const char *name, uint32_t wanted, const int64_t **list,
+static dq_status read_list(const scan *s, const char *name, uint32_t requested, const int64_t **list,
                            dq_error *err)
 {
     size_t count;
     *list = dq_node_ints(s->step->node, name, &count);
     if (!count)
         *list = NULL;
-    if (*list && count != wanted)
+    if (*list && count != requested)
         return dq_call_fail(&s->step->call, err, DQ_BAD_MODEL,
-                            "attribute '%s' has %zu entries, wanted %" PRIu32, name, count, wanted);
+                            "attribute '%s' has %zu entries, expected %" PRIu32, name, count, requested);
     return DQ_OK;
 }
 
@@ -59,7 +59,7 @@ static dq_status open_scan(scan *s, dq_error *err)
     int64_t ins = dq_node_int(s->step->node, "num_scan_inputs", 0);
     if (ins < 1 || ins > (int64_t)call->in_count - s->first)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'num_scan_inputs' is %" PRId64 ", wanted 1 to %" PRId64, ins,
+                            "attribute 'num_scan_inputs' is %" PRId64 ", expected 1 to %" PRId64, ins,
                             (int64_t)call->in_count - s->first);
     s->ins = (uint32_t)ins;
     s->states = call->in_count - s->first - s->ins;
@@ -107,12 +107,12 @@ static dq_status row_length(const scan *s, int64_t *length, dq_error *err)
     if (!lengths)
         return DQ_OK;
     if ((int64_t)lengths->count != s->batch)
-        return dq_call_fail_input(&s->step->call, err, 0, "has %zu elements, wanted the batch of %" PRId64,
+        return dq_call_fail_input(&s->step->call, err, 0, "has %zu elements, expected the batch of %" PRId64,
                                   lengths->count, s->batch);
     *length = dq_tensor_get_int(lengths, (size_t)s->row);
     if (*length < 0 || *length > s->length)
         return dq_call_fail_input(&s->step->call, err, 0,
-                                  "says %" PRId64 " for row %" PRId64 ", wanted 0 to %" PRId64, *length,
+                                  "says %" PRId64 " for row %" PRId64 ", expected 0 to %" PRId64, *length,
                                   s->row, s->length);
     return DQ_OK;
 }

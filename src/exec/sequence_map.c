@@ -15,7 +15,7 @@ static dq_status check_lengths(const map *m, dq_error *err)
     const dq_op_call *call = &m->step->call;
     for (uint32_t i = 0; i < call->in_count; i++)
         if (call->in[i]->kind == DQ_KIND_SEQUENCE && call->in[i]->count != m->count)
-            return dq_call_fail_input(call, err, i, "has %zu items, wanted %zu as the first sequence has",
+            return dq_call_fail_input(call, err, i, "has %zu items, expected %zu as the first sequence has",
                                       call->in[i]->count, m->count);
     return DQ_OK;
 }

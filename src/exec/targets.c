@@ -6,16 +6,16 @@
 static dq_status check(const dq_plan *plan, const dq_value *v, const dq_tensor *t, const dq_tensor *to,
                        dq_error *err)
 {
-    char text[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+    char text[DQ_SHAPE_TEXT], requested[DQ_SHAPE_TEXT];
     if (t->kind == DQ_KIND_TENSOR && t->dtype == to->dtype && dq_tensor_same_shape(t, to))
         return DQ_OK;
     if (t->kind != DQ_KIND_TENSOR)
         return dq_fail(err, DQ_BAD_INPUT, "%s: output '%s' is no tensor, and cannot be written to one",
                        plan->program->ir->path, v->name);
-    return dq_fail(err, DQ_BAD_INPUT, "%s: the tensor for output '%s' is %s %s, wanted %s %s",
+    return dq_fail(err, DQ_BAD_INPUT, "%s: the tensor for output '%s' is %s %s, expected %s %s",
                    plan->program->ir->path, v->name, dq_dtype_name(to->dtype),
                    dq_shape_text(to->rank, to->dims, text), dq_dtype_name(t->dtype),
-                   dq_shape_text(t->rank, t->dims, wanted));
+                   dq_shape_text(t->rank, t->dims, requested));
 }
 
 /* ---- Whether a target may be written to before the end ---------------------------------------------- */

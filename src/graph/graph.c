@@ -99,14 +99,14 @@ static bool workspace(const dq_graph *g, void *list, uint32_t count, uint32_t *c
 {
     if (count < *capacity)
         return true;
-    uint32_t wanted = *capacity ? *capacity * 2 : 8;
-    if (wanted < *capacity)
+    uint32_t expected = *capacity ? *capacity * 2 : 8;
+    if (expected < *capacity)
         return false;
-    void *grown = dq_memory_grow(&g->ir->allocator, *(void **)list, *capacity * size, wanted * size);
+    void *grown = dq_memory_grow(&g->ir->allocator, *(void **)list, *capacity * size, expected * size);
     if (!grown)
         return false;
     *(void **)list = grown;
-    *capacity = wanted;
+    *capacity = expected;
     return true;
 }
 
@@ -233,9 +233,9 @@ const char *dq_domain_canonical(const char *domain)
 
 int dq_opset_version(const dq_opset *opsets, size_t count, const char *domain)
 {
-    const char *wanted = dq_domain_canonical(domain);
+    const char *expected = dq_domain_canonical(domain);
     for (size_t i = 0; i < count; i++)
-        if (strcmp(dq_domain_canonical(opsets[i].domain), wanted) == 0)
+        if (strcmp(dq_domain_canonical(opsets[i].domain), expected) == 0)
             return opsets[i].version;
     return 0;
 }

@@ -19,7 +19,7 @@ static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
     if (x->rank == 1 || dq_axis(given, x->rank, axis))
         return DQ_OK;
     return dq_call_fail(call, err, DQ_BAD_MODEL,
-                        "attribute 'axis' is %" PRId64 ", wanted %d to %d for input 0 of rank %u", given,
+                        "attribute 'axis' is %" PRId64 ", expected %d to %d for input 0 of rank %u", given,
                         -(int)x->rank, (int)x->rank - 1, (unsigned)x->rank);
 }
 
@@ -28,13 +28,13 @@ static dq_status per_axis(const dq_op_call *call, dq_scale_granularity *out, dq_
     const dq_tensor *x = call->in[0], *scale = call->in[1];
     bool has_axis = call->version >= 13 || call->node->domain[0]; /* not in the first standard version */
     if (x->rank == 0 || !has_axis)
-        return dq_call_fail_input(call, err, 1, "has %zu elements, wanted 1%s", scale->count,
+        return dq_call_fail_input(call, err, 1, "has %zu elements, expected 1%s", scale->count,
                                   x->rank == 0 ? " as input 0 is a scalar" : "");
     size_t axis;
     DQ_TRY(read_axis(call, &axis, err));
     if (scale->dims[0] != x->dims[axis])
         return dq_call_fail_input(call, err, 1,
-                                  "has %zu elements, wanted 1 or %" PRId64 " (axis %zu of input 0)",
+                                  "has %zu elements, expected 1 or %" PRId64 " (axis %zu of input 0)",
                                   scale->count, x->dims[axis], axis);
     *out = (dq_scale_granularity){.length = (size_t)x->dims[axis],
                                   .inner = dq_dims_product(x->dims, axis + 1, x->rank),
@@ -48,24 +48,25 @@ static dq_status blocked(const dq_op_call *call, int64_t block, dq_scale_granula
     const dq_tensor *x = call->in[0], *scale = call->in[1];
     size_t axis;
     DQ_TRY(read_axis(call, &axis, err));
-    int64_t wanted[DQ_MAX_RANK];
+    int64_t expected[DQ_MAX_RANK];
     for (size_t i = 0; i < x->rank; i++)
-        wanted[i] = x->dims[i];
-    wanted[axis] = x->dims[axis] / block + (x->dims[axis] % block != 0);
+        expected[i] = x->dims[i];
+    expected[axis] = x->dims[axis] / block + (x->dims[axis] % block != 0);
     bool fits = scale->rank == x->rank;
     for (size_t i = 0; fits && i < x->rank; i++)
-        fits = scale->dims[i] == wanted[i];
+        fits = scale->dims[i] == expected[i];
     if (!fits) {
         char got[DQ_SHAPE_TEXT], want[DQ_SHAPE_TEXT];
         return dq_call_fail_input(
-            call, err, 1, "has shape %s, wanted %s (blocks of %" PRId64 " along axis %zu of input 0)",
-            dq_shape_text(scale->rank, scale->dims, got), dq_shape_text(x->rank, wanted, want), block, axis);
+            call, err, 1, "has shape %s, expected %s (blocks of %" PRId64 " along axis %zu of input 0)",
+            dq_shape_text(scale->rank, scale->dims, got), dq_shape_text(x->rank, expected, want), block,
+            axis);
     }
     size_t inner = dq_dims_product(x->dims, axis + 1, x->rank);
     *out = (dq_scale_granularity){.length = (size_t)x->dims[axis],
                                   .inner = inner,
                                   .block = (size_t)block,
-                                  .outer_step = (size_t)wanted[axis] * inner,
+                                  .outer_step = (size_t)expected[axis] * inner,
                                   .block_step = inner,
                                   .inner_step = 1};
     return DQ_OK;
@@ -79,10 +80,10 @@ static dq_status check_zero_point(const dq_op_call *call, dq_error *err)
         return DQ_OK;
     if (zero->rank <= 1 && scale->rank <= 1 && zero->count == 1 && scale->count == 1)
         return DQ_OK;
-    char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
-    return dq_call_fail_input(call, err, 2, "has shape %s, wanted %s as the scale has",
+    char got[DQ_SHAPE_TEXT], expected[DQ_SHAPE_TEXT];
+    return dq_call_fail_input(call, err, 2, "has shape %s, expected %s as the scale has",
                               dq_shape_text(zero->rank, zero->dims, got),
-                              dq_shape_text(scale->rank, scale->dims, wanted));
+                              dq_shape_text(scale->rank, scale->dims, expected));
 }
 
 dq_status dq_granularity_read(const dq_op_call *call, dq_scale_granularity *out, dq_error *err)
@@ -91,7 +92,7 @@ dq_status dq_granularity_read(const dq_op_call *call, dq_scale_granularity *out,
     int64_t block = dq_node_int(call->node, "block_size", 0);
     if (block < 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'block_size' is %" PRId64 ", wanted 0 (no blocks) or more", block);
+                            "attribute 'block_size' is %" PRId64 ", expected 0 (no blocks) or more", block);
     DQ_TRY(check_zero_point(call, err));
     if (scale->rank <= 1 && scale->count == 1) {
         *out = per_tensor(x);
@@ -102,7 +103,7 @@ dq_status dq_granularity_read(const dq_op_call *call, dq_scale_granularity *out,
     if (scale->rank <= 1)
         return per_axis(call, out, err);
     char got[DQ_SHAPE_TEXT];
-    return dq_call_fail_input(call, err, 1, "has shape %s, wanted a scalar or a vector%s",
+    return dq_call_fail_input(call, err, 1, "has shape %s, expected a scalar or a vector%s",
                               dq_shape_text(scale->rank, scale->dims, got),
                               call->version < 21 ? "" : " where attribute 'block_size' is not given");
 }

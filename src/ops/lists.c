@@ -13,7 +13,7 @@ static dq_status read_element(const dq_op_call *call, uint32_t i, size_t k, int6
     }
     double value = dq_tensor_get_double(t, k);
     if (!(value >= -9007199254740992.0 && value <= 9007199254740992.0) || value != (double)(int64_t)value)
-        return dq_call_fail_input(call, err, i, "holds %g, wanted an integer", value);
+        return dq_call_fail_input(call, err, i, "holds %g, expected an integer", value);
     *to = (int64_t)value;
     return DQ_OK;
 }
@@ -26,7 +26,7 @@ dq_status dq_list_from_input(const dq_op_call *call, uint32_t i, dq_list *list, 
         return DQ_OK;
     DQ_TRY(dq_call_need(call, i));
     if (t->rank > 1 || t->count > DQ_LIST_MAX)
-        return dq_call_fail_input(call, err, i, "has rank %u and %zu elements, wanted a list of at most %d",
+        return dq_call_fail_input(call, err, i, "has rank %u and %zu elements, expected a list of at most %d",
                                   t->rank, t->count, DQ_LIST_MAX);
     list->given = true;
     list->count = t->count;
@@ -43,7 +43,7 @@ dq_status dq_list_from_attr(const dq_op_call *call, const char *name, dq_list *l
     size_t count = 0;
     const int64_t *values = dq_node_ints(call->node, name, &count);
     if (count > DQ_LIST_MAX)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' has %zu elements, wanted at most %d",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' has %zu elements, expected at most %d",
                             name, count, DQ_LIST_MAX);
     list->given = true;
     list->count = count;

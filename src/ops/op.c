@@ -64,7 +64,7 @@ dq_status dq_call_bounds(const dq_op_call *call, dq_bounds *bounds, dq_error *er
 {
     const dq_attr *clip = dq_node_attr(call->node, "clip");
     if (clip && clip->count != 2)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'clip' has %zu values, wanted 2",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'clip' has %zu values, expected 2",
                             clip->count);
     *bounds = clip ? (dq_bounds){clip->u.floats[0], clip->u.floats[1]} : (dq_bounds){-INFINITY, INFINITY};
     return DQ_OK;
@@ -165,17 +165,17 @@ dq_status dq_call_axis(const dq_op_call *call, int64_t absent, size_t *axis, dq_
                         "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given, rank);
 }
 
-static dq_status pack(dq_op_call *call, uint32_t i, const dq_packing *wanted, const void **packed,
+static dq_status pack(dq_op_call *call, uint32_t i, const dq_packing *expected, const void **packed,
                       dq_error *err)
 {
     if (i < 64)
         call->packed_inputs |= UINT64_C(1) << i;
     if (call->packs && i < 64 && (call->persistent_inputs >> i & 1))
-        return dq_packs_get(call->packs, call->in[i], wanted, packed, err);
-    void *own = dq_arena_alloc(call->arena, wanted->size, DQ_ALIGN);
+        return dq_packs_get(call->packs, call->in[i], expected, packed, err);
+    void *own = dq_arena_alloc(call->arena, expected->size, DQ_ALIGN);
     if (!own)
-        return dq_no_memory(err, wanted->size, "packed weights");
-    wanted->make(own, call->in[i], wanted->key);
+        return dq_no_memory(err, expected->size, "packed weights");
+    expected->make(own, call->in[i], expected->key);
     *packed = own;
     return DQ_OK;
 }

@@ -19,8 +19,8 @@
  * DQ_OP_IN_PLACE, or call->joins.
  *
  * infer and prepare may run on any thread, for several plans at once: they write only to the call.
- * Errors are sentences about the node's own parts ("input 4 'w_scale' has 63 elements, wanted 1 or 64"), made
- * with dq_call_fail_input and dq_call_fail; the caller puts the model and the node in front. */
+ * Errors are sentences about the node's own parts ("input 4 'w_scale' has 63 elements, expected 1 or 64"),
+ * made with dq_call_fail_input and dq_call_fail; the caller puts the model and the node in front. */
 #ifndef DQ_OPS_OP_H
 #define DQ_OPS_OP_H
 

@@ -85,12 +85,12 @@ size_t dq_packs_bytes(dq_packs *packs)
     return bytes;
 }
 
-static form *find(dq_packs *packs, const void *data, const dq_packing *wanted)
+static form *find(dq_packs *packs, const void *data, const dq_packing *requested)
 {
-    const size_t key_size = wanted->key_size;
+    const size_t key_size = requested->key_size;
     for (form *f = packs->forms[list_of(data)]; f; f = f->next)
-        if (f->data == data && f->make == wanted->make && f->key_size == key_size &&
-            (key_size == 0 || memcmp(f->key, wanted->key, key_size) == 0))
+        if (f->data == data && f->make == requested->make && f->key_size == key_size &&
+            (key_size == 0 || memcmp(f->key, requested->key, key_size) == 0))
             return f;
     return NULL;
 }
@@ -179,41 +179,41 @@ static bool fill(const dq_packs *packs, form *f, const dq_tensor *from, unsigned
     return true;
 }
 
-static form *make_form(dq_packs *packs, const dq_tensor *from, const dq_packing *wanted)
+static form *make_form(dq_packs *packs, const dq_tensor *from, const dq_packing *requested)
 {
-    form *f = new_form(packs, wanted->key_size, wanted->size);
+    form *f = new_form(packs, requested->key_size, requested->size);
     if (!f)
         return NULL;
     f->data = from->data;
-    f->make = wanted->make;
-    if (wanted->key_size)
-        memcpy(f->key, wanted->key, wanted->key_size);
-    if (wanted->how & DQ_PACK_LATER) {
+    f->make = requested->make;
+    if (requested->key_size)
+        memcpy(f->key, requested->key, requested->key_size);
+    if (requested->how & DQ_PACK_LATER) {
         f->from = *from;
-        f->how = wanted->how;
+        f->how = requested->how;
         f->waiting = packs->waiting;
         packs->waiting = f;
-    } else if (!fill(packs, f, from, wanted->how, wanted->key)) {
+    } else if (!fill(packs, f, from, requested->how, requested->key)) {
         free_form(packs, f);
         return NULL;
     }
     return f;
 }
 
-dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing *wanted, const void **packed,
-                       dq_error *err)
+dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing *requested,
+                       const void **packed, dq_error *err)
 {
     dq_status status = DQ_OK;
     dq_lock_take(&packs->lock);
-    form *f = find(packs, from->data, wanted);
+    form *f = find(packs, from->data, requested);
     if (!f) {
-        f = make_form(packs, from, wanted);
+        f = make_form(packs, from, requested);
         if (f) {
             form **list = &packs->forms[list_of(f->data)];
             f->next = *list;
             *list = f;
         } else {
-            status = dq_no_memory(err, wanted->size, "packed weights");
+            status = dq_no_memory(err, requested->size, "packed weights");
         }
     }
     if (f)

@@ -35,8 +35,8 @@ typedef struct dq_packing {
 
 /** A form of `from`: an earlier one, or new bytes (zeroed, aligned to 64) that `make` fills, from an aligned
  * copy where `from` is loose and `make` does not take that. Forms live until dq_packs_free. */
-dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing *wanted, const void **packed,
-                       dq_error *err);
+dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing *requested,
+                       const void **packed, dq_error *err);
 
 /** Fills, on all threads, the forms that dq_packs_get left for later, by whomever they were wanted. What was
  * not filled, as memory ran out, is left for the next call. `packs` may be NULL. */

@@ -44,10 +44,11 @@ dq_status dq_qparam_resolve(const dq_op_call *call, uint32_t input, uint32_t ope
         return DQ_OK;
     char text[DQ_SHAPE_TEXT], operand_text[DQ_SHAPE_TEXT];
     if (of->rank < 2)
-        return dq_call_fail_input(call, err, input, "has shape %s, wanted 1 element as input %u is a vector",
+        return dq_call_fail_input(call, err, input,
+                                  "has shape %s, expected 1 element as input %u is a vector",
                                   dq_shape_text(t->rank, t->dims, text), operand);
     return dq_call_fail_input(
-        call, err, input, "has shape %s, wanted 1 element or %zu (%s of input %u, which has shape %s)",
+        call, err, input, "has shape %s, expected 1 element or %zu (%s of input %u, which has shape %s)",
         dq_shape_text(t->rank, t->dims, text), length, axis == DQ_QPARAM_ROWS ? "rows" : "columns", operand,
         dq_shape_text(of->rank, of->dims, operand_text));
 }

@@ -14,13 +14,13 @@ static dq_status read_list(const dq_op_call *call, const char *name, size_t coun
     size_t given;
     const int64_t *values = dq_node_ints(call->node, name, &given);
     if (given && given != count)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' has %zu values, wanted %zu", name, given,
-                            count);
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' has %zu values, expected %zu", name,
+                            given, count);
     for (size_t i = 0; i < count; i++) {
         out[i] = given ? values[i] : absent;
         if (out[i] < least)
             return dq_call_fail(call, err, DQ_BAD_MODEL,
-                                "attribute '%s' has %" PRId64 " at place %zu, wanted %" PRId64 " or more",
+                                "attribute '%s' has %" PRId64 " at place %zu, expected %" PRId64 " or more",
                                 name, out[i], i, least);
     }
     return DQ_OK;
@@ -78,7 +78,7 @@ dq_status dq_window_infer(const dq_op_call *call, uint32_t input, bool ceil_mode
         mode++;
     if (mode == MODES)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'auto_pad' is '%s', wanted NOTSET, SAME_UPPER, SAME_LOWER or VALID",
+                            "attribute 'auto_pad' is '%s', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID",
                             name);
     int64_t pads[2 * DQ_MAX_RANK] = {0};
     DQ_TRY(read_list(call, "strides", w->rank, 1, 1, w->stride, err));

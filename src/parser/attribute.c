@@ -38,7 +38,7 @@ static dq_status find_kind(const Onnx__AttributeProto *a, dq_attr_kind *out, dq_
         return dq_fail(err, DQ_BAD_MODEL, "has type %d, which is not one of ONNX's (1 to %d)", (int)a->type,
                        DQ_ATTR_TYPE_PROTOS);
     if (set & (set - 1))
-        return dq_fail(err, DQ_BAD_MODEL, "has values of several types, wanted one");
+        return dq_fail(err, DQ_BAD_MODEL, "has values of several types, expected one");
     dq_attr_kind found = set ? (dq_attr_kind)__builtin_ctz(set) : DQ_ATTR_UNDEFINED;
     dq_attr_kind said = (dq_attr_kind)a->type;
     if (said != DQ_ATTR_UNDEFINED && found != DQ_ATTR_UNDEFINED && said != found)
@@ -50,7 +50,7 @@ static dq_status find_kind(const Onnx__AttributeProto *a, dq_attr_kind *out, dq_
     bool message = *out == DQ_ATTR_TENSOR || *out == DQ_ATTR_GRAPH || *out == DQ_ATTR_SPARSE_TENSOR ||
                    *out == DQ_ATTR_TYPE_PROTO;
     if (message && !set)
-        return dq_fail(err, DQ_BAD_MODEL, "has no value, wanted one of type %s", dq_attr_kind_name(*out));
+        return dq_fail(err, DQ_BAD_MODEL, "has no value, expected one of type %s", dq_attr_kind_name(*out));
     return DQ_OK;
 }
 

@@ -64,7 +64,7 @@ static dq_status cannot_open(const char *location, dq_error *err)
     if (errno == ELOOP || errno == EMLINK)
         return dq_fail(
             err, DQ_BAD_MODEL,
-            "external data '%s' is or passes a symbolic link, wanted a file inside the model's folder",
+            "external data '%s' is or passes a symbolic link, expected a file inside the model's folder",
             location);
     return dq_fail(err, DQ_BAD_MODEL, "external data '%s' cannot be opened: %s", location, strerror(errno));
 }
@@ -127,7 +127,7 @@ static dq_status map_inside(const dq_externals *x, char *location, dq_file *out,
     dq_status status;
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink > 1)
         status = dq_fail(err, DQ_BAD_MODEL,
-                         "external data '%s' has %" PRIu64 " names (hard links), wanted a file of its own",
+                         "external data '%s' has %" PRIu64 " names (hard links), expected a file of its own",
                          location, (uint64_t)info.st_nlink);
     else {
         status = dq_file_map_fd(fd, location, x->file_limit, x->arena->allocator, DQ_BAD_MODEL, out, err);

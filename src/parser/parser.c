@@ -36,7 +36,7 @@ static dq_status check_count(size_t count, size_t most, const char *what, dq_err
 {
     return count <= most
                ? DQ_OK
-               : dq_fail(err, DQ_OUT_OF_MEMORY, "has %zu %s, wanted at most %zu", count, what, most);
+               : dq_fail(err, DQ_OUT_OF_MEMORY, "has %zu %s, expected at most %zu", count, what, most);
 }
 
 /* ---- Nodes -------------------------------------------------------------------------------------------- */
@@ -189,10 +189,10 @@ static dq_status read_opset(dq_reader *r, const Onnx__OperatorSetIdProto *proto,
     const char *domain = dq_domain_canonical(dq_pb_text(proto->domain));
     const char *shown = *domain ? domain : "ai.onnx";
     if (proto->version < 1 || proto->version > INT_MAX)
-        return dq_fail(err, DQ_BAD_MODEL, "imports %s %" PRId64 ", wanted a version of 1 or more", shown,
+        return dq_fail(err, DQ_BAD_MODEL, "imports %s %" PRId64 ", expected a version of 1 or more", shown,
                        proto->version);
     if (!*domain && proto->version > DQ_MAX_OPSET)
-        return dq_fail(err, DQ_UNSUPPORTED, "imports %s %" PRId64 ", wanted at most %d", shown,
+        return dq_fail(err, DQ_UNSUPPORTED, "imports %s %" PRId64 ", expected at most %d", shown,
                        proto->version, DQ_MAX_OPSET);
     out->version = (int)proto->version;
     return read_text(r, domain, &out->domain, err);
@@ -202,7 +202,7 @@ static dq_status read_opsets(dq_reader *r, size_t count, Onnx__OperatorSetIdProt
                              dq_opset **out, uint32_t *out_count, dq_error *err)
 {
     if (count > MOST_OPSETS)
-        return dq_fail(err, DQ_OUT_OF_MEMORY, "imports %zu operator sets, wanted at most %d", count,
+        return dq_fail(err, DQ_OUT_OF_MEMORY, "imports %zu operator sets, expected at most %d", count,
                        MOST_OPSETS);
     *out = DQ_NEW_ARRAY(&r->ir->arena, count, dq_opset);
     if (!*out)
@@ -298,7 +298,7 @@ static dq_status read_model(dq_reader *r, const Onnx__ModelProto *proto, dq_erro
         return dq_fail(err, DQ_BAD_MODEL, "has no graph: it is no ONNX model or is damaged");
     if (proto->ir_version < 3 || proto->ir_version > DQ_MAX_IR_VERSION)
         return dq_fail(err, proto->ir_version < 1 ? DQ_BAD_MODEL : DQ_UNSUPPORTED,
-                       "has IR version %" PRId64 ", wanted 3 to %d", proto->ir_version, DQ_MAX_IR_VERSION);
+                       "has IR version %" PRId64 ", expected 3 to %d", proto->ir_version, DQ_MAX_IR_VERSION);
     ir->ir_version = proto->ir_version;
     DQ_TRY(read_origin(r, proto, err));
     DQ_TRY(read_opsets(r, proto->n_opset_import, proto->opset_import, &ir->opsets, &ir->opset_count, err));

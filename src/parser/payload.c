@@ -127,7 +127,7 @@ static dq_status check_bools(const dq_tensor *t, dq_error *err)
     const uint8_t *bytes = t->data;
     for (size_t i = 0; i < t->count; i++)
         if (bytes[i] > 1)
-            return dq_fail(err, DQ_BAD_MODEL, "has %u as element %zu of type bool, wanted 0 or 1", bytes[i],
+            return dq_fail(err, DQ_BAD_MODEL, "has %u as element %zu of type bool, expected 0 or 1", bytes[i],
                            i);
     return DQ_OK;
 }
@@ -156,9 +156,9 @@ dq_status dq_payload_bytes(dq_arena *arena, const uint8_t *bytes, size_t size, c
 {
     char text[DQ_SHAPE_TEXT + 32];
     if (t->dtype == DQ_STRING)
-        return dq_fail(err, DQ_BAD_MODEL, "has strings as %s, wanted string_data", what);
+        return dq_fail(err, DQ_BAD_MODEL, "has strings as %s, expected string_data", what);
     if (size != t->size)
-        return dq_fail(err, DQ_BAD_MODEL, "has %zu bytes of %s, wanted %zu (%s)", size, what, t->size,
+        return dq_fail(err, DQ_BAD_MODEL, "has %zu bytes of %s, expected %zu (%s)", size, what, t->size,
                        tensor_text(t, text));
     return place_bytes(arena, bytes, t, err);
 }
@@ -171,7 +171,7 @@ static dq_status out_of_range(const dq_tensor *t, size_t i, int64_t value, int64
                               dq_error *err)
 {
     return dq_fail(err, DQ_BAD_MODEL,
-                   "has %" PRId64 " as entry %zu of int32_data, wanted %" PRId64 " to %" PRId64 " (%s)",
+                   "has %" PRId64 " as entry %zu of int32_data, expected %" PRId64 " to %" PRId64 " (%s)",
                    value, i, min, max, dq_dtype_name(t->dtype));
 }
 
@@ -206,7 +206,7 @@ static dq_status store_uint64(dq_tensor *t, size_t i, uint64_t bits, dq_error *e
         return store_int64(t, i, bits, err);
     if (bits > UINT32_MAX)
         return dq_fail(err, DQ_BAD_MODEL,
-                       "has %" PRIu64 " as entry %zu of uint64_data, wanted at most %" PRIu32 " (uint32)",
+                       "has %" PRIu64 " as entry %zu of uint64_data, expected at most %" PRIu32 " (uint32)",
                        bits, i, UINT32_MAX);
     ((uint32_t *)t->data)[i] = (uint32_t)bits;
     return DQ_OK;
@@ -290,19 +290,20 @@ static dq_status read_fixed(const payload *p, unsigned id, dq_tensor *t, dq_erro
     return DQ_OK;
 }
 
-static dq_status no_mixture(const payload *p, unsigned wanted, const dq_tensor *t, dq_error *err)
+static dq_status no_mixture(const payload *p, unsigned expected, const dq_tensor *t, dq_error *err)
 {
     for (unsigned i = 0; i < DQ_PAYLOAD_FIELDS; i++) {
-        if (i == wanted || i == DQ_PAYLOAD_RAW || p->count[i] == 0)
+        if (i == expected || i == DQ_PAYLOAD_RAW || p->count[i] == 0)
             continue;
         if (p->count[DQ_PAYLOAD_RAW] > 0)
-            return dq_fail(err, DQ_BAD_MODEL, "has both raw_data and %s, wanted one of them", field_names[i]);
-        return dq_fail(err, DQ_BAD_MODEL, "has elements of type %s in %s, wanted %s or raw_data",
-                       dq_dtype_name(t->dtype), field_names[i], field_names[wanted]);
+            return dq_fail(err, DQ_BAD_MODEL, "has both raw_data and %s, expected one of them",
+                           field_names[i]);
+        return dq_fail(err, DQ_BAD_MODEL, "has elements of type %s in %s, expected %s or raw_data",
+                       dq_dtype_name(t->dtype), field_names[i], field_names[expected]);
     }
-    if (p->count[DQ_PAYLOAD_RAW] > 0 && p->count[wanted] > 0)
-        return dq_fail(err, DQ_BAD_MODEL, "has both raw_data and %s, wanted one of them",
-                       field_names[wanted]);
+    if (p->count[DQ_PAYLOAD_RAW] > 0 && p->count[expected] > 0)
+        return dq_fail(err, DQ_BAD_MODEL, "has both raw_data and %s, expected one of them",
+                       field_names[expected]);
     return DQ_OK;
 }
 
@@ -317,7 +318,7 @@ dq_status dq_payload_read(dq_arena *arena, dq_wire message, dq_tensor *t, dq_err
     if (p.present[DQ_PAYLOAD_RAW] && p.count[id] == 0)
         return dq_payload_bytes(arena, p.last[DQ_PAYLOAD_RAW], p.count[DQ_PAYLOAD_RAW], "raw data", t, err);
     if (p.count[id] != entries)
-        return dq_fail(err, DQ_BAD_MODEL, "has %zu entries of %s, wanted %zu (%s)", p.count[id],
+        return dq_fail(err, DQ_BAD_MODEL, "has %zu entries of %s, expected %zu (%s)", p.count[id],
                        field_names[id], entries, tensor_text(t, text));
     if (entry_bytes(id) && p.chunks[id] == 1)
         return place_bytes(arena, p.last[id], t, err);

@@ -28,12 +28,12 @@ typedef struct walk {
 
 static dq_status append(walk *w, const void *bytes, size_t size, dq_error *err)
 {
-    size_t wanted;
-    if (!dq_add_size(w->size, size, &wanted) || wanted > INT_MAX)
+    size_t expected;
+    if (!dq_add_size(w->size, size, &expected) || expected > INT_MAX)
         return dq_fail(err, DQ_OUT_OF_MEMORY,
                        "has over 2 GiB of structure, not counting weights: more than can be read");
-    if (wanted > w->capacity) {
-        size_t capacity = wanted + wanted / 2 + 1024;
+    if (expected > w->capacity) {
+        size_t capacity = expected + expected / 2 + 1024;
         uint8_t *grown = realloc(w->out, capacity);
         if (!grown)
             return dq_no_memory(err, capacity, "the structure of a model");
@@ -42,7 +42,7 @@ static dq_status append(walk *w, const void *bytes, size_t size, dq_error *err)
     }
     if (size)
         memcpy(w->out + w->size, bytes, size);
-    w->size = wanted;
+    w->size = expected;
     return DQ_OK;
 }
 
@@ -148,9 +148,9 @@ static bool packed_well(dq_wire_type element, const dq_wire_field *field)
 static dq_status check_plain(const walk *w, const known_field *known, const dq_wire_field *field,
                              dq_error *err)
 {
-    dq_wire_type wanted = wire_of(known->type);
-    bool packed = known->repeated && wanted != DQ_WIRE_BYTES && field->type == DQ_WIRE_BYTES;
-    if ((field->type != wanted && !packed) || (packed && !packed_well(wanted, field)))
+    dq_wire_type expected = wire_of(known->type);
+    bool packed = known->repeated && expected != DQ_WIRE_BYTES && field->type == DQ_WIRE_BYTES;
+    if ((field->type != expected && !packed) || (packed && !packed_well(expected, field)))
         return dq_fail(err, DQ_BAD_MODEL,
                        "is no ONNX model or is damaged: field '%s' at byte %td is not what its type says",
                        known->name, field->begin - w->origin);
@@ -218,7 +218,7 @@ static dq_status walk_message(walk *w, const ProtobufCMessageDescriptor *message
          * trusted to protobuf-c. */
         bool once = known.child && !known.repeated;
         if ((once && (seen & BIT(field.id & 63))) || (known.oneof && chosen))
-            return dq_fail(err, DQ_BAD_MODEL, "has two fields '%s' in one %s at byte %td, wanted one",
+            return dq_fail(err, DQ_BAD_MODEL, "has two fields '%s' in one %s at byte %td, expected one",
                            known.name, message->short_name, field.begin - w->origin);
         if (once)
             seen |= BIT(field.id & 63);

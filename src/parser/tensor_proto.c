@@ -36,7 +36,7 @@ static dq_status read_number(const char *key, const char *text, uint64_t *out, d
         good = *p >= '0' && *p <= '9' && !__builtin_mul_overflow(value, 10u, &value) &&
                !__builtin_add_overflow(value, (uint64_t)(*p - '0'), &value);
     if (!good)
-        return dq_fail(err, DQ_BAD_MODEL, "has '%s' as %s of its external data, wanted a number of bytes",
+        return dq_fail(err, DQ_BAD_MODEL, "has '%s' as %s of its external data, expected a number of bytes",
                        text, key);
     *out = value;
     return DQ_OK;
@@ -95,7 +95,7 @@ static dq_status read_head(dq_reader *r, const Onnx__TensorProto *proto, dq_tens
                        "has element type %" PRId32 ", which is not one of ONNX's (1 to %d)", proto->data_type,
                        DQ_DTYPE_COUNT - 1);
     if (proto->segment)
-        return dq_fail(err, DQ_UNSUPPORTED, "is one segment of a tensor, wanted a whole one");
+        return dq_fail(err, DQ_UNSUPPORTED, "is one segment of a tensor, expected a whole one");
     return dq_tensor_set_shape(t, (dq_dtype)proto->data_type, proto->n_dims, proto->dims,
                                r->ir->limits.tensor_bytes, DQ_BAD_MODEL, err);
 }
@@ -140,7 +140,7 @@ static dq_status position(const dq_tensor *indices, const dq_tensor *dense, size
     const int64_t *index = indices->data;
     if (indices->rank == 1) {
         if (index[i] < 0 || (uint64_t)index[i] >= dense->count)
-            return dq_fail(err, DQ_BAD_MODEL, "has sparse index %" PRId64 " at %zu, wanted 0 to %zu",
+            return dq_fail(err, DQ_BAD_MODEL, "has sparse index %" PRId64 " at %zu, expected 0 to %zu",
                            index[i], i, dense->count - 1);
         *out = (size_t)index[i];
         return DQ_OK;
@@ -150,7 +150,7 @@ static dq_status position(const dq_tensor *indices, const dq_tensor *dense, size
         int64_t k = index[i * dense->rank + d];
         if (k < 0 || k >= dense->dims[d])
             return dq_fail(err, DQ_BAD_MODEL,
-                           "has sparse index %" PRId64 " at %zu for dimension %zu, wanted 0 to %" PRId64, k,
+                           "has sparse index %" PRId64 " at %zu for dimension %zu, expected 0 to %" PRId64, k,
                            i, d, dense->dims[d] - 1);
         at = at * (size_t)dense->dims[d] + (size_t)k;
     }
@@ -176,16 +176,16 @@ static dq_status check_sparse(const dq_tensor *values, const dq_tensor *indices,
     char text[DQ_SHAPE_TEXT];
     bool linear = indices->rank == 1;
     if (values->rank != 1)
-        return dq_fail(err, DQ_BAD_MODEL, "has sparse values of shape %s, wanted one dimension",
+        return dq_fail(err, DQ_BAD_MODEL, "has sparse values of shape %s, expected one dimension",
                        dq_shape_text(values->rank, values->dims, text));
     if (indices->dtype != DQ_INT64)
-        return dq_fail(err, DQ_BAD_MODEL, "has sparse indices of type %s, wanted int64",
+        return dq_fail(err, DQ_BAD_MODEL, "has sparse indices of type %s, expected int64",
                        dq_dtype_name(indices->dtype));
     if ((!linear && indices->rank != 2) || indices->dims[0] != values->dims[0] ||
         (!linear && indices->dims[1] != (int64_t)dense->rank))
-        return dq_fail(err, DQ_BAD_MODEL, "has sparse indices of shape %s, wanted [%zu] or [%zu,%" PRIu32 "]",
-                       dq_shape_text(indices->rank, indices->dims, text), values->count, values->count,
-                       dense->rank);
+        return dq_fail(
+            err, DQ_BAD_MODEL, "has sparse indices of shape %s, expected [%zu] or [%zu,%" PRIu32 "]",
+            dq_shape_text(indices->rank, indices->dims, text), values->count, values->count, dense->rank);
     if (values->count > dense->count)
         return dq_fail(err, DQ_BAD_MODEL, "has %zu sparse values for %zu elements", values->count,
                        dense->count);

@@ -21,7 +21,7 @@ static dq_status read_dim(dq_reader *r, const Onnx__TensorShapeProto__Dimension 
     if (proto->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
         /* -1 is how some writers say unknown */
         if (proto->dim_value < -1)
-            return dq_fail(err, DQ_BAD_MODEL, "has %" PRId64 " as dimension %zu, wanted 0 or more",
+            return dq_fail(err, DQ_BAD_MODEL, "has %" PRId64 " as dimension %zu, expected 0 or more",
                            proto->dim_value, i);
         *dim = proto->dim_value;
     } else if (proto->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
@@ -38,7 +38,7 @@ static dq_status read_shape(dq_reader *r, const Onnx__TensorShapeProto *proto, d
     if (!proto)
         return DQ_OK;
     if (proto->n_dim > DQ_MAX_RANK)
-        return dq_fail(err, DQ_UNSUPPORTED, "has rank %zu, wanted at most %d", proto->n_dim, DQ_MAX_RANK);
+        return dq_fail(err, DQ_UNSUPPORTED, "has rank %zu, expected at most %d", proto->n_dim, DQ_MAX_RANK);
     int64_t *dims = DQ_NEW_ARRAY(&r->ir->arena, proto->n_dim, int64_t);
     const char **names = DQ_NEW_ARRAY(&r->ir->arena, proto->n_dim, const char *);
     if (!dims || !names)

@@ -24,11 +24,11 @@ bool dq_wire_varint(dq_wire *w, uint64_t *value)
     return false;
 }
 
-static dq_status cut_off(const dq_wire *w, const uint8_t *origin, uint64_t wanted, dq_error *err)
+static dq_status cut_off(const dq_wire *w, const uint8_t *origin, uint64_t expected, dq_error *err)
 {
     return dq_fail(err, DQ_BAD_MODEL,
                    "is damaged or cut off: %" PRIu64 " bytes wanted at byte %td, %td left in their message",
-                   wanted, w->at - origin, w->end - w->at);
+                   expected, w->at - origin, w->end - w->at);
 }
 
 static dq_status bad_number(const dq_wire *w, const uint8_t *origin, dq_error *err)

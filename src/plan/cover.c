@@ -232,7 +232,7 @@ static bool reserve_capacity(cover *c, dq_arena *arena)
     return true;
 }
 
-dq_status dq_plan_steps(const dq_plan *plan, const dq_value *const *wanted, uint32_t wanted_count,
+dq_status dq_plan_steps(const dq_plan *plan, const dq_value *const *requested, uint32_t requested_count,
                         dq_arena *arena, dq_run_steps *out, dq_error *err)
 {
     const dq_plan *whole = plan->slices ? plan->slices->shapes : plan;
@@ -249,9 +249,9 @@ dq_status dq_plan_steps(const dq_plan *plan, const dq_value *const *wanted, uint
         follow_inputs(&c);
         follow_readers(&c);
         claim_all(&c);
-        for (uint32_t i = 0; i < wanted_count; i++)
-            if (wanted[i]->graph == c.graph)
-                c.needed[wanted[i]->place] = true;
+        for (uint32_t i = 0; i < requested_count; i++)
+            if (requested[i]->graph == c.graph)
+                c.needed[requested[i]->place] = true;
         follow_graph(&c);
         status = list_written(&c, arena, err);
     }

@@ -39,13 +39,13 @@ static void find_home(const dq_planner *p, uint32_t number)
 dq_status dq_planner_list_homes(dq_planner *p, dq_error *err)
 {
     dq_plan *plan = p->plan;
-    const uint32_t count = plan->graph->outer ? 0 : p->request->wanted_count;
+    const uint32_t count = plan->graph->outer ? 0 : p->request->requested_count;
     plan->homes = DQ_NEW_ARRAY(&plan->shaped, count, dq_output_binding);
     if (!plan->homes)
         return dq_no_memory(err, count * sizeof(dq_output_binding), "a plan's outputs");
     plan->home_count = count;
     for (uint32_t i = 0; i < count; i++) {
-        plan->homes[i].value = p->request->wanted[i];
+        plan->homes[i].value = p->request->requested[i];
         find_home(p, i);
     }
     for (uint32_t i = 0; count && i < plan->slot_count; i++) {

@@ -78,10 +78,10 @@ static dq_status check_output_types(const dq_step *step, dq_error *err)
         const dq_tensor *out = step->call.out[i];
         if (!formal || !out || dq_type_set_has(&formal->types, form_of(out), out->dtype))
             continue;
-        char wanted[512], text[DQ_KIND_TEXT];
-        size_t length = dq_type_set_text(&formal->types, wanted, sizeof wanted);
-        return dq_fail(err, DQ_BAD_MODEL, "output %u '%s' is %s, wanted %s%s", i, formal->name,
-                       dq_tensor_kind_text(out, text), wanted, length < sizeof wanted ? "" : "…");
+        char requested[512], text[DQ_KIND_TEXT];
+        size_t length = dq_type_set_text(&formal->types, requested, sizeof requested);
+        return dq_fail(err, DQ_BAD_MODEL, "output %u '%s' is %s, expected %s%s", i, formal->name,
+                       dq_tensor_kind_text(out, text), requested, length < sizeof requested ? "" : "…");
     }
     return DQ_OK;
 }

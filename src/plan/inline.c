@@ -395,8 +395,8 @@ static dq_status pass_through(inliner *in, const frame *f, const char *from, con
 static dq_status bind_outputs(inliner *in, frame *f, dq_graph *g, dq_error *err)
 {
     for (uint32_t i = 0; i < f->call->out_count; i++) {
-        const char *wanted = f->call->out_names[i], *name = f->function->outputs[i];
-        if (!*wanted)
+        const char *requested = f->call->out_names[i], *name = f->function->outputs[i];
+        if (!*requested)
             continue; /* gets a fresh name if the body uses it */
         const char *known = dq_namemap_get(&f->names, name);
         if (known && !*known)
@@ -404,8 +404,8 @@ static dq_status bind_outputs(inliner *in, frame *f, dq_graph *g, dq_error *err)
                            "output %" PRIu32 " is input '%s' of the function, which the call leaves out", i,
                            name);
         if (known)
-            DQ_TRY(pass_through(in, f, known, wanted, g, err));
-        else if (!dq_namemap_put(&f->names, name, (void *)(uintptr_t)wanted))
+            DQ_TRY(pass_through(in, f, known, requested, g, err));
+        else if (!dq_namemap_put(&f->names, name, (void *)(uintptr_t)requested))
             return no_memory(err);
     }
     return DQ_OK;

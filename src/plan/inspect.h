@@ -27,7 +27,7 @@ typedef struct dq_run_steps {
  * whose inputs are computed in place), to that of its first input, else to that of its first reader;
  *  - a node that fusion replaced belongs to the node that was made for it or gives its result;
  *  - any other belongs to the first step among those of its readers: a DequantizeLinear to what reads it. */
-dq_status dq_plan_steps(const dq_plan *plan, const dq_value *const *wanted, uint32_t wanted_count,
+dq_status dq_plan_steps(const dq_plan *plan, const dq_value *const *requested, uint32_t requested_count,
                         dq_arena *arena, dq_run_steps *out, dq_error *err);
 
 /** A value in the buffer. */
@@ -38,7 +38,7 @@ typedef struct dq_life {
 } dq_life;
 
 /** Lists the values that have their place in the buffer, by their first step. */
-dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *wanted, uint32_t wanted_count,
+dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *requested, uint32_t requested_count,
                         dq_arena *arena, dq_life **out, size_t *count, dq_error *err);
 
 /** Bytes of the constants that steps or outputs read, packed or not. */

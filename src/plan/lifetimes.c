@@ -179,14 +179,14 @@ static void add_lives(const scan *s, lives *to)
 }
 
 /* Outputs that are the caller's inputs are copied when all steps have run. */
-static void add_copies(const scan *s, const dq_value *const *wanted, uint32_t wanted_count, lives *to)
+static void add_copies(const scan *s, const dq_value *const *requested, uint32_t requested_count, lives *to)
 {
-    for (uint32_t i = 0; i < wanted_count; i++) {
-        const dq_slot *slot = dq_plan_slot(s->plan, wanted[i]);
+    for (uint32_t i = 0; i < requested_count; i++) {
+        const dq_slot *slot = dq_plan_slot(s->plan, requested[i]);
         const dq_copy *copy = slot->copy ? &s->plan->copies[slot->copy - 1] : NULL;
         if (copy && slot->shaped)
-            to->list[to->count++] = (dq_life){.value = wanted[i],
-                                              .memory_of = wanted[i],
+            to->list[to->count++] = (dq_life){.value = requested[i],
+                                              .memory_of = requested[i],
                                               .offset = copy->offset,
                                               .bytes = copy->t.size,
                                               .first = s->end,
@@ -204,13 +204,13 @@ static int by_first(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *wanted, uint32_t wanted_count,
+dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *requested, uint32_t requested_count,
                         dq_arena *arena, dq_life **out, size_t *count, dq_error *err)
 {
     const struct dq_slices *slices = plan->slices;
     const dq_plan *first = slices ? slices->runners[0].plan : NULL;
     const uint32_t first_count = first ? first->step_count : 0, end = first_count + plan->step_count;
-    const size_t most = (size_t)plan->slot_count + (first ? first->slot_count : 0) + wanted_count;
+    const size_t most = (size_t)plan->slot_count + (first ? first->slot_count : 0) + requested_count;
     lives found = {DQ_NEW_ARRAY(arena, most, dq_life), 0};
     scan s = {.plan = plan, .end = end};
     dq_arena passing = {0};
@@ -230,11 +230,11 @@ dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *wanted, uint
     }
     if (good) {
         scan_steps(&s, first_count);
-        for (uint32_t i = 0; i < wanted_count; i++)
-            keep_value(&s, wanted[i], end);
+        for (uint32_t i = 0; i < requested_count; i++)
+            keep_value(&s, requested[i], end);
         follow_views(&s);
         add_lives(&s, &found);
-        add_copies(&s, wanted, wanted_count, &found);
+        add_copies(&s, requested, requested_count, &found);
         qsort(found.list, found.count, sizeof *found.list, by_first);
     }
     dq_arena_free(&passing);
@@ -249,7 +249,7 @@ size_t dq_plan_constant_bytes(const dq_plan *plan)
     size_t bytes = 0;
     for (uint32_t i = 0; i < whole->slot_count; i++) {
         const dq_slot *slot = &whole->slots[i];
-        if (slot->where == DQ_AT_CONSTANT && slot->wanted && slot->root == i)
+        if (slot->where == DQ_AT_CONSTANT && slot->requested && slot->root == i)
             bytes += slot->t.size;
     }
     return bytes;

@@ -10,12 +10,12 @@
 static dq_status add_piece(dq_planner *p, size_t size, uint32_t first, uint32_t *index, dq_error *err)
 {
     if (p->piece_count == p->piece_capacity) {
-        uint32_t wanted = p->piece_capacity ? p->piece_capacity * 2 : 64;
-        dq_interval *grown = realloc(p->pieces, wanted * sizeof *grown);
+        uint32_t requested = p->piece_capacity ? p->piece_capacity * 2 : 64;
+        dq_interval *grown = realloc(p->pieces, requested * sizeof *grown);
         if (!grown)
-            return dq_no_memory(err, wanted * sizeof *grown, "the memory plan");
+            return dq_no_memory(err, requested * sizeof *grown, "the memory plan");
         p->pieces = grown;
-        p->piece_capacity = wanted;
+        p->piece_capacity = requested;
     }
     *index = p->piece_count;
     p->pieces[p->piece_count++] = (dq_interval){.size = size, .first = first, .last = first};
@@ -171,11 +171,11 @@ static dq_status keep_output(dq_planner *p, const dq_value *v, dq_error *err)
 static dq_status keep_outputs(dq_planner *p, dq_error *err)
 {
     dq_plan *plan = p->plan;
-    plan->copies = DQ_NEW_ARRAY(&plan->shaped, p->request->wanted_count, dq_copy);
+    plan->copies = DQ_NEW_ARRAY(&plan->shaped, p->request->requested_count, dq_copy);
     if (!plan->copies)
         return dq_no_memory(err, sizeof(dq_copy), "a plan's outputs");
-    for (uint32_t i = 0; i < p->request->wanted_count; i++)
-        DQ_TRY(keep_output(p, p->request->wanted[i], err));
+    for (uint32_t i = 0; i < p->request->requested_count; i++)
+        DQ_TRY(keep_output(p, p->request->requested[i], err));
     return DQ_OK;
 }
 

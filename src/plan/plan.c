@@ -13,7 +13,7 @@
 static void want(void *arg, dq_value *v)
 {
     dq_planner *p = arg;
-    dq_planner_slot(p, v)->wanted = true;
+    dq_planner_slot(p, v)->requested = true;
     uint32_t *last = dq_planner_last_read(p, v);
     if (*last == 0)
         *last = p->at;
@@ -26,22 +26,22 @@ static void want_required_outputs(const dq_planner *p, const dq_node *node)
     for (uint32_t i = 0; i < node->out_count; i++) {
         const dq_formal *formal = dq_schema_output(node->schema, i);
         if (node->out[i] && formal && formal->option == DQ_SINGLE)
-            dq_planner_slot(p, node->out[i])->wanted = true;
+            dq_planner_slot(p, node->out[i])->requested = true;
     }
 }
 
 /* Backwards from what is wanted: the nodes are in topological order. */
 static void find_needed(dq_planner *p)
 {
-    for (uint32_t i = 0; i < p->request->wanted_count; i++) {
-        dq_planner_slot(p, p->request->wanted[i])->wanted = true;
-        *dq_planner_last_read(p, p->request->wanted[i]) = UINT32_MAX;
+    for (uint32_t i = 0; i < p->request->requested_count; i++) {
+        dq_planner_slot(p, p->request->requested[i])->requested = true;
+        *dq_planner_last_read(p, p->request->requested[i]) = UINT32_MAX;
     }
     for (uint32_t n = p->node_count; n-- > 0;) {
         const dq_node *node = p->nodes[n];
         p->at = n;
         for (uint32_t i = 0; i < node->out_count; i++)
-            if (node->out[i] && dq_planner_slot(p, node->out[i])->wanted)
+            if (node->out[i] && dq_planner_slot(p, node->out[i])->requested)
                 p->plan->needed[n] = true;
         if (p->plan->needed[n]) {
             want_required_outputs(p, node);
@@ -79,7 +79,7 @@ static dq_status take_value(const dq_planner *p, const dq_value *v, dq_error *er
      * follows in the graph as written. Nothing of it is shared */
     if (v->constant)
         dq_slot_set_constant(slot, v->constant, dq_value_holds(v) && !made, true);
-    else if (v->is_input && slot->wanted)
+    else if (v->is_input && slot->requested)
         return dq_fail(err, DQ_BAD_INPUT, "%s: input '%s' is missing", p->plan->program->ir->path, v->name);
     return DQ_OK;
 }
@@ -122,7 +122,7 @@ static dq_status make_step(dq_planner *p, const dq_node *node, dq_error *err)
         call->in[i] = node->in[i] ? &dq_planner_slot(p, node->in[i])->t : NULL;
     }
     for (uint32_t i = 0; i < node->out_count; i++)
-        if (node->out[i] && dq_planner_slot(p, node->out[i])->wanted)
+        if (node->out[i] && dq_planner_slot(p, node->out[i])->requested)
             call->out[i] = &dq_planner_slot(p, node->out[i])->t;
     return DQ_OK;
 }
@@ -300,7 +300,7 @@ static bool is_settled(const dq_step *step)
 static void clear_slot(const dq_plan *plan, const dq_step *step, dq_slot *slot)
 {
     const dq_tensor t = slot->t;
-    *slot = (dq_slot){.wanted = slot->wanted,
+    *slot = (dq_slot){.requested = slot->requested,
                       .root = (uint32_t)(slot - plan->slots),
                       .late_memory = slot->late_memory,
                       .late_capacity = slot->late_capacity};
@@ -350,7 +350,7 @@ static dq_status take_given_again(const dq_planner *p, dq_error *err)
         dq_slot *slot = dq_planner_slot(p, given->value);
         if (slot->fixed && !(given->constant && given->fixed))
             return dq_fail(err, DQ_INTERNAL, "what is settled changes");
-        *slot = (dq_slot){.wanted = slot->wanted, .root = slot->root};
+        *slot = (dq_slot){.requested = slot->requested, .root = slot->root};
         set_given(slot, given);
     }
     return DQ_OK;

@@ -34,7 +34,7 @@ typedef struct dq_slot {
     dq_where where;
     bool shaped;    /* type and shape are known while planning, and the same in each run */
     bool fixed;     /* follows from initializers alone: the same in every plan of the program */
-    bool wanted;    /* a step or an output reads it; outline */
+    bool requested; /* a step or an output reads it; outline */
     uint32_t root;  /* index of the slot whose memory it has; its own, unless it is a view */
     size_t shift;   /* of a view: bytes from the root's data to its own */
     uint32_t piece; /* DQ_AT_BUFFER, of the root: index into the pieces while planning */
@@ -152,8 +152,8 @@ typedef struct dq_plan_request {
     uint32_t made_count;
     const dq_binding *given; /* a graph input that is not among them has its initializer's value */
     uint32_t given_count;
-    const dq_value *const *wanted; /* what to compute; nodes that nothing here needs are left out */
-    uint32_t wanted_count;
+    const dq_value *const *requested; /* what to compute; nodes that nothing here needs are left out */
+    uint32_t requested_count;
     const dq_kernels *kernels; /* live longer than the plan, and so do: */
     dq_threads *threads;
     dq_budget *budget;

@@ -11,8 +11,8 @@
 typedef struct entry {
     struct entry *next;
     dq_rewritten_graph graph;
-    const dq_value **wanted;
-    uint32_t wanted_count;
+    const dq_value **requested;
+    uint32_t requested_count;
     size_t deepest;
     dq_pass_set disabled;
 } entry;
@@ -124,8 +124,8 @@ static dq_status evaluate(void *arg, const dq_evaluation *e, dq_arena *arena, co
                                      .made_count = e->made_count,
                                      .given = given,
                                      .given_count = e->bound_count,
-                                     .wanted = e->results,
-                                     .wanted_count = e->result_count,
+                                     .requested = e->results,
+                                     .requested_count = e->result_count,
                                      .kernels = &kernels};
     dq_status status = dq_plan_create(c->program, &request, &plan, err);
     for (uint32_t i = 0; status == DQ_OK && i < e->result_count; i++) {
@@ -144,11 +144,11 @@ static dq_status evaluate(void *arg, const dq_evaluation *e, dq_arena *arena, co
 
 static entry *find(const dq_rewrite_cache *cache, const dq_plan_request *request, size_t deepest)
 {
-    const uint32_t count = request->wanted_count;
+    const uint32_t count = request->requested_count;
     for (entry *e = cache->of[request->graph->number]; e; e = e->next)
-        if (e->wanted_count == count && e->deepest == deepest && e->disabled == request->disabled_passes &&
+        if (e->requested_count == count && e->deepest == deepest && e->disabled == request->disabled_passes &&
             e->graph.fed == cache->fed &&
-            (count == 0 || memcmp(e->wanted, request->wanted, count * sizeof *e->wanted) == 0))
+            (count == 0 || memcmp(e->requested, request->requested, count * sizeof *e->requested) == 0))
             return e;
     return NULL;
 }
@@ -156,7 +156,7 @@ static entry *find(const dq_rewrite_cache *cache, const dq_plan_request *request
 static dq_status make(caller *c, size_t deepest, entry **out, dq_error *err)
 {
     const dq_plan_request *request = c->request;
-    const uint32_t count = request->wanted_count;
+    const uint32_t count = request->requested_count;
     dq_rewrite_cache *cache = c->program->rewrites;
     entry *e = DQ_NEW(&cache->arena, entry);
     const dq_value **values = DQ_NEW_ARRAY(&cache->arena, count, const dq_value *);
@@ -166,8 +166,8 @@ static dq_status make(caller *c, size_t deepest, entry **out, dq_error *err)
                                         .graph = request->graph,
                                         .schemas = c->program->schemas,
                                         .dtypes = c->program->dtypes,
-                                        .wanted = request->wanted,
-                                        .wanted_count = count,
+                                        .requested = request->requested,
+                                        .requested_count = count,
                                         .disabled = request->disabled_passes,
                                         .deepest = deepest,
                                         .arena = &cache->arena,
@@ -178,12 +178,12 @@ static dq_status make(caller *c, size_t deepest, entry **out, dq_error *err)
     dq_rewritten nodes;
     DQ_TRY(dq_rewrite(&rewrite, &nodes, err));
     if (count)
-        memcpy(values, request->wanted, count * sizeof *values);
+        memcpy(values, request->requested, count * sizeof *values);
     entry **first = &cache->of[request->graph->number];
     *e = (entry){.next = *first,
                  .graph = {.nodes = nodes, .fed = cache->fed},
-                 .wanted = values,
-                 .wanted_count = count,
+                 .requested = values,
+                 .requested_count = count,
                  .deepest = deepest,
                  .disabled = request->disabled_passes};
     *first = e;

@@ -253,8 +253,8 @@ static dq_status make_runners(slicer *s, dq_error *err)
     dq_plan_request request = *s->request;
     request.nodes = s->nodes;
     request.node_count = s->end;
-    request.wanted = slices->values;
-    request.wanted_count = slices->value_count;
+    request.requested = slices->values;
+    request.requested_count = slices->value_count;
     request.by_slices = false;
     request.part = true;
     request.budget = NULL; /* all slices are counted before the first */
@@ -318,8 +318,8 @@ static dq_status list_values(slicer *s, list *l, dq_error *err)
     for (uint32_t n = s->end; n < s->node_count; n++)
         if (count_outputs(s, s->nodes[n], &constant))
             dq_node_each_use(s->nodes[n], list_value, l);
-    for (uint32_t i = 0; i < request->wanted_count; i++)
-        list_value(l, (dq_value *)(uintptr_t)request->wanted[i]);
+    for (uint32_t i = 0; i < request->requested_count; i++)
+        list_value(l, (dq_value *)(uintptr_t)request->requested[i]);
     return DQ_OK;
 }
 

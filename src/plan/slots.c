@@ -31,8 +31,8 @@ static void add_all(const dq_planner *p, list *l)
     }
     for (uint32_t i = 0; i < r->given_count; i++)
         add(l, (dq_value *)(uintptr_t)r->given[i].value);
-    for (uint32_t i = 0; i < r->wanted_count; i++)
-        add(l, (dq_value *)(uintptr_t)r->wanted[i]);
+    for (uint32_t i = 0; i < r->requested_count; i++)
+        add(l, (dq_value *)(uintptr_t)r->requested[i]);
 }
 
 static int by_id(const void *a, const void *p)

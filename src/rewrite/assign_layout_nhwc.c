@@ -219,8 +219,8 @@ static void look_around(pass *p)
 {
     for (uint32_t i = 0; i < p->place_count; i++)
         p->places[i] = (place){.up = i, .given = true};
-    for (uint32_t i = 0; i < p->f->wanted_count; i++)
-        at(p, p->f->wanted[i])->first = true;
+    for (uint32_t i = 0; i < p->f->requested_count; i++)
+        at(p, p->f->requested[i])->first = true;
     look_at_convs(p);
     for (uint32_t n = 0; n < p->f->count; n++) {
         const dq_node *node = p->f->nodes[n];
@@ -456,7 +456,7 @@ static bool keep(pass *p, dq_node *node)
 static bool rewrite(pass *p)
 {
     dq_rewriter *f = p->f;
-    p->capacity = 3 * f->count + p->f->wanted_count;
+    p->capacity = 3 * f->count + p->f->requested_count;
     p->nodes = DQ_NEW_ARRAY(f->arena, p->capacity, dq_node *);
     if (!p->nodes)
         return dq_rewriter_no_memory(f);
@@ -466,9 +466,9 @@ static bool rewrite(pass *p)
         if (p->needed[n] && !(is_inside(p, node, k) ? move_node(p, node, k) : keep(p, node)))
             return false;
     }
-    for (uint32_t i = 0; i < p->f->wanted_count; i++)
-        if (p->f->wanted[i]->graph == f->graph &&
-            !want_first(p, (dq_value *)(uintptr_t)p->f->wanted[i], p->f->wanted[i]->producer))
+    for (uint32_t i = 0; i < p->f->requested_count; i++)
+        if (p->f->requested[i]->graph == f->graph &&
+            !want_first(p, (dq_value *)(uintptr_t)p->f->requested[i], p->f->requested[i]->producer))
             return false;
     return true;
 }

@@ -15,14 +15,14 @@ bool dq_rewriter_no_memory(dq_rewriter *f)
 static dq_value *add_value(dq_rewriter *f)
 {
     if (f->value_count == f->value_capacity) {
-        uint32_t wanted = f->value_capacity ? f->value_capacity * 2 : 64;
-        dq_value **grown = DQ_NEW_ARRAY(f->arena, wanted, dq_value *);
+        uint32_t requested = f->value_capacity ? f->value_capacity * 2 : 64;
+        dq_value **grown = DQ_NEW_ARRAY(f->arena, requested, dq_value *);
         if (!grown)
             return dq_rewriter_no_memory(f), NULL;
         if (f->value_count)
             memcpy(grown, f->values, f->value_count * sizeof *grown);
         f->values = grown;
-        f->value_capacity = wanted;
+        f->value_capacity = requested;
     }
     dq_value *v = DQ_NEW(f->arena, dq_value);
     if (!v)

@@ -22,7 +22,7 @@ static bool follows(const dq_rewriter *f, const bool *fixed, const dq_node *node
 }
 
 /* What is wanted of the node: parameters, and codes of a DequantizeLinear. */
-static uint32_t want(const dq_rewriter *f, const bool *fixed, const dq_node *node, const dq_value **wanted)
+static uint32_t want(const dq_rewriter *f, const bool *fixed, const dq_node *node, const dq_value **requested)
 {
     bool dequantizes = strcmp(node->op_type, "DequantizeLinear") == 0;
     uint32_t count = 0;
@@ -31,7 +31,7 @@ static uint32_t want(const dq_rewriter *f, const bool *fixed, const dq_node *nod
     for (uint32_t i = !dequantizes; i < node->in_count && i < 3; i++) {
         const dq_value *v = node->in[i];
         if (v && !dq_match_constant(v) && is_fixed(f, fixed, v))
-            wanted[count++] = v;
+            requested[count++] = v;
     }
     return count;
 }
@@ -47,35 +47,35 @@ static bool stand_in(dq_rewriter *f, const dq_value *v, const dq_tensor *t)
 }
 
 /* What cannot be computed stays: the plan reports the fault. */
-static bool compute(dq_rewriter *f, dq_node *const *nodes, uint32_t count, const dq_value *const *wanted,
-                    uint32_t wanted_count)
+static bool compute(dq_rewriter *f, dq_node *const *nodes, uint32_t count, const dq_value *const *requested,
+                    uint32_t requested_count)
 {
     dq_error why;
-    const dq_tensor **tensors = DQ_NEW_ARRAY(f->scratch, wanted_count, const dq_tensor *);
+    const dq_tensor **tensors = DQ_NEW_ARRAY(f->scratch, requested_count, const dq_tensor *);
     if (!tensors)
         return dq_rewriter_no_memory(f);
     const dq_status status =
-        dq_rewriter_evaluate_all(f, nodes, count, NULL, 0, wanted, wanted_count, tensors, &why);
+        dq_rewriter_evaluate_all(f, nodes, count, NULL, 0, requested, requested_count, tensors, &why);
     bool good = status != DQ_OUT_OF_MEMORY || dq_rewriter_no_memory(f);
-    for (uint32_t i = 0; good && status == DQ_OK && i < wanted_count; i++)
-        good =
-            !tensors[i] || dq_rewriter_record(f, wanted[i])->constant || stand_in(f, wanted[i], tensors[i]);
+    for (uint32_t i = 0; good && status == DQ_OK && i < requested_count; i++)
+        good = !tensors[i] || dq_rewriter_record(f, requested[i])->constant ||
+               stand_in(f, requested[i], tensors[i]);
     return good;
 }
 
 void dq_fold_quantization_params(dq_rewriter *f)
 {
-    uint32_t count = 0, wanted_count = 0;
+    uint32_t count = 0, requested_count = 0;
     bool *fixed = DQ_NEW_ARRAY(f->scratch, f->record_count, bool);
     dq_node **nodes = DQ_NEW_ARRAY(f->scratch, f->count, dq_node *);
-    const dq_value **wanted = DQ_NEW_ARRAY(f->scratch, (size_t)f->count * 3, const dq_value *);
-    if (!fixed || !nodes || !wanted) {
+    const dq_value **requested = DQ_NEW_ARRAY(f->scratch, (size_t)f->count * 3, const dq_value *);
+    if (!fixed || !nodes || !requested) {
         dq_rewriter_no_memory(f);
         return;
     }
     for (uint32_t n = 0; n < f->count; n++) {
         dq_node *node = f->nodes[n];
-        wanted_count += want(f, fixed, node, wanted + wanted_count);
+        requested_count += want(f, fixed, node, requested + requested_count);
         if (!follows(f, fixed, node))
             continue;
         nodes[count++] = node;
@@ -83,8 +83,8 @@ void dq_fold_quantization_params(dq_rewriter *f)
             if (node->out[i])
                 fixed[dq_rewriter_index(f, node->out[i])] = true;
     }
-    if (wanted_count)
-        (void)compute(f, nodes, count, wanted, wanted_count);
+    if (requested_count)
+        (void)compute(f, nodes, count, requested, requested_count);
 }
 
 dq_value *dq_match_resolve(const dq_rewriter *f, dq_value *v)

@@ -25,11 +25,11 @@ static const dq_node *giver(const dq_rewriter *f, const dq_value *v, const char 
     return fits ? node : NULL;
 }
 
-static bool constant_is(const dq_value *v, double wanted)
+static bool constant_is(const dq_value *v, double requested)
 {
     const dq_tensor *t = dq_match_constant(v);
     return t && t->count == 1 && dq_dtype_get(t->dtype)->cls != DQ_CLASS_STRING &&
-           dq_tensor_get_double(t, 0) == wanted;
+           dq_tensor_get_double(t, 0) == requested;
 }
 
 /* Operand of a commutative node that `op` gives, read `uses` times; *other: the one beside it. */

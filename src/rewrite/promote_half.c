@@ -183,8 +183,9 @@ static void find_givers(pass *p)
 static void find_members(pass *p)
 {
     dq_rewriter *f = p->f;
-    for (uint32_t i = 0; i < f->wanted_count; i++)
-        p->read[dq_rewriter_index(f, f->wanted[i])] = p->kept[dq_rewriter_index(f, f->wanted[i])] = true;
+    for (uint32_t i = 0; i < f->requested_count; i++)
+        p->read[dq_rewriter_index(f, f->requested[i])] = p->kept[dq_rewriter_index(f, f->requested[i])] =
+            true;
     for (uint32_t n = f->count; n-- > 0;) {
         const dq_node *node = f->nodes[n];
         p->region[n] = n;

@@ -64,9 +64,9 @@ typedef struct dq_rewrite_request {
     dq_ir *ir;
     dq_graph *graph; /* the main graph or an inner one */
     dq_schemas *schemas;
-    const dq_dtype *dtypes;        /* by value id: element types as far as the schemas tell */
-    const dq_value *const *wanted; /* the values that callers want */
-    uint32_t wanted_count;
+    const dq_dtype *dtypes;           /* by value id: element types as far as the schemas tell */
+    const dq_value *const *requested; /* the values that callers want */
+    uint32_t requested_count;
     dq_pass_set disabled;
     /** Convolutions of deeper windows turn planes into pixels (assign_layout_nhwc.c); SIZE_MAX: none does. */
     size_t deepest;

@@ -174,8 +174,8 @@ dq_status dq_rewrite(const dq_rewrite_request *request, dq_rewritten *out, dq_er
     dq_arena scratch = {0};
     dq_rewriter f = {.request = request,
                      .graph = request->graph,
-                     .wanted = request->wanted,
-                     .wanted_count = request->wanted_count,
+                     .requested = request->requested,
+                     .requested_count = request->requested_count,
                      .arena = request->arena,
                      .scratch = &scratch,
                      .err = err};

@@ -50,8 +50,8 @@ typedef struct dq_insertion {
 typedef struct dq_rewriter {
     const dq_rewrite_request *request;
     dq_graph *graph;
-    const dq_value *const *wanted;
-    uint32_t wanted_count;
+    const dq_value *const *requested;
+    uint32_t requested_count;
     dq_arena *arena;   /* of the result */
     dq_arena *scratch; /* of what only the passes look at */
     const char *pass;  /* the name of the pass that runs, for explanations */

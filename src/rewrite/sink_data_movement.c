@@ -176,7 +176,7 @@ bool dq_rewriter_move_to_quantized(dq_rewriter *f, dq_dequantized *x)
 
 bool dq_match_transposed_axis(const dq_value *v, const dq_value *from, size_t rank, int64_t *axis)
 {
-    int64_t wanted = *axis < 0 ? *axis + (int64_t)rank : *axis;
+    int64_t requested = *axis < 0 ? *axis + (int64_t)rank : *axis;
     for (int64_t a = 0; a < (int64_t)rank; a++) {
         int64_t at = a;
         for (const dq_value *u = v; u != from; u = u->producer->in[0]) {
@@ -188,7 +188,7 @@ bool dq_match_transposed_axis(const dq_value *v, const dq_value *from, size_t ra
             if (at < 0 || at >= (int64_t)rank)
                 return false;
         }
-        if (at == wanted) {
+        if (at == requested) {
             *axis = a;
             return true;
         }

@@ -161,8 +161,8 @@ bool dq_rewriter_make_records(dq_rewriter *f)
     if (!f->records || !f->next_pending || !f->uses_of || !f->insertions || !f->uses)
         return dq_rewriter_no_memory(f);
     f->used = f->use_capacity = 1; /* index 0 is none */
-    for (uint32_t i = 0; i < f->wanted_count; i++)
-        dq_rewriter_record(f, f->wanted[i])->use_count +=
+    for (uint32_t i = 0; i < f->requested_count; i++)
+        dq_rewriter_record(f, f->requested[i])->use_count +=
             2; /* never one: what a caller wants is computed as written */
     for (uint32_t n = f->count; n-- > 0 && !f->failed;) {
         adding a = {f, f->nodes[n], n};
@@ -241,8 +241,8 @@ bool dq_rewriter_count_final_uses(dq_rewriter *f, uint32_t **uses, bool **needed
     if (!*uses || !*needed)
         return dq_rewriter_no_memory(f);
     counter c = {f, *uses};
-    for (uint32_t i = 0; i < f->wanted_count; i++)
-        (*uses)[dq_rewriter_index(f, f->wanted[i])] += DQ_USES_UNKNOWN;
+    for (uint32_t i = 0; i < f->requested_count; i++)
+        (*uses)[dq_rewriter_index(f, f->requested[i])] += DQ_USES_UNKNOWN;
     for (uint32_t n = f->count; n-- > 0;) {
         const dq_node *node = f->nodes[n];
         for (uint32_t i = 0; i < node->out_count; i++)

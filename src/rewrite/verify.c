@@ -78,8 +78,8 @@ dq_status dq_rewriter_verify(const dq_rewriter *f, const char *pass, dq_error *e
         dq_arena_free(copy.scratch);
         return dq_no_memory(err, indices, "rewritten nodes");
     }
-    for (uint32_t i = 0; i < f->wanted_count; i++)
-        mark_read(&c, (dq_value *)(uintptr_t)f->wanted[i]);
+    for (uint32_t i = 0; i < f->requested_count; i++)
+        mark_read(&c, (dq_value *)(uintptr_t)f->requested[i]);
     for (uint32_t n = copy.count; n-- > 0;)
         if (is_needed(&c, copy.nodes[n]))
             dq_node_each_use(copy.nodes[n], mark_read, &c);

@@ -7,10 +7,10 @@
 enum { LIST_TEXT = 640 };
 
 /* The list, or as much as fits with dots behind it. */
-static void mark_cut(char *text, size_t size, size_t wanted)
+static void mark_cut(char *text, size_t size, size_t expected)
 {
     static const char dots[] = "…";
-    if (wanted >= size)
+    if (expected >= size)
         memcpy(text + size - sizeof dots, dots, sizeof dots);
 }
 
@@ -39,10 +39,10 @@ static dq_status check_count(uint32_t count, uint32_t min, uint32_t max, const c
         return DQ_OK;
     const char *plural = count == 1 ? "" : "s";
     if (min == max)
-        return dq_fail(err, DQ_BAD_MODEL, "has %u %s%s, wanted %u", count, what, plural, min);
+        return dq_fail(err, DQ_BAD_MODEL, "has %u %s%s, expected %u", count, what, plural, min);
     if (max == DQ_UNBOUNDED)
-        return dq_fail(err, DQ_BAD_MODEL, "has %u %s%s, wanted at least %u", count, what, plural, min);
-    return dq_fail(err, DQ_BAD_MODEL, "has %u %s%s, wanted %u to %u", count, what, plural, min, max);
+        return dq_fail(err, DQ_BAD_MODEL, "has %u %s%s, expected at least %u", count, what, plural, min);
+    return dq_fail(err, DQ_BAD_MODEL, "has %u %s%s, expected %u to %u", count, what, plural, min, max);
 }
 
 static dq_status check_left_out(const char *const *names, uint32_t count, const dq_formal *formals,
@@ -111,7 +111,7 @@ static dq_status check_attr(const dq_schema *schema, const dq_node *node, uint32
                        "attribute '%s' refers to attribute '%.80s' of a function, and is in none", attr->name,
                        attr->ref);
     if (attr->kind != kind_in_graph(known->kind))
-        return dq_fail(err, DQ_BAD_MODEL, "attribute '%s' is of type %s, wanted %s", attr->name,
+        return dq_fail(err, DQ_BAD_MODEL, "attribute '%s' is of type %s, expected %s", attr->name,
                        dq_attr_kind_name(attr->kind), dq_attr_kind_name(known->kind));
     return DQ_OK;
 }
@@ -173,20 +173,20 @@ typedef struct binding {
 
 static dq_status refuse_type(const dq_formal *formal, uint32_t i, const dq_type *type, dq_error *err)
 {
-    char got[DQ_TYPE_TEXT], wanted[LIST_TEXT];
-    size_t length = dq_type_set_text(&formal->types, wanted, sizeof wanted);
-    mark_cut(wanted, sizeof wanted, length);
-    return dq_fail(err, DQ_BAD_MODEL, "input %u '%s' is %s, wanted %s%s", i, formal->name,
-                   dq_type_text(type, got), strchr(wanted, ',') ? "one of " : "", wanted);
+    char got[DQ_TYPE_TEXT], expected[LIST_TEXT];
+    size_t length = dq_type_set_text(&formal->types, expected, sizeof expected);
+    mark_cut(expected, sizeof expected, length);
+    return dq_fail(err, DQ_BAD_MODEL, "input %u '%s' is %s, expected %s%s", i, formal->name,
+                   dq_type_text(type, got), strchr(expected, ',') ? "one of " : "", expected);
 }
 
 static dq_status refuse_mix(const dq_schema *schema, uint32_t i, const dq_type *type, const binding *b,
                             dq_error *err)
 {
-    char got[DQ_TYPE_TEXT], wanted[DQ_TYPE_TEXT];
+    char got[DQ_TYPE_TEXT], expected[DQ_TYPE_TEXT];
     dq_type bound = dq_type_make(b->form, b->dtype);
-    return dq_fail(err, DQ_BAD_MODEL, "input %u '%s' is %s, wanted %s, the type of input %u '%s'", i,
-                   dq_schema_input(schema, i)->name, dq_type_text(type, got), dq_type_text(&bound, wanted),
+    return dq_fail(err, DQ_BAD_MODEL, "input %u '%s' is %s, expected %s, the type of input %u '%s'", i,
+                   dq_schema_input(schema, i)->name, dq_type_text(type, got), dq_type_text(&bound, expected),
                    b->input, dq_schema_input(schema, b->input)->name);
 }
 

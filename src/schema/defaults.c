@@ -10,7 +10,7 @@
 static dq_status wrong(const dq_schema_reader *r, const dq_yaml *node, const char *name, dq_attr_kind kind)
 {
     const char *got = node->kind == DQ_YAML_SCALAR ? node->text : dq_yaml_kind_name(node->kind);
-    return dq_read_fail(r, node->line, "the default of attribute '%s' is %.80s%s, wanted %s", name, got,
+    return dq_read_fail(r, node->line, "the default of attribute '%s' is %.80s%s, expected %s", name, got,
                         node->kind == DQ_YAML_SCALAR && !node->plain ? " in quotes" : "",
                         dq_attr_kind_name(kind));
 }

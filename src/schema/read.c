@@ -45,7 +45,7 @@ static dq_status want_kind(const dq_schema_reader *r, const dq_yaml *node, const
 {
     if (node->kind == kind)
         return DQ_OK;
-    return dq_read_fail(r, node->line, "%s is %s, wanted %s", what, dq_yaml_kind_name(node->kind),
+    return dq_read_fail(r, node->line, "%s is %s, expected %s", what, dq_yaml_kind_name(node->kind),
                         dq_yaml_kind_name(kind));
 }
 
@@ -71,7 +71,7 @@ static dq_status read_number(const dq_schema_reader *r, const dq_yaml *node, con
     errno = 0;
     long long value = strtoll(node->text, &end, 10);
     if (!node->plain || end == node->text || *end || errno || value < low || value > high)
-        return dq_read_fail(r, node->line, "%s is '%.40s', wanted a number from %u to %u", what, node->text,
+        return dq_read_fail(r, node->line, "%s is '%.40s', expected a number from %u to %u", what, node->text,
                             low, high);
     *out = (uint32_t)value;
     return DQ_OK;
@@ -82,7 +82,7 @@ static dq_status read_bool(const dq_schema_reader *r, const dq_yaml *node, const
     DQ_TRY(want_kind(r, node, what, DQ_YAML_SCALAR));
     *out = strcasecmp(node->text, "true") == 0;
     if (!node->plain || (!*out && strcasecmp(node->text, "false") != 0))
-        return dq_read_fail(r, node->line, "%s is '%.40s', wanted true or false", what, node->text);
+        return dq_read_fail(r, node->line, "%s is '%.40s', expected true or false", what, node->text);
     return DQ_OK;
 }
 

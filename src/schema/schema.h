@@ -6,7 +6,7 @@
  * the library. They are inflated and parsed for an operator when it is first looked for. Rows never change
  * once handed out and live as long as the set.
  *
- * Sentences of the checks are about one node's own parts ("has 2 inputs, wanted 1"): the caller puts the
+ * Sentences of the checks are about one node's own parts ("has 2 inputs, expected 1"): the caller puts the
  * model and the node in front. */
 #ifndef DQ_SCHEMA_SCHEMA_H
 #define DQ_SCHEMA_SCHEMA_H

@@ -159,7 +159,7 @@ static dq_status read_list(reader *r, unsigned depth, dq_yaml *node)
 static dq_status check_key(reader *r, const dq_yaml *map, const dq_yaml *key, unsigned line)
 {
     if (key->kind != DQ_YAML_SCALAR)
-        return dq_fail(r->err, DQ_BAD_MODEL, "%s:%u: a key is %s, wanted a text", r->source, line,
+        return dq_fail(r->err, DQ_BAD_MODEL, "%s:%u: a key is %s, expected a text", r->source, line,
                        dq_yaml_kind_name(key->kind));
     if (map->count >= DQ_YAML_MAX_KEYS)
         return over_limit(r, line, "too many keys in a mapping", DQ_YAML_MAX_KEYS);

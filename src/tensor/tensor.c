@@ -36,13 +36,13 @@ dq_status dq_tensor_set_shape(dq_tensor *t, dq_dtype dtype, size_t rank, const i
                               dq_status fault, dq_error *err)
 {
     if (rank > DQ_MAX_RANK)
-        return dq_fail(err, DQ_UNSUPPORTED, "has rank %zu, wanted at most %d", rank, DQ_MAX_RANK);
+        return dq_fail(err, DQ_UNSUPPORTED, "has rank %zu, expected at most %d", rank, DQ_MAX_RANK);
     char text[DQ_SHAPE_TEXT];
     size_t count = 1, size = 0;
     bool fits = true, empty = false;
     for (size_t i = 0; i < rank; i++) {
         if (dims[i] < 0)
-            return dq_fail(err, fault, "has shape %s, wanted dimensions of 0 or more",
+            return dq_fail(err, fault, "has shape %s, expected dimensions of 0 or more",
                            dq_shape_text(rank, dims, text));
         if (dims[i] == 0)
             empty = true;

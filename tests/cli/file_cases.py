@@ -57,14 +57,14 @@ def canonical(array):
     return npy_bytes(np.ascontiguousarray(array).reshape(array.shape)).replace(b"'<f1'", b"'<V1'", 1)
 
 
-def through(h, model, argument, wanted):
+def through(h, model, argument, expected):
     """Runs a model that changes nothing on an input and compares the member of the archive byte for byte."""
     h.expect([model, argument, "-o", "out.npz"])
     with zipfile.ZipFile(h.path("out.npz")) as archive:
         (member,) = archive.namelist()
         assert archive.infolist()[0].compress_type == zipfile.ZIP_STORED
         got = archive.read(member)
-    assert got == canonical(wanted), f"{got[:200]} wanted {canonical(wanted)[:200]}"
+    assert got == canonical(expected), f"{got[:200]} expected {canonical(expected)[:200]}"
 
 
 def save_npy(h, name, array, version=None):
@@ -198,7 +198,7 @@ def small_integers(h):
 def broken_npy(h):
     good = npy_bytes(np.zeros((2, 3), "f4"))
     save_identity(h.path("float.onnx"), TensorProto.FLOAT, None)
-    wanted = "and the model expects x: float of any shape"
+    expected = "and the model expects x: float of any shape"
 
     def bad(name, data, sentence, model="float.onnx"):
         h.path("bad.npy").write_bytes(data)
@@ -236,9 +236,9 @@ def broken_npy(h):
     bad("structured", npy_bytes(np.zeros(2, [("a", "f4")])), "is a structured array, expected one of plain elements")
     bad("dates", npy_bytes(np.zeros(2, "M8[s]")), "has numpy type '<M8[s]', expected one that ONNX has")
     bad("long double", npy_bytes(np.zeros(2, "f16")), "has numpy type '<f16', expected one that ONNX has")
-    bad("float64 for float", npy_bytes(np.zeros((2, 3))), f"the array is double[2,3], {wanted}")
+    bad("float64 for float", npy_bytes(np.zeros((2, 3))), f"the array is double[2,3], {expected}")
     bad("raw elements for float", npy_bytes(np.zeros(2, ml_dtypes.bfloat16)),
-        f"the array is made of raw elements ('<V2'), {wanted}")
+        f"the array is made of raw elements ('<V2'), {expected}")
     save_identity(h.path("bool.onnx"), TensorProto.BOOL, None)
     bad("a bool of 2", npy_bytes(np.array([0, 2], "u1").view("?")), "has the byte 2 as element 1, which is no bool",
         model="bool.onnx")

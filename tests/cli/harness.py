@@ -50,16 +50,16 @@ class Harness:
         got_out, got_err = done.stdout.decode(), done.stderr.decode()
         if isinstance(err, str) and err:
             err = f"dqrun: {err}\n"
-        for what, got, wanted in (("stdout", got_out, out), ("stderr", got_err, err)):
-            if wanted is None:
+        for what, got, expected in (("stdout", got_out, out), ("stderr", got_err, err)):
+            if expected is None:
                 continue
-            same = wanted.fullmatch(got) if isinstance(wanted, re.Pattern) else got == wanted
-            assert same, f"{what} of {args} is\n{got}\nwanted\n{wanted}"
+            same = expected.fullmatch(got) if isinstance(expected, re.Pattern) else got == expected
+            assert same, f"{what} of {args} is\n{got}\nwanted\n{expected}"
         assert done.returncode == code, f"exit code of {args} is {done.returncode}, expected {code}\n{got_err}"
         return got_out
 
-    def check(self, name, args, **wanted):
-        self.case(name, lambda: self.expect(args, **wanted))
+    def check(self, name, args, **expected):
+        self.case(name, lambda: self.expect(args, **expected))
 
 
 def save_model(path, nodes, inputs, outputs, initializers=(), opset=25):

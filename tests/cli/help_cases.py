@@ -60,8 +60,8 @@ def same_options(h):
     def page_and_help():
         for command in COMMANDS:
             in_help = options_of_help(h, command)
-            wanted = {option for option, commands in in_page.items() if not commands or command in commands.split(", ")}
-            assert in_help == wanted, f"{command}: {in_help ^ wanted}"
+            expected = {option for option, commands in in_page.items() if not commands or command in commands.split(", ")}
+            assert in_help == expected, f"{command}: {in_help ^ expected}"
         assert len(in_page) > 25, in_page
     h.case("the page has the options of each command's help", page_and_help)
 
@@ -220,8 +220,8 @@ def completions(h):
     def options_of_bash():
         for command in COMMANDS:
             got = {word[2:] for word in completion_lines(h, "bash", [command, "--"])}
-            wanted = {name for _, name, _ in options_of_help(h, command)}
-            assert got == wanted, f"{command}: {got ^ wanted}"
+            expected = {name for _, name, _ in options_of_help(h, command)}
+            assert got == expected, f"{command}: {got ^ expected}"
     h.case("bash has the options of each command's help", options_of_bash)
 
     def options_of_zsh():
@@ -230,8 +230,8 @@ def completions(h):
         for command in COMMANDS:
             lines = completion_lines(h, "zsh", [command, "x", ""])
             got = {m for line in lines for m in re.findall(r"^(?:\([^)]*\))?\*?--([\w-]+)=?\[", line)}
-            wanted = {name for _, name, _ in options_of_help(h, command)}
-            assert got == wanted, f"{command}: {got ^ wanted}"
+            expected = {name for _, name, _ in options_of_help(h, command)}
+            assert got == expected, f"{command}: {got ^ expected}"
             assert lines[:2] == ["-s", "-S"] and lines[-1].startswith("*:argument:"), lines
         lines = completion_lines(h, "zsh", [""])
         assert lines[-1] == "*:argument:_dqrun_first", lines
@@ -253,8 +253,8 @@ def completions(h):
             raise Skip("there is no fish")
         for command in COMMANDS:
             got = {line.split("\t")[0][2:] for line in completion_lines(h, "fish", [command, "--"])}
-            wanted = {name for _, name, _ in options_of_help(h, command)}
-            assert got == wanted, f"{command}: {got ^ wanted}"
+            expected = {name for _, name, _ in options_of_help(h, command)}
+            assert got == expected, f"{command}: {got ^ expected}"
     h.case("fish has the options of each command's help", options_of_fish)
 
 

@@ -96,10 +96,10 @@ def values(h):
         assert (output["name"], output["kind"], output["type"]) == ("y", "tensor", name), output
         return [output[key] for key in ("shape", "min", "max", "mean", "nan", "first")]
 
-    def check(name, onnx_type, array, *wanted):
+    def check(name, onnx_type, array, *expected):
         def same():
             got = one_output(onnx_type, array)
-            assert got == list(wanted), f"{got} expected {list(wanted)}"
+            assert got == list(expected), f"{got} expected {list(expected)}"
         h.case(name, same)
     check("floats", TensorProto.FLOAT, np.array([[0.1, -2], [3, 4]], "f4"), [2, 2], -2, 4,
           (float(np.float32(0.1)) + 5) / 4, 0, [float(f"{np.float32(0.1):.9g}"), -2, 3, 4])

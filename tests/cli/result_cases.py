@@ -53,7 +53,7 @@ def table(h):
 
 def check_row(h, args, row):
     got = h.expect(args, out=None).splitlines(keepends=True)
-    assert len(got) == 2 and got[1] == row, f"{got[1]!r} wanted {row!r}"
+    assert len(got) == 2 and got[1] == row, f"{got[1]!r} expected {row!r}"
 
 
 def expect(h):
@@ -105,7 +105,7 @@ def tolerance(h):
     pair("opposite infinities", [math.inf], [-math.inf], False)
     pair("infinity is out of every tolerance", [1], [math.inf], False, ["--rtol", "1"])
     pair("zeros of both signs", [0.0], [-0.0], True, ["--atol", "0"])
-    pair("rtol is of the wanted value", [1.5], [2.0], True, ["--rtol", "0.25", "--atol", "0"])
+    pair("rtol is of the expected value", [1.5], [2.0], True, ["--rtol", "0.25", "--atol", "0"])
     pair("and not of the other", [2.0], [1.5], False, ["--rtol", "0.25", "--atol", "0"])
     pair("atol at its edge", [1.5], [1.0], True, ["--rtol", "0", "--atol", "0.5"])
     pair("atol past its edge", [1.5000001], [1.0], False, ["--rtol", "0", "--atol", "5e-1"])
@@ -240,8 +240,8 @@ def optionals(h):
                [("last", FLOAT, None), ("rows", FLOAT, None)])
     x = np.arange(1, n + 1, dtype="f4")
     np.savez(h.path("handed.npz"), trips=np.int64(rounds), x=x)
-    np.savez(h.path("wanted.npz"), last=rounds * x, rows=np.array([max(i - 1, 0) * x for i in range(rounds)]))
-    h.check("an optional that a loop hands on", ["handed.onnx", "handed.npz", "--expect", "wanted.npz"],
+    np.savez(h.path("expected.npz"), last=rounds * x, rows=np.array([max(i - 1, 0) * x for i in range(rounds)]))
+    h.check("an optional that a loop hands on", ["handed.onnx", "handed.npz", "--expect", "expected.npz"],
             out="last: equal (6 elements)\nrows: equal (30 elements)\n")
 
 
@@ -263,7 +263,7 @@ def random(h):
     units = np.array([(n >> 40) / 2**23 - 1 for n in numbers("x", 42, 60)])
     assert (abs(units) <= 1).all() and units.std() > 0.5
     digits = [(n >> 32) * 10 >> 32 for n in numbers("x", 42, 60)]
-    wanted = {"FLOAT": units.astype("f4"), "DOUBLE": units, "INT64": np.array(digits), "INT32": np.array(digits, "i4"),
+    expected = {"FLOAT": units.astype("f4"), "DOUBLE": units, "INT64": np.array(digits), "INT32": np.array(digits, "i4"),
               "UINT8": np.array([n >> 56 for n in numbers("x", 42, 60)], "u1"),
               "INT16": np.array([n >> 48 for n in numbers("x", 42, 60)], "u2").view("i2"),
               "BOOL": np.array([n >> 63 for n in numbers("x", 42, 60)], bool),
@@ -277,16 +277,16 @@ def random(h):
             finite = values[np.isfinite(values.astype("f8"))]
         floor = [finite[finite.astype("f8") <= u] for u in units]
         best = np.array([f[np.argmax(f.astype("f8"))] for f in floor], kind) + kind.type(0)
-        wanted[dtype.upper().split("_")[0] + dtype.upper().partition("_")[2].removesuffix("FN")
+        expected[dtype.upper().split("_")[0] + dtype.upper().partition("_")[2].removesuffix("FN")
                if dtype == "float4_e2m1fn" else dtype.upper().replace("_", "")] = (
             best if dtype == "float16" else best.view(f"V{kind.itemsize}"))
-    for name, values in wanted.items():
+    for name, values in expected.items():
         def same(name=name, values=values):
             save_identity(h.path("random.onnx"), TensorProto.DataType.Value(name), [3, "N", 5])
             h.expect(["random.onnx", "--random", "42", "--dim", "N=4", "-o", "random.npz"])
             got = np.load(h.path("random.npz"))["y"]
             assert got.shape == (3, 4, 5), got.shape
-            assert got.tobytes() == values.tobytes(), f"{got} wanted {values}"
+            assert got.tobytes() == values.tobytes(), f"{got} expected {values}"
         h.case(f"--random for {name}", same)
 
     def follows():
@@ -401,16 +401,16 @@ def targets(h):
     run = ["q.onnx", "q.npz", "-o"]
     for folder in "links", "far":
         h.path(folder).mkdir()
-    wanted = h.path("one.npz").read_bytes()
+    expected = h.path("one.npz").read_bytes()
 
     def through(link, to, real):
         h.path(link).symlink_to(to)
         h.expect([*run, link])
         assert h.path(link).is_symlink(), f"{link} is no link any more"
-        assert h.path(real).read_bytes() == wanted
+        assert h.path(real).read_bytes() == expected
         h.path(real).write_text("old")
         h.expect([*run, h.path(link)])  # the same from elsewhere
-        assert h.path(real).read_bytes() == wanted
+        assert h.path(real).read_bytes() == expected
     h.path("far/old.npz").write_text("old")
     h.path("far/old.npz").chmod(0o640)
     h.case("a link", lambda: through("links/one", "../far/old.npz", "far/old.npz"))
@@ -431,24 +431,24 @@ def targets(h):
     def long_name():
         name = "n" * 251 + ".npz"
         h.expect([*run, name])
-        assert h.path(name).read_bytes() == wanted
+        assert h.path(name).read_bytes() == expected
     h.case("a name as long as names may be", long_name)
     h.check("/dev/null", [*run, "/dev/null"])
     h.check("/dev/full", [*run, "/dev/full"], code=74, err="/dev/full: cannot be written: No space left on device")
 
     def standard_output():
-        assert h.run([*run, "/dev/stdout"]).stdout == wanted
+        assert h.run([*run, "/dev/stdout"]).stdout == expected
         with open(h.path("appended"), "wb") as file:
             file.write(b"before")
             file.flush()
             assert h.run([*run, "/dev/stdout"], stdout=file).returncode == 0
-        assert h.path("appended").read_bytes() == b"before" + wanted
+        assert h.path("appended").read_bytes() == b"before" + expected
     h.case("the standard output, a pipe or a file", standard_output)
 
     def pipe():
         os.mkfifo(h.path("pipe"))
         with subprocess.Popen([h.program, *run, "pipe"], cwd=h.folder) as process:
-            assert h.path("pipe").read_bytes() == wanted
+            assert h.path("pipe").read_bytes() == expected
         assert process.returncode == 0
     h.case("a pipe", pipe)
 

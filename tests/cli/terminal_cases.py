@@ -45,11 +45,11 @@ def colors(h):
     green = f"model.onnx: {ESCAPE}[32mevery node can run{ESCAPE}[0m\n"
     plain = "model.onnx: every node can run\n"
 
-    def shown(name, wanted, args=(), environment=None, streams=("stdout", "stderr")):
+    def shown(name, expected, args=(), environment=None, streams=("stdout", "stderr")):
         def check():
             code, seen, rest = on_terminal(h, ["check", "model.onnx", *args], streams, environment)
             got = seen if "stdout" in streams else rest
-            assert (code, got) == (0, wanted), (code, got)
+            assert (code, got) == (0, expected), (code, got)
         h.case(name, check)
     shown("colors on a terminal", green)
     shown("NO_COLOR", plain, environment={"NO_COLOR": "1"})

@@ -60,7 +60,7 @@ def observe(h, command):
 
 
 def read(path):
-    """The transcript as (command or comment, wanted lines)."""
+    """The transcript as (command or comment, expected lines)."""
     parts = []
     for line in path.read_text().splitlines():
         if line.startswith(("$ ", "## ")) or not parts:
@@ -70,30 +70,30 @@ def read(path):
     return parts
 
 
-def matches(wanted, got):
+def matches(expected, got):
     """Whether the lines are as the transcript says."""
-    if not wanted:
+    if not expected:
         return not got
-    if wanted[0] == REST:
-        return any(matches(wanted[1:], got[i:]) for i in range(len(got) + 1))
+    if expected[0] == REST:
+        return any(matches(expected[1:], got[i:]) for i in range(len(got) + 1))
     if not got:
         return False
-    first = wanted[0].removesuffix(" (re)")
-    same = re.fullmatch(first, got[0]) if first != wanted[0] else first == got[0]
-    return bool(same) and matches(wanted[1:], got[1:])
+    first = expected[0].removesuffix(" (re)")
+    same = re.fullmatch(first, got[0]) if first != expected[0] else first == got[0]
+    return bool(same) and matches(expected[1:], got[1:])
 
 
-def check(h, command, wanted):
+def check(h, command, expected):
     got = observe(h, command)
-    assert matches(wanted, got), "got\n" + "\n".join(got) + "\nexpected\n" + "\n".join(wanted)
+    assert matches(expected, got), "got\n" + "\n".join(got) + "\nexpected\n" + "\n".join(expected)
 
 
 def run(h):
     make_files(h)
     for path in sorted(FOLDER.glob("*.txt")):
-        for line, wanted in read(path):
+        for line, expected in read(path):
             if line.startswith("$ "):
-                h.case(f"{path.name}: {line}", lambda line=line, wanted=wanted: check(h, line[2:], wanted))
+                h.case(f"{path.name}: {line}", lambda line=line, expected=expected: check(h, line[2:], expected))
 
 
 def accept(program):
@@ -103,11 +103,11 @@ def accept(program):
         make_files(h)
         for path in sorted(FOLDER.glob("*.txt")):
             text = []
-            for line, wanted in read(path):
+            for line, expected in read(path):
                 if line.startswith("$ "):
                     got = observe(h, line[2:])
-                    wanted = wanted if matches(wanted, got) else got
-                text += [line, *wanted]
+                    expected = expected if matches(expected, got) else got
+                text += [line, *expected]
             path.write_text("\n".join(text) + "\n")
 
 

@@ -226,7 +226,7 @@ def schemas(h):
     h.check("a schema of the same text", [*run, *folder("same", text)], out=plain)
     two = text.replace("min_input: 1", "min_input: 2").replace("max_input: 1", "max_input: 2")
     h.check("a schema of another arity", [*run, *folder("two", two)], code=3,
-            err="dynamic.onnx: node 'dynamic' (DynamicQuantizeLinear-11): has 1 input, wanted 2")
+            err="dynamic.onnx: node 'dynamic' (DynamicQuantizeLinear-11): has 1 input, expected 2")
     h.check("the last of two folders decides", [*run, "--schema-dir", "two", "--schema-dir", "same"], out=plain)
     h.check("a schema that is no YAML", [*run, *folder("broken", text + "  - : [\n")], code=3,
             err=re.compile(r"dqrun: broken/DynamicQuantizeLinear\.yaml:\d+: not YAML: .+\n"))

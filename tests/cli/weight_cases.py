@@ -36,16 +36,16 @@ def unaligned(h, shift):
     feeds = {"x": rng.integers(-9, 10, (3, ROWS)), "column": rng.integers(-9, 10, (ROWS, 1)),
              "image": rng.integers(-2, 3, (1, 3, 30, 30))}
     feeds = {name: value.astype(np.float32) for name, value in feeds.items()}
-    wanted = {"product": feeds["x"] @ w, "turned_product": np.ones((1, COLUMNS), np.float32) @ w.T,
+    expected = {"product": feeds["x"] @ w, "turned_product": np.ones((1, COLUMNS), np.float32) @ w.T,
               "rows": w[[5, 0, 129]], "scaled": w * feeds["column"],
               "reshaped_product": w.reshape(COLUMNS, ROWS) @ feeds["column"], "negative": -w, "same": w,
               "image_out": (kernel * feeds["image"]).sum((1, 2, 3)).reshape(1, 8, 1, 1)}
     save_model(h.path("w.onnx"), nodes, [(name, FLOAT, value.shape) for name, value in feeds.items()],
-               [(name, FLOAT, None) for name in wanted], initializers)
+               [(name, FLOAT, None) for name in expected], initializers)
     np.savez(h.path("in.npz"), **feeds)
     h.expect(["w.onnx", "in.npz", "-o", "out.npz"])
     with np.load(h.path("out.npz")) as out:
-        for name, value in wanted.items():
+        for name, value in expected.items():
             assert np.array_equal(out[name], value), f"{name} differs with the weights moved by {shift}"
 
 
@@ -104,7 +104,7 @@ def external(h, dtype, megabytes):
     # one matrix is there twice while it is packed
     limit = small + megabytes + 16 * width + 20
     assert peak < limit, f"peak memory with {megabytes} MB of {np.dtype(dtype)} weights is {peak:.0f} MB, " \
-                         f"wanted below {limit}"
+                         f"expected below {limit}"
 
 
 def run(h):

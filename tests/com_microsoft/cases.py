@@ -5,7 +5,7 @@ A module of this folder describes operators with functions that yield cases:
 
     def qlinear_mul(rng):
         while True:
-            yield Case("QLinearMul", [a, scale, None, b, ...], [np.uint8], reference=[wanted])
+            yield Case("QLinearMul", [a, scale, None, b, ...], [np.uint8], reference=[expected])
 
     OPERATORS = {"QLinearMul": (qlinear_mul, 300)}      # the function and how many cases to take
 
@@ -31,13 +31,13 @@ class Case:
     """One node.
 
     inputs     arrays, None for one that is left out
-    outputs    numpy types of the outputs; None for one that is not wanted
+    outputs    numpy types of the outputs; None for one that is not expected
     attrs      as onnx.helper.make_node takes them
-    reference  the wanted arrays, one an output (None: not compared), worked out here in numpy; or None
+    reference  the expected arrays, one an output (None: not compared), worked out here in numpy; or None
     ort        whether ONNX Runtime is asked (it may refuse: that is counted). Off where it crashes or is wrong
     fed        positions of inputs that are fed at run time; the others are initializers
     quantum    integers may differ by this much from ONNX Runtime's; those that do are counted
-    rtol atol  floats are equal within atol + rtol * |wanted|; both 0: the same bits (NaN equal to NaN)
+    rtol atol  floats are equal within atol + rtol * |expected|; both 0: the same bits (NaN equal to NaN)
     opset      of the standard's domain
     """
 
@@ -50,7 +50,7 @@ class Case:
         self.domain, self.opset = domain, opset
 
     def close(self, got, want, quantum=0):
-        """A mask of the elements that are as wanted; None when type or shape differ."""
+        """A mask of the elements that are as expected; None when type or shape differ."""
         want = np.asarray(want)
         if got.shape != want.shape or got.dtype != want.dtype:
             return None

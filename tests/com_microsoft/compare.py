@@ -55,14 +55,14 @@ class Side:
             mask = case.close(g, w, quantum)
             if mask is None:
                 w = np.asarray(w)
-                return f"output {i} is {g.dtype}{list(g.shape)}, wanted {w.dtype}{list(w.shape)}"
+                return f"output {i} is {g.dtype}{list(g.shape)}, expected {w.dtype}{list(w.shape)}"
             self.elements += mask.size
             bad = np.argwhere(~mask)
             self.differing += len(bad)
             self.near += int((mask & (g != w)).sum()) if quantum else 0
             if len(bad):
                 at = tuple(bad[0])
-                return f"output {i} has {len(bad)} of {mask.size} wrong, first {at}: {g[at]}, wanted {np.asarray(w)[at]}"
+                return f"output {i} has {len(bad)} of {mask.size} wrong, first {at}: {g[at]}, expected {np.asarray(w)[at]}"
         return None
 
 

@@ -84,7 +84,7 @@ class Judge:
         return [(names[0], f"refused when fused: {failure}")]
 
     def fewer_outputs(self, model, feeds, fused):
-        """Quantized values that nobody wants do not change the others. (A wanted float value does: fusion stops there.)"""
+        """Quantized values that nobody wants do not change the others. (A requested float value does: fusion stops there.)"""
         read = {name for node in all_nodes(model.graph) for name in node.input}
         last = [o for o in model.graph.output if o.name not in read or fused[o.name].dtype.kind not in "iu"]
         if len(last) in (0, len(model.graph.output)):

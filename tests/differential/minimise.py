@@ -20,11 +20,11 @@ def is_valid(judge, model, feeds):
         return False
 
 
-def fails(judge, model, feeds, rows, wanted):
+def fails(judge, model, feeds, rows, requested):
     if not model.graph.output or not is_valid(judge, model, feeds):
         return False
     try:
-        return any(kind(text) == wanted for _, text in judge.problems(model, feeds, rows))
+        return any(kind(text) == requested for _, text in judge.problems(model, feeds, rows))
     except Exception:
         return False
 
@@ -88,11 +88,11 @@ def simpler(array):
 
 def shrink(judge, model, feeds, rows, problem, rounds=3):
     """The smallest model and feeds found that still fail as `problem` says."""
-    wanted = kind(problem[1])
+    requested = kind(problem[1])
 
     def accept(candidate, values):
         candidate, values = without_unread(candidate, values)
-        return (candidate, values) if fails(judge, candidate, values, rows, wanted) else None
+        return (candidate, values) if fails(judge, candidate, values, rows, requested) else None
 
     if smaller := accept(with_outputs(model, [problem[0]]), feeds):
         model, feeds = smaller

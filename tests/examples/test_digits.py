@@ -49,31 +49,31 @@ class Fixture:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
         assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr.strip()}"
         with np.load(out) as arrays:
-            assert arrays.files == ["scores"], f"outputs {arrays.files}, wanted ['scores']"
+            assert arrays.files == ["scores"], f"outputs {arrays.files}, expected ['scores']"
             return arrays["scores"]
 
     def check_accuracy(self, scores):
         accuracy = float((scores.argmax(1) == self.labels).mean())
-        assert accuracy >= WANTED_ACCURACY, f"accuracy {accuracy:.3f}, wanted at least {WANTED_ACCURACY}"
+        assert accuracy >= WANTED_ACCURACY, f"accuracy {accuracy:.3f}, expected at least {WANTED_ACCURACY}"
 
 
 def check_same_bits(got, want):
-    assert got.dtype == want.dtype, f"type {got.dtype}, wanted {want.dtype}"
-    assert got.shape == want.shape, f"shape {got.shape}, wanted {want.shape}"
+    assert got.dtype == want.dtype, f"type {got.dtype}, expected {want.dtype}"
+    assert got.shape == want.shape, f"shape {got.shape}, expected {want.shape}"
     differ = np.argwhere(got.view(np.uint32) != want.view(np.uint32))
     if len(differ):
         first = tuple(int(i) for i in differ[0])
         raise AssertionError(f"{len(differ)} of {got.size} scores differ, first at {first}: "
-                             f"{got[first]}, wanted {want[first]}")
+                             f"{got[first]}, expected {want[first]}")
 
 
 def check_near(got, want, limit, share):
     """No score is further off than the limit, and no more than that share of them differs beyond float rounding."""
     assert got.dtype == want.dtype and got.shape == want.shape, f"{got.dtype} {got.shape}"
     off = np.abs(got.astype(np.float64) - want)
-    assert np.all(off <= limit * 1.0001), f"largest difference {off.max()}, wanted at most {limit}"  # NaN fails
+    assert np.all(off <= limit * 1.0001), f"largest difference {off.max()}, expected at most {limit}"  # NaN fails
     differing = float((off > 1e-4).mean())
-    assert differing <= share, f"{differing:.4f} of the scores differ, wanted at most {share}"
+    assert differing <= share, f"{differing:.4f} of the scores differ, expected at most {share}"
 
 
 def data_is_whole(fixture):

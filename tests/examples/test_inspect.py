@@ -39,8 +39,8 @@ def check(program, path):
         computed.update(found[1].split(", ") if found else [])
     initializers = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
     dynamic = [n for n in graph.node if set(n.input) - set(initializers) or not n.input]
-    wanted = Counter(n.op_type for n in dynamic if n.op_type not in FOLDED)
-    assert not wanted - computed, f"no step computes {wanted - computed}"
+    expected = Counter(n.op_type for n in dynamic if n.op_type not in FOLDED)
+    assert not expected - computed, f"no step computes {expected - computed}"
     assert not computed - listed, f"steps compute {computed - listed} that the model does not have"
     for node in graph.node:
         if node.op_type == "QuantizeLinear":

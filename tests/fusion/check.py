@@ -67,10 +67,10 @@ class Runner:
     def __init__(self, program, folder):
         self.program, self.folder, self.options = program.resolve(), pathlib.Path(folder).resolve(), []
 
-    def run(self, options, wanted):
+    def run(self, options, requested):
         """Arrays by name, and what was said."""
         command = [str(self.program), "model.onnx", "in.npz", "-o", "out.npz", "--why", *self.options, *options]
-        for name in wanted:
+        for name in requested:
             command += ["--value", name]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=TIMEOUT, check=False)
         if done.returncode != 0:
@@ -82,8 +82,8 @@ class Runner:
         """By run its arrays and text, all cases in one model."""
         (self.folder / "model.onnx").write_bytes(model_of(cases, opset).SerializeToString())
         np.savez(self.folder / "in.npz", **{n: x for case in cases for n, x in case.feeds.items()})
-        wanted = [name for case in cases for name in case.wanted()]
-        return {name: self.run(options, wanted) for name, options in RUNS.items()}
+        requested = [name for case in cases for name in case.requested()]
+        return {name: self.run(options, requested) for name, options in RUNS.items()}
 
 
 def bits(array):
@@ -110,7 +110,7 @@ def judge(case, results):
     """Problems of a case."""
     problems = []
     fused, why = results["fused"]
-    for name in case.wanted():
+    for name in case.requested():
         problems.append(compare(case, name, fused[name], results["as written"][0][name]))
         for other in results.keys() - {"fused", "as written"}:
             if fused[name].tobytes() != results[other][0][name].tobytes():

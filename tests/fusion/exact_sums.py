@@ -416,9 +416,9 @@ def main():
         runner = Runner(options.dqrun, folder)
         (runner.folder / "model.onnx").write_bytes(model_of(cases, 21).SerializeToString())
         np.savez(runner.folder / "in.npz", **{n: x for case in cases for n, x in case.feeds.items()})
-        wanted = [name for case in cases for name in case.exact]
+        requested = [name for case in cases for name in case.exact]
         for isa in options.isa or levels(options.dqrun):
-            arrays, why = runner.run(["--threads", "2", "--isa", isa], wanted)
+            arrays, why = runner.run(["--threads", "2", "--isa", isa], requested)
             if arrays is None:
                 print(f"FAIL {isa}: {why}")
                 failed += len(cases)

@@ -92,8 +92,8 @@ class Net:
     def outside(self):
         """A reader that wants channels first."""
         case, (x, *place) = self.case, self.some()
-        kind = case.pick("wanted", "float", "turned", "inner", "mean")
-        if kind == "wanted":
+        kind = case.pick("requested", "float", "turned", "inner", "mean")
+        if kind == "requested":
             case.also.append(x)
         elif kind == "float":
             value = case.node("DequantizeLinear", [x, self.scale, self.zero], self.name("f"))

@@ -24,7 +24,7 @@ class Case:
         self.quanta, self.rtol, self.atol, self.note = 1, 0.0, 0.0, ""
         self.pad_value = 0.0
 
-    def wanted(self):
+    def requested(self):
         return [o.name for o in self.outputs] + self.also
 
     def expect(self, node, sentence, told=True):
@@ -309,7 +309,7 @@ def conv_to_float(case):
 
 
 def product_wanted(case):
-    """The float result of a product is wanted, too, or read twice: it stays float."""
+    """The float result of a product is requested, too, or read twice: it stays float."""
     a, _, a_scale, _ = case.input("a", (3, 20))
     w, w_scales = case.weights((20, 7), 1, False)
     y = case.node("Gemm", [a, w], "gemm")
@@ -342,7 +342,7 @@ def twins(case):
     w, w_scales = case.weights((20, 7), 1, False)
     y = case.clip(case.node("MatMul", [a, w], "matmul"))
     scale, dtype = np.float32(sum_scale(case, 20, a_scale, w_scales)), case.code_type()
-    zero, kind = case.zero(dtype), case.pick("same", "same", "one constant", "scale", "zero", "wanted", "needless")
+    zero, kind = case.zero(dtype), case.pick("same", "same", "one constant", "scale", "zero", "requested", "needless")
     zero = np.array(3, dtype) if zero is None else zero
     parameters = [], []
     for i in range(2):
@@ -352,7 +352,7 @@ def twins(case):
         codes = case.node("QuantizeLinear", [y, *parameters[i]], f"q{i}")
         back = case.node("DequantizeLinear", [codes, *parameters[i]], f"back{i}")
         case.quantize(f"y{i}", case.node("Relu", [back], f"relu{i}"), own_scale, dtype, own_zero)
-    if kind == "wanted":
+    if kind == "requested":
         case.also.append(codes)
     if kind == "needless":
         case.node("Exp", [y], "exp")
@@ -554,7 +554,7 @@ def table(case):
 
 
 def table_wanted(case):
-    """A value inside the chain is wanted, too: it is computed beside the table."""
+    """A value inside the chain is requested, too: it is computed beside the table."""
     x, _, scale, _ = case.input("x", (2, 30))
     gate = case.node("Sigmoid", [x], "gate")
     y = case.node("Mul", [x, gate], "out")

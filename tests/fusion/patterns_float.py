@@ -89,7 +89,7 @@ def dynamic_conv(case):
 
 
 def dynamic_conv_wanted(case):
-    """A value inside the chain is wanted, or read twice: what is behind it stays as written."""
+    """A value inside the chain is requested, or read twice: what is behind it stays as written."""
     y = integer_conv(case, "conv", image(case, "x", (1, 4, 5, 5)), 8, 4, 2)
     if case.chance(0.5):
         case.also.append(case.pick(case.prefix + "conv", case.prefix + "conv_cast", y))
@@ -222,7 +222,7 @@ def half_conv(case):
 
 def gemm_driver_f32(case):
     """MatMul, Gemm or ConvTranspose of constant weights; then factors and terms of the columns or channels, and bounds;
-    sometimes the product is wanted itself, or a term is not constant: fusion stops there."""
+    sometimes the product is requested itself, or a term is not constant: fusion stops there."""
     kind = case.pick("MatMul", "Gemm", "ConvTranspose")
     groups, lies = case.pick(1, 1, 2, 3), True
     m, k, n = case.size(1, 9), 6 * case.size(1, 12), 6 * case.size(1, 7)
@@ -325,7 +325,7 @@ def moved_keys(case):
     """Products of float matrices whose right operand is shared by heads, turned, and has a factor, in some order; or a
     factor for each column, which stays where it is."""
     batch, heads, times, m, k, n = (case.size(1, high) for high in (2, 3, 4, 3, 40, 40))
-    turned, factor, more = case.chance(0.7), case.chance(0.6), case.pick("", "", "reader", "wanted", "flat")
+    turned, factor, more = case.chance(0.7), case.chance(0.6), case.pick("", "", "reader", "requested", "flat")
     shape = (batch, heads, n, k) if turned else (batch, heads, k, n)
     half, columns = case.chance(0.3), factor and case.chance(0.25)
 
@@ -340,7 +340,7 @@ def moved_keys(case):
         heads *= times
         if more == "reader":
             case.output(case.node("Neg", [y], "other"), HALF if half else FLOAT)
-        elif more == "wanted":
+        elif more == "requested":
             case.also.append(y)
         joined = np.array([batch, heads, *shape[2:]], np.int64)
         y = case.node("Reshape", [y, case.constant("joined", joined)], "shared")

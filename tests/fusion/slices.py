@@ -133,9 +133,9 @@ def check(program, folder, rng):
     x = rng.standard_normal((batch, net.channels, net.side, net.side)).astype(np.float32)
     last, others = net.last, tails(net, batch)
     kept = list(dict.fromkeys([last, *([inner] if rng.random() < 0.3 else [])]))  # what is kept is not fused
-    wanted = [*kept, *others]
-    net.save(folder / "model.onnx", wanted)
-    got, why = run(program, folder, "model.onnx", x, wanted, "1")
+    requested = [*kept, *others]
+    net.save(folder / "model.onnx", requested)
+    got, why = run(program, folder, "model.onnx", x, requested, "1")
     problems = [] if TOLD in why else ["runs over all slices at once"]
     net.save(folder / "alone.onnx", kept)
     alone = [run(program, folder, "alone.onnx", x[i:i + 1], kept, "1")[0][last] for i in range(batch)]
@@ -145,7 +145,7 @@ def check(program, folder, rng):
         if not np.array_equal(expected(got[last]), got[name]):
             problems.append(f"{name} is not what numpy makes of {last}")
     for threads in ("2", "3"):
-        again = run(program, folder, "model.onnx", x, wanted, threads)[0]
+        again = run(program, folder, "model.onnx", x, requested, threads)[0]
         problems += [f"{n} has other bits with {threads} threads" for n in got if again[n].tobytes() != got[n].tobytes()]
     return problems
 

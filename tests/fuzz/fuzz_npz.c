@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MEMBERS = 8 };
 
-static void try_npz(const uint8_t *bytes, size_t size, dq_dtype wanted)
+static void try_npz(const uint8_t *bytes, size_t size, dq_dtype expected)
 {
     dq_error err;
     npz *archive = NULL;
@@ -20,7 +20,7 @@ static void try_npz(const uint8_t *bytes, size_t size, dq_dtype wanted)
         dq_tensor *tensor = NULL;
         npy_header header;
         dq_status seen = npz_header(archive, i, &header, &err);
-        dq_status status = npz_read(archive, i, wanted, LIMIT, &tensor, &err);
+        dq_status status = npz_read(archive, i, expected, LIMIT, &tensor, &err);
         must(seen == DQ_OK || status != DQ_OK);
         must(npz_find(archive, npz_name(archive, i)) == i);
         if (status == DQ_OK)
@@ -34,10 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dq_tensor *tensor = NULL;
     if (!size)
         return 0;
-    dq_dtype wanted = (dq_dtype)((data[0] & 63) % DQ_DTYPE_COUNT);
+    dq_dtype expected = (dq_dtype)((data[0] & 63) % DQ_DTYPE_COUNT);
     if (!(data[0] & 0x80))
-        try_npz(data + 1, size - 1, wanted);
-    else if (read_npy(data + 1, size - 1, wanted, &tensor) == DQ_OK)
+        try_npz(data + 1, size - 1, expected);
+    else if (read_npy(data + 1, size - 1, expected, &tensor) == DQ_OK)
         write_and_read(tensor);
     return 0;
 }

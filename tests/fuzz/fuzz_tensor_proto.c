@@ -10,12 +10,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A sequence or optional: what is read is whole, and can be freed. */
-static void read_list(const uint8_t *bytes, size_t size, dq_dtype wanted, bool sequence)
+static void read_list(const uint8_t *bytes, size_t size, dq_dtype expected, bool sequence)
 {
     dq_error err;
     dq_tensor *list = NULL;
     char *name = NULL;
-    dq_value_info declared = {.kind = sequence ? DQ_KIND_SEQUENCE : DQ_KIND_OPTIONAL, .item_dtype = wanted};
+    dq_value_info declared = {.kind = sequence ? DQ_KIND_SEQUENCE : DQ_KIND_OPTIONAL, .item_dtype = expected};
     if (pb_read_value(bytes, size, &declared, LIMIT, &name, &list, &err) != DQ_OK)
         return;
     must(name != NULL && dq_tensor_kind(list) == declared.kind);
@@ -33,9 +33,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *name = NULL;
     if (!size)
         return 0;
-    dq_dtype wanted = (dq_dtype)((data[0] & 63) % DQ_DTYPE_COUNT);
+    dq_dtype expected = (dq_dtype)((data[0] & 63) % DQ_DTYPE_COUNT);
     if (data[0] & 0x80) {
-        read_list(data + 1, size - 1, wanted, data[0] & 0x40);
+        read_list(data + 1, size - 1, expected, data[0] & 0x40);
         return 0;
     }
     if (pb_read(data + 1, size - 1, LIMIT, &name, &tensor, &err) == DQ_OK)

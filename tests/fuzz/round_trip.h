@@ -27,14 +27,14 @@ static inline dq_status read_memory(void *arg, void *buffer, size_t size, dq_err
     return DQ_OK;
 }
 
-static inline dq_status read_npy(const uint8_t *bytes, size_t size, dq_dtype wanted, dq_tensor **out)
+static inline dq_status read_npy(const uint8_t *bytes, size_t size, dq_dtype expected, dq_tensor **out)
 {
     dq_error err;
     npy_header header;
     memory m = {bytes, size};
     io_source source = {.read = read_memory, .arg = &m, .size = size};
     dq_status status = npy_read_header(&source, &header, &err);
-    return status == DQ_OK ? npy_read_data(&source, &header, wanted, LIMIT, out, &err) : status;
+    return status == DQ_OK ? npy_read_data(&source, &header, expected, LIMIT, out, &err) : status;
 }
 
 static inline void must(bool holds)

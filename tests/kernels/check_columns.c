@@ -58,11 +58,11 @@ static void check_doubles(const dq_reduce_axis_mixed *k, size_t n)
             y[i] = 1e-3 * (double)i;
         joins[kind](x, step, count, n, 0, y);
         for (size_t i = 0; i < n; i++) {
-            double wanted = 1e-3 * (double)i;
+            double expected = 1e-3 * (double)i;
             for (size_t t = 0; t < count; t++)
-                wanted = next_double(kind, wanted, (double)x[t * step + i]);
-            KERNEL_FAIL_UNLESS(isnan(wanted) ? isnan(y[i]) : y[i] == wanted,
-                               "kind %d, n %zu: %.17g, wanted %.17g", kind, n, y[i], wanted);
+                expected = next_double(kind, expected, (double)x[t * step + i]);
+            KERNEL_FAIL_UNLESS(isnan(expected) ? isnan(y[i]) : y[i] == expected,
+                               "kind %d, n %zu: %.17g, expected %.17g", kind, n, y[i], expected);
         }
         kernel_done();
     }
@@ -83,9 +83,9 @@ static void check_cumulate(const dq_reduce_axis_mixed *k, size_t n)
         for (size_t t = 0; t < count; t++) {
             const size_t at = (back ? count - 1 - t : t) * step + i;
             const double next = sum + (double)x[at];
-            const float wanted = (float)(exclusive ? sum : next);
-            KERNEL_FAIL_UNLESS(isnan(wanted) ? isnan(y[at]) : y[at] == wanted, "n %zu: sum %zu of column %zu",
-                               n, t, i);
+            const float expected = (float)(exclusive ? sum : next);
+            KERNEL_FAIL_UNLESS(isnan(expected) ? isnan(y[at]) : y[at] == expected,
+                               "n %zu: sum %zu of column %zu", n, t, i);
             sum = next;
         }
         KERNEL_FAIL_UNLESS(isnan(sum) ? isnan(sums[i]) : sums[i] == sum, "n %zu: the sum of column %zu", n,
@@ -114,7 +114,7 @@ static void check_arg_integers(const char *what, dq_arg_fn *arg, size_t width, u
             most = v > most ? v : most;
         }
         KERNEL_FAIL_UNLESS(where[i] == (int32_t)found && best[i] == (int32_t)most,
-                           "%s of %zu columns, %zu rows: row %d, wanted %zu", what, n, count, where[i],
+                           "%s of %zu columns, %zu rows: row %d, expected %zu", what, n, count, where[i],
                            found);
     }
     kernel_done();
@@ -140,8 +140,8 @@ static void check_arg_floats(const dq_reduce_axis_mixed *k, bool numbers, size_t
             most = v > most ? v : most;
         }
         bool fits = odd ? isnan(best[i]) : where[i] == (int32_t)found && best[i] == most;
-        KERNEL_FAIL_UNLESS(fits || (!numbers && isnan(best[i])), "%zu columns, %zu rows: row %d, wanted %zu",
-                           n, count, where[i], found);
+        KERNEL_FAIL_UNLESS(fits || (!numbers && isnan(best[i])),
+                           "%zu columns, %zu rows: row %d, expected %zu", n, count, where[i], found);
     }
     kernel_done();
 }

@@ -32,7 +32,7 @@ void check_dequantize_acc_f32(const dq_kernels *k)
         for (size_t j = 0; j < n; j++) {
             float want = finished(sums[j], params[0], bias, z ? z + j : NULL, low, high);
             KERNEL_FAIL_UNLESS((isnan(want) && isnan(y[j])) || memcmp(&want, &y[j], sizeof want) == 0,
-                               "n %zu, element %zu: %d * %g + %g is %.9g, wanted %.9g", n, j, sums[j],
+                               "n %zu, element %zu: %d * %g + %g is %.9g, expected %.9g", n, j, sums[j],
                                (double)params[0], (double)bias, (double)y[j], (double)want);
         }
         kernel_done();

@@ -6,10 +6,10 @@
 
 enum { ROWS = 5 };
 
-static void want(const char *what, double got, double wanted, size_t i, size_t n)
+static void want(const char *what, double got, double expected, size_t i, size_t n)
 {
-    KERNEL_FAIL_UNLESS(isnan(wanted) ? isnan(got) : memcmp(&got, &wanted, sizeof got) == 0,
-                       "%s, element %zu of %zu: %.9g, wanted %.9g", what, i, n, got, wanted);
+    KERNEL_FAIL_UNLESS(isnan(expected) ? isnan(got) : memcmp(&got, &expected, sizeof got) == 0,
+                       "%s, element %zu of %zu: %.9g, expected %.9g", what, i, n, got, expected);
 }
 
 /* Of the values met so far, and the next. */

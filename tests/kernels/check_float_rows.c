@@ -26,17 +26,17 @@ static bool same(float a, float b)
     return isnan(a) ? isnan(b) : bits_of(a) == bits_of(b);
 }
 
-static void same_rows(const char *what, const float *got, const float *wanted, size_t n)
+static void same_rows(const char *what, const float *got, const float *expected, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        KERNEL_FAIL_UNLESS(same(got[i], wanted[i]), "%s, n %zu: element %zu is %.9g, wanted %.9g", what, n, i,
-                           (double)got[i], (double)wanted[i]);
+        KERNEL_FAIL_UNLESS(same(got[i], expected[i]), "%s, n %zu: element %zu is %.9g, expected %.9g", what,
+                           n, i, (double)got[i], (double)expected[i]);
 }
 
-static void same_number(const char *what, double got, double wanted, size_t n)
+static void same_number(const char *what, double got, double expected, size_t n)
 {
-    bool fits = isnan(wanted) ? isnan(got) : got == wanted;
-    KERNEL_FAIL_UNLESS(fits, "%s, n %zu: %.17g, wanted %.17g", what, n, got, wanted);
+    bool fits = isnan(expected) ? isnan(got) : got == expected;
+    KERNEL_FAIL_UNLESS(fits, "%s, n %zu: %.17g, expected %.17g", what, n, got, expected);
 }
 
 /* ---- Functions ----------------------------------------------------------------------------------------- */
@@ -179,14 +179,14 @@ static double unit_at(double x)
 
 static double error_of(size_t f, float x, float got)
 {
-    double wanted = functions[f].of((double)x);
-    if (isnan(wanted) || isnan(got))
-        return isnan(wanted) == isnan(got) ? 0 : (double)INFINITY;
-    if (isinf((float)wanted) || isinf(got))
-        return (float)wanted == got || fabs(wanted) > 3.402823e38 ? 0 : (double)INFINITY;
+    double expected = functions[f].of((double)x);
+    if (isnan(expected) || isnan(got))
+        return isnan(expected) == isnan(got) ? 0 : (double)INFINITY;
+    if (isinf((float)expected) || isinf(got))
+        return (float)expected == got || fabs(expected) > 3.402823e38 ? 0 : (double)INFINITY;
     bool cancels = functions[f].of == gelu_of && x < 0;
-    double unit = unit_at(cancels ? (double)x / 2 : wanted), few = 0x1p-149 * fabs((double)x);
-    return fabs((double)got - wanted) / (few > unit && few < 0x1p-135 ? few : unit);
+    double unit = unit_at(cancels ? (double)x / 2 : expected), few = 0x1p-149 * fabs((double)x);
+    return fabs((double)got - expected) / (few > unit && few < 0x1p-135 ? few : unit);
 }
 
 /* Every float whose bits are a multiple of a prime, and those around 0, infinity and NaN. */
@@ -291,7 +291,7 @@ static void check_pairs(const dq_rows_f32 *k, size_t n)
     const dq_rows_f32 *c = portable();
     const struct {
         const char *name;
-        dq_pair_f32_fn *got, *wanted;
+        dq_pair_f32_fn *got, *expected;
     } pairs[] = {{"add", k->add, c->add}, {"sub", k->sub, c->sub}, {"mul", k->mul, c->mul},
                  {"div", k->div, c->div}, {"min", k->min, c->min}, {"max", k->max, c->max}};
     float *a = kernel_floats(n), *b = kernel_floats(n), *y = kernel_memory(n * sizeof *y),
@@ -299,7 +299,7 @@ static void check_pairs(const dq_rows_f32 *k, size_t n)
     for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
         for (size_t steps = 0; steps < 4; steps++) {
             pairs[p].got(a, steps & 1, b, steps >> 1, n, y);
-            pairs[p].wanted(a, steps & 1, b, steps >> 1, n, z);
+            pairs[p].expected(a, steps & 1, b, steps >> 1, n, z);
             same_rows(pairs[p].name, y, z, n);
         }
     kernel_done();
@@ -377,10 +377,10 @@ static void check_add_to(const dq_rows_f32 *k, size_t n)
             got[i] = 1e-3 * (double)i;
         k->add_to(x, step, count, n, got);
         for (size_t i = 0; i < n; i++) {
-            double wanted = 1e-3 * (double)i;
+            double expected = 1e-3 * (double)i;
             for (size_t t = 0; t < count; t++)
-                wanted += (double)x[t * step + i];
-            same_number("add_to", got[i], wanted, n);
+                expected += (double)x[t * step + i];
+            same_number("add_to", got[i], expected, n);
         }
         kernel_done();
     }

@@ -75,19 +75,19 @@ static void check_block(const dq_kernels *k, const dq_gemm_block_f32 *g, const f
     k->gemm_block_f32(g);
     for (size_t at = 0; at < size; at++) {
         size_t i = at / g->c_row, j = at % g->c_row;
-        float wanted = was[at];
+        float expected = was[at];
         if (j < g->cols) {
-            wanted = g->more ? was[at] : 0;
+            expected = g->more ? was[at] : 0;
             for (size_t p = 0; p < g->k; p++)
-                wanted = fmaf(g->a[i * g->a_row + p],
-                              g->b[j / DQ_FPANEL * g->b_panel + p * g->b_step + j % DQ_FPANEL], wanted);
+                expected = fmaf(g->a[i * g->a_row + p],
+                                g->b[j / DQ_FPANEL * g->b_panel + p * g->b_step + j % DQ_FPANEL], expected);
             if (g->last)
-                wanted = finished(g, i, j, wanted);
+                expected = finished(g, i, j, expected);
         }
-        KERNEL_FAIL_UNLESS(same_or_nan(g->c[at], wanted),
-                           "%zu rows, %zu columns, %zu steps%s%s, row %zu, column %zu: %.9g, wanted %.9g",
+        KERNEL_FAIL_UNLESS(same_or_nan(g->c[at], expected),
+                           "%zu rows, %zu columns, %zu steps%s%s, row %zu, column %zu: %.9g, expected %.9g",
                            g->rows, g->cols, g->k, g->more ? ", more" : "", g->last ? ", last" : "", i, j,
-                           (double)g->c[at], (double)wanted);
+                           (double)g->c[at], (double)expected);
     }
 }
 
@@ -138,11 +138,11 @@ void check_gemv_f32(const dq_kernels *k)
         float *y = kernel_memory(rows * sizeof *y);
         k->gemv_f32(a, a_row, rows, steps, x, y);
         for (size_t i = 0; i < rows; i++) {
-            float wanted = 0;
+            float expected = 0;
             for (size_t p = 0; p < steps; p++)
-                wanted = fmaf(a[i * a_row + p], x[p], wanted);
-            KERNEL_FAIL_UNLESS(same_or_nan(y[i], wanted), "row %zu of %zu, %zu steps: %.9g, wanted %.9g", i,
-                               rows, steps, (double)y[i], (double)wanted);
+                expected = fmaf(a[i * a_row + p], x[p], expected);
+            KERNEL_FAIL_UNLESS(same_or_nan(y[i], expected), "row %zu of %zu, %zu steps: %.9g, expected %.9g",
+                               i, rows, steps, (double)y[i], (double)expected);
         }
         kernel_done();
     }
@@ -169,10 +169,10 @@ void check_im2col_gather_f32(const dq_kernels *k)
         k->im2col_gather_f32(x, at, channels, plane, step, to);
         for (size_t c = 0; c < channels; c++)
             for (size_t j = 0; j < step && (c + 1 < channels || j < DQ_FPANEL); j++) {
-                float wanted = j < DQ_FPANEL && at[j] >= 0 ? x[c * plane + (size_t)at[j]] : 0;
-                KERNEL_FAIL_UNLESS(same_or_nan(to[c * step + j], wanted),
-                                   "round %d, channel %zu, lane %zu: %.9g, wanted %.9g", round, c, j,
-                                   (double)to[c * step + j], (double)wanted);
+                float expected = j < DQ_FPANEL && at[j] >= 0 ? x[c * plane + (size_t)at[j]] : 0;
+                KERNEL_FAIL_UNLESS(same_or_nan(to[c * step + j], expected),
+                                   "round %d, channel %zu, lane %zu: %.9g, expected %.9g", round, c, j,
+                                   (double)to[c * step + j], (double)expected);
             }
         kernel_done();
     }
@@ -210,17 +210,17 @@ void check_conv_direct_f32(const dq_kernels *k)
         k->conv_direct_f32(&f);
         for (size_t i = 0; i < size; i++) {
             const size_t row = i / f.y_row, col = i % f.y_row;
-            float wanted = f.more || col >= f.n ? was[i] : 0;
+            float expected = f.more || col >= f.n ? was[i] : 0;
             for (size_t t = 0; t < f.taps && col < f.n; t++)
-                wanted = fmaf(f.w[t], f.x[offsets[t] + row * f.x_row + col], wanted);
+                expected = fmaf(f.w[t], f.x[offsets[t] + row * f.x_row + col], expected);
             if (f.last && col < f.n) {
-                wanted += f.bias;
-                wanted = wanted < f.low ? f.low : wanted;
-                wanted = gated(f.gate, wanted > f.high ? f.high : wanted);
+                expected += f.bias;
+                expected = expected < f.low ? f.low : expected;
+                expected = gated(f.gate, expected > f.high ? f.high : expected);
             }
-            KERNEL_FAIL_UNLESS(same_or_nan(f.y[i], wanted), "place %zu of %zu%s%s: %.9g, wanted %.9g", i,
+            KERNEL_FAIL_UNLESS(same_or_nan(f.y[i], expected), "place %zu of %zu%s%s: %.9g, expected %.9g", i,
                                size, f.more ? ", more" : "", f.last ? ", last" : "", (double)f.y[i],
-                               (double)wanted);
+                               (double)expected);
         }
         kernel_done();
     }
@@ -250,16 +250,16 @@ void check_dwconv_nchwc_f32(const dq_kernels *k)
         k->dwconv_nchwc_f32(&f);
         for (size_t i = 0; i < size; i++) {
             const size_t place = i / f.pitch, c = i % f.pitch;
-            float wanted = c < CHANNELS ? 0 : was[i];
+            float expected = c < CHANNELS ? 0 : was[i];
             for (size_t t = 0; t < f.taps && c < CHANNELS; t++)
-                wanted = fmaf(f.w[t * CHANNELS + c], f.x[offsets[t * f.n + place] + c], wanted);
+                expected = fmaf(f.w[t * CHANNELS + c], f.x[offsets[t * f.n + place] + c], expected);
             if (c < CHANNELS) {
-                wanted += f.bias[c];
-                wanted = wanted < f.low ? f.low : wanted;
-                wanted = wanted > f.high ? f.high : wanted;
+                expected += f.bias[c];
+                expected = expected < f.low ? f.low : expected;
+                expected = expected > f.high ? f.high : expected;
             }
-            KERNEL_FAIL_UNLESS(same_or_nan(f.y[i], wanted), "place %zu, channel %zu: %.9g, wanted %.9g",
-                               place, c, (double)f.y[i], (double)wanted);
+            KERNEL_FAIL_UNLESS(same_or_nan(f.y[i], expected), "place %zu, channel %zu: %.9g, expected %.9g",
+                               place, c, (double)f.y[i], (double)expected);
         }
         kernel_done();
     }

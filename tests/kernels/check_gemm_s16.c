@@ -41,7 +41,7 @@ void check_gemm_s16(const dq_kernels *k)
                 sum +=
                     a[(p / 2 * ROWS + row) * 2 + p % 2] * b[col / NR][offsets[p / 2] + col % NR * 2 + p % 2];
             KERNEL_FAIL_UNLESS(c[row * COLS + col] == (int32_t)(uint32_t)sum,
-                               "%zu pairs, row %zu, column %zu: %d, wanted %lld", pairs, row, col,
+                               "%zu pairs, row %zu, column %zu: %d, expected %lld", pairs, row, col,
                                c[row * COLS + col], (long long)(int32_t)(uint32_t)sum);
         }
         kernel_done();
@@ -65,7 +65,7 @@ void check_gemv_s16s8(const dq_kernels *k)
             int64_t sum = 0;
             for (size_t p = 0; p < 2 * pairs; p++)
                 sum += x[p] * b[i / NR][p / 2 * 2 * NR + i % NR * 2 + p % 2];
-            KERNEL_FAIL_UNLESS(c[i] == (int32_t)(uint32_t)sum, "%zu pairs, column %zu: %d, wanted %lld",
+            KERNEL_FAIL_UNLESS(c[i] == (int32_t)(uint32_t)sum, "%zu pairs, column %zu: %d, expected %lld",
                                pairs, i, c[i], (long long)(int32_t)(uint32_t)sum);
         }
         kernel_done();
@@ -122,7 +122,7 @@ void check_gemm_bytesplit_s16s8(const dq_kernels *k)
             int32_t low = sum_of_quads(w, blocks, i / GEMM_COLS, from, offsets, quads, false);
             int32_t high = sum_of_quads(w, blocks, i / GEMM_COLS, from + upper, offsets, quads, true);
             KERNEL_FAIL_UNLESS(lower[i] == low && higher[i] == high,
-                               "%zu quads, row %zu, column %zu: %d and %d, wanted %d and %d", quads,
+                               "%zu quads, row %zu, column %zu: %d and %d, expected %d and %d", quads,
                                i / GEMM_COLS, i % GEMM_COLS, lower[i], higher[i], low, high);
         }
         kernel_done();
@@ -131,9 +131,9 @@ void check_gemm_bytesplit_s16s8(const dq_kernels *k)
 
 /* Terms of so many multipliers, next to ties of `wanted` here and there; operators find them in the same way.
  */
-static void some_terms(dq_q16_sums *s, size_t count, const int32_t *wanted)
+static void some_terms(dq_q16_sums *s, size_t count, const int32_t *expected)
 {
-    const dq_factors f = kernel_requantize_to(wanted, count).factors;
+    const dq_factors f = kernel_requantize_to(expected, count).factors;
     double *offset = kernel_memory(count * sizeof *offset), *scale = kernel_memory(count * sizeof *scale),
            *shift = kernel_memory(count * sizeof *shift);
     float *c = kernel_memory(count * sizeof *c);
@@ -171,8 +171,9 @@ static void check_value(const dq_q16_sums *s, size_t i, size_t j, uint16_t got)
     int32_t v = kernel_quotient((int64_t)total, f->a, f->b[t], c, f->y[t]);
     v = v == INT32_MIN ? v : v + s->zero_point;
     v = v < s->lo ? s->lo : v > s->hi ? s->hi : v;
-    KERNEL_FAIL_UNLESS(got == (uint16_t)v, "(%.0f * %a * %a + %a) / %a + %d, error %g: %u, wanted %d", total,
-                       f->a, (double)f->b[t], (double)c, (double)f->y[t], s->zero_point, s->error, got, v);
+    KERNEL_FAIL_UNLESS(got == (uint16_t)v, "(%.0f * %a * %a + %a) / %a + %d, error %g: %u, expected %d",
+                       total, f->a, (double)f->b[t], (double)c, (double)f->y[t], s->zero_point, s->error, got,
+                       v);
 }
 
 static void check_wide(const dq_kernels *k, size_t n, size_t round)
@@ -191,13 +192,13 @@ static void check_wide(const dq_kernels *k, size_t n, size_t round)
     size_t extras = (rows - 1) * s.extra_stride + n, outs = (rows - 1) * s.out_stride + n;
     size_t terms = (rows - 1) * s.row_step + (n ? n - 1 : 0) * s.col_step + 1;
     double *extra = kernel_memory(extras * sizeof *extra);
-    int32_t *wanted = kernel_memory(terms * sizeof *wanted);
+    int32_t *expected = kernel_memory(terms * sizeof *expected);
     for (size_t t = 0; t < terms; t++)
-        wanted[t] = kernel_sum();
-    some_terms(&s, terms, wanted);
+        expected[t] = kernel_sum();
+    some_terms(&s, terms, expected);
     for (size_t i = 0; i < size; i++) {
         const size_t t = i / stride * s.row_step + i % stride * s.col_step;
-        const double tie = wanted[t < terms ? t : 0] - s.offset[t < terms ? t : 0];
+        const double tie = expected[t < terms ? t : 0] - s.offset[t < terms ? t : 0];
         sums[i] = kernel_random(2) && fabs(tie) < INT32_MAX ? (int32_t)tie : kernel_sum();
         high[i] = (int32_t)(kernel_random(9) ? kernel_random(1000) : kernel_random(UINT32_MAX));
     }

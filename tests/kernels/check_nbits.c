@@ -84,7 +84,7 @@ static void put_integer(int8_t *digits, unsigned bits, size_t n, size_t t, int32
 }
 
 /* A row of integers `at` which the kernel's digits stand for. */
-static float expected(const dq_nbits *b, const dq_nbits_row *x, const int32_t *at, size_t column)
+static float expected_of(const dq_nbits *b, const dq_nbits_row *x, const int32_t *at, size_t column)
 {
     size_t most = DQ_NBITS_PIECE * b->bits / 32, word = 0, p = 0, fields = 32 / b->bits;
     float y = 0;
@@ -153,10 +153,10 @@ void check_nbits_s32(const dq_kernels *k)
         float *y = kernel_memory(COLS * sizeof *y);
         k->nbits_s32(&b, &x, y);
         for (size_t j = 0; j < COLS; j++) {
-            float wanted = expected(&b, &x, integers, j);
-            KERNEL_FAIL_UNLESS(same_or_nan(y[j], wanted),
-                               "%u bits, %zu blocks, column %zu: %.9g, wanted %.9g", b.bits, b.blocks, j,
-                               (double)y[j], (double)wanted);
+            float expected = expected_of(&b, &x, integers, j);
+            KERNEL_FAIL_UNLESS(same_or_nan(y[j], expected),
+                               "%u bits, %zu blocks, column %zu: %.9g, expected %.9g", b.bits, b.blocks, j,
+                               (double)y[j], (double)expected);
         }
         kernel_done();
     }
@@ -178,10 +178,11 @@ void check_nbits_f32(const dq_kernels *k)
             size_t column = i % COLS, step = i / COLS;
             uint32_t code = code_at(&b, first + step / fields, step % fields, column);
             float value = b.table ? b.table[code] : (float)code;
-            float wanted = (value - zero_of(&b, block, column)) * b.scales[block * COLS + column];
+            float expected = (value - zero_of(&b, block, column)) * b.scales[block * COLS + column];
             float found = out[column / PANEL * panel + step * PANEL + column % PANEL];
-            KERNEL_FAIL_UNLESS(same_or_nan(found, wanted), "%u bits, step %zu, column %zu: %.9g, wanted %.9g",
-                               b.bits, step, column, (double)found, (double)wanted);
+            KERNEL_FAIL_UNLESS(same_or_nan(found, expected),
+                               "%u bits, step %zu, column %zu: %.9g, expected %.9g", b.bits, step, column,
+                               (double)found, (double)expected);
         }
         kernel_done();
     }
@@ -247,10 +248,10 @@ void check_nbits_s8(const dq_kernels *k)
         float *y = kernel_memory(rows * COLS * sizeof *y);
         k->nbits_s8(&b, &x, y);
         for (size_t i = 0; i < rows * COLS; i++) {
-            float wanted = expected_rounded(&b, &x, i / COLS, i % COLS);
-            KERNEL_FAIL_UNLESS(same_or_nan(y[i], wanted),
-                               "%u bits, %zu blocks, row %zu, column %zu: %.9g, wanted %.9g", b.bits,
-                               b.blocks, i / COLS, i % COLS, (double)y[i], (double)wanted);
+            float expected = expected_rounded(&b, &x, i / COLS, i % COLS);
+            KERNEL_FAIL_UNLESS(same_or_nan(y[i], expected),
+                               "%u bits, %zu blocks, row %zu, column %zu: %.9g, expected %.9g", b.bits,
+                               b.blocks, i / COLS, i % COLS, (double)y[i], (double)expected);
         }
         kernel_done();
     }

@@ -76,7 +76,7 @@ static void check_sums(const dq_conv_nc4hw4_s8 *kernel, size_t kind, size_t n, s
         for (size_t p = 0; p < n; p++) {
             uint32_t want = (uint32_t)init[j] + sum(x + STEP * p, offsets, steps, w + j * steps * STEP);
             KERNEL_FAIL_UNLESS((uint32_t)c[j * c_stride + p] == want,
-                               "kind %zu, %zu steps, %zu pixels: channel %zu, pixel %zu is %d, wanted %d",
+                               "kind %zu, %zu steps, %zu pixels: channel %zu, pixel %zu is %d, expected %d",
                                kind, steps, n, j, p, c[j * c_stride + p], (int32_t)want);
         }
     kernel_done();
@@ -103,7 +103,7 @@ static void check_store(const dq_conv_nc4hw4_s8 *kernel, size_t n, size_t channe
         byte = was[at];
         if (at % stride < channels)
             byte = (uint8_t)kernel_code(c[at % stride * c_stride + at / stride], &to, at % stride);
-        KERNEL_FAIL_UNLESS(out[at] == byte, "%zu pixels of %zu channels, byte %zu: %u, wanted %u", n,
+        KERNEL_FAIL_UNLESS(out[at] == byte, "%zu pixels of %zu channels, byte %zu: %u, expected %u", n,
                            channels, at, out[at], byte);
     }
     kernel_done();
@@ -148,7 +148,7 @@ static bool check_codes(const dq_conv_nc4hw4_s8 *kernel, size_t n)
         kernel->codes(c, n, exact_scale, &to);
         for (size_t p = 0; p < n; p++)
             KERNEL_FAIL_UNLESS(out[p] == (uint8_t)kernel_code(c[p], &to, 0),
-                               "%a / %a as %a, sum %d: %u, wanted %d", (double)b, (double)y,
+                               "%a / %a as %a, sum %d: %u, expected %d", (double)b, (double)y,
                                (double)exact_scale, c[p], out[p], kernel_code(c[p], &to, 0));
     }
     kernel_done();

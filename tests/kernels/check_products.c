@@ -144,8 +144,9 @@ static void check_tile(const product *p, size_t first, const void *panel)
             for (size_t t = 0; t < p->a.runs; t++)
                 for (size_t k = 0; k < p->a.run; k++)
                     sum += (uint32_t)(a_element(p, i, t, k) * b_element(p, first + j, t, k));
-            KERNEL_FAIL_UNLESS(c[i * stride + j] == (int32_t)sum, "row %zu of %zu, column %zu: %d, wanted %d",
-                               i, p->rows, j, c[i * stride + j], (int32_t)sum);
+            KERNEL_FAIL_UNLESS(c[i * stride + j] == (int32_t)sum,
+                               "row %zu of %zu, column %zu: %d, expected %d", i, p->rows, j,
+                               c[i * stride + j], (int32_t)sum);
         }
     for (size_t i = 0; i + 1 < p->rows && stride > nr; i++)
         KERNEL_FAIL_UNLESS(c[i * stride + nr] == before[i], "wrote between rows");
@@ -165,7 +166,7 @@ static void check_panel(const product *p, size_t first)
         for (size_t t = 0; t < p->b.runs; t++)
             for (size_t k = 0; k < p->b.run; k++)
                 sum += b_element(p, first + j, t, k);
-        KERNEL_FAIL_UNLESS(sums[j] == sum, "sum of column %zu is %d, wanted %d", j, sums[j], (int)sum);
+        KERNEL_FAIL_UNLESS(sums[j] == sum, "sum of column %zu is %d, expected %d", j, sums[j], (int)sum);
     }
     check_tile(p, first, panel);
 }
@@ -179,7 +180,7 @@ static void check_sums(const product *p)
         for (size_t t = 0; t < p->a.runs; t++)
             for (size_t k = 0; k < p->a.run; k++)
                 sum += a_element(p, i, t, k);
-        KERNEL_FAIL_UNLESS(sums[i] == sum, "sum of row %zu is %d, wanted %d", i, sums[i], (int)sum);
+        KERNEL_FAIL_UNLESS(sums[i] == sum, "sum of row %zu is %d, expected %d", i, sums[i], (int)sum);
     }
 }
 
@@ -243,12 +244,12 @@ static void check_winograd_input(const dq_winograd_s8 *kernel)
     fill(x, size, kernel_random(2));
     kernel->input(x, row, pixel, tiles, channels, v, point);
     for (size_t i = 0; i < tiles * channels; i++) {
-        int64_t d[POINTS], wanted[POINTS];
+        int64_t d[POINTS], expected[POINTS];
         for (size_t p = 0; p < POINTS; p++)
             d[p] = x[p / 4 * row + (i / channels * 2 + p % 4) * pixel + i % channels];
-        sandwich(b, 4, d, wanted);
+        sandwich(b, 4, d, expected);
         for (size_t p = 0; p < POINTS; p++)
-            KERNEL_FAIL_UNLESS(v[p * point + i] == wanted[p], "tile %zu, channel %zu, point %zu",
+            KERNEL_FAIL_UNLESS(v[p * point + i] == expected[p], "tile %zu, channel %zu, point %zu",
                                i / channels, i % channels, p);
     }
 }
@@ -290,8 +291,8 @@ static void check_winograd_output(const dq_winograd_s8 *kernel)
         for (size_t k = 0; k < rows; k++)
             for (size_t x = i / COLS * 2; x < width && x < i / COLS * 2 + 2; x++) {
                 int32_t quarter = (int32_t)(uint32_t)sums[2 * k + x % 2] / 4;
-                uint32_t wanted = (uint32_t)init[i % COLS] + (uint32_t)quarter;
-                KERNEL_FAIL_UNLESS((uint32_t)y[(k * width + x) * COLS + i % COLS] == wanted,
+                uint32_t expected = (uint32_t)init[i % COLS] + (uint32_t)quarter;
+                KERNEL_FAIL_UNLESS((uint32_t)y[(k * width + x) * COLS + i % COLS] == expected,
                                    "row %zu, output %zu, column %zu", k, x, i % COLS);
             }
     }
@@ -337,8 +338,8 @@ static void check_transpose(const dq_kernels *k, size_t element)
             k->transpose_x32((const uint32_t *)(void *)src, from, rows, cols, (uint32_t *)(void *)dst, to);
         for (size_t i = 0; i < dst_size; i++) {
             size_t c = i / element / to, r = i / element % to;
-            uint8_t wanted = r < rows ? src[(r * from + c) * element + i % element] ^ sign_xor : was[i];
-            KERNEL_FAIL_UNLESS(dst[i] == wanted, "%zu x %zu, row %zu, column %zu", rows, cols, r, c);
+            uint8_t expected = r < rows ? src[(r * from + c) * element + i % element] ^ sign_xor : was[i];
+            KERNEL_FAIL_UNLESS(dst[i] == expected, "%zu x %zu, row %zu, column %zu", rows, cols, r, c);
         }
         kernel_done();
     }

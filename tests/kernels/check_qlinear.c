@@ -37,7 +37,7 @@ static void same_codes(const void *got, const void *want, size_t n, const char *
             for (size_t j = 0; j < n; j++) {                                                                 \
                 float inner = fmaf((float)b[j * step], rb, fixed);                                           \
                 double want = rounded(fmaf((float)a[j], ra, inner), low, high);                              \
-                KERNEL_FAIL_UNLESS(y[j] == want, "n %zu: %d * %g + (%d * %g + %g) is %d, wanted %g", n,      \
+                KERNEL_FAIL_UNLESS(y[j] == want, "n %zu: %d * %g + (%d * %g + %g) is %d, expected %g", n,    \
                                    a[j], (double)ra, b[j * step], (double)rb, (double)fixed, y[j], want);    \
             }                                                                                                \
             if (step) {                                                                                      \
@@ -63,8 +63,9 @@ static void same_codes(const void *got, const void *want, size_t n, const char *
             for (size_t j = 0; j < n; j++) {                                                                 \
                 float product = (float)((a[j] - za) * (b[j * step] - zb)) * r;                               \
                 double want = rounded(product + zero, low, high);                                            \
-                KERNEL_FAIL_UNLESS(y[j] == want, "n %zu: (%d - %d) * (%d - %d) * %g + %g is %d, wanted %g",  \
-                                   n, a[j], za, b[j * step], zb, (double)r, (double)zero, y[j], want);       \
+                KERNEL_FAIL_UNLESS(y[j] == want,                                                             \
+                                   "n %zu: (%d - %d) * (%d - %d) * %g + %g is %d, expected %g", n, a[j], za, \
+                                   b[j * step], zb, (double)r, (double)zero, y[j], want);                    \
             }                                                                                                \
             if (step) {                                                                                      \
                 type *z = kernel_bytes(n);                                                                   \
@@ -92,7 +93,7 @@ void check_lookup_x8(const dq_kernels *k)
             kept[j] = x[j];
         k->lookup_x8(x, n, table, y);
         for (size_t j = 0; j < n; j++)
-            KERNEL_FAIL_UNLESS(y[j] == table[kept[j]], "n %zu: entry %u is %u, wanted %u", n, kept[j], y[j],
+            KERNEL_FAIL_UNLESS(y[j] == table[kept[j]], "n %zu: entry %u is %u, expected %u", n, kept[j], y[j],
                                table[kept[j]]);
         kernel_done();
     }

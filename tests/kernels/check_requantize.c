@@ -15,12 +15,12 @@ static int32_t sum_like(int32_t sum)
 static void check_code(uint8_t got, int32_t sum, const dq_requantize_to *to, size_t column)
 {
     const dq_factors *f = &to->factors;
-    const int32_t wanted = kernel_code(sum, to, column);
+    const int32_t expected = kernel_code(sum, to, column);
     const bool biased = to->bias.shift != NULL;
-    KERNEL_FAIL_UNLESS(got == (uint8_t)wanted, "((%d - %d) * %a * %a + %a) / %a + %d is %u, expected %d", sum,
-                       biased ? to->bias.start[column] : 0, f->a, (double)f->b[column * f->b_step],
+    KERNEL_FAIL_UNLESS(got == (uint8_t)expected, "((%d - %d) * %a * %a + %a) / %a + %d is %u, expected %d",
+                       sum, biased ? to->bias.start[column] : 0, f->a, (double)f->b[column * f->b_step],
                        biased ? (double)to->bias.bias[column] : 0, (double)f->y[column * f->y_step],
-                       to->zero_point, got, wanted);
+                       to->zero_point, got, expected);
 }
 
 static void check_row(const dq_kernels *k, size_t n, size_t step)

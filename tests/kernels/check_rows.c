@@ -13,10 +13,11 @@ static uint32_t bits_of(float x)
     return bits;
 }
 
-static void same_float(float got, float wanted, size_t n, size_t i)
+static void same_float(float got, float expected, size_t n, size_t i)
 {
-    bool same = isnan(wanted) ? isnan(got) : bits_of(got) == bits_of(wanted);
-    KERNEL_FAIL_UNLESS(same, "n %zu, element %zu is %.9g, wanted %.9g", n, i, (double)got, (double)wanted);
+    bool same = isnan(expected) ? isnan(got) : bits_of(got) == bits_of(expected);
+    KERNEL_FAIL_UNLESS(same, "n %zu, element %zu is %.9g, expected %.9g", n, i, (double)got,
+                       (double)expected);
 }
 
 void check_minmax_f32(const dq_kernels *k)
@@ -33,7 +34,7 @@ void check_minmax_f32(const dq_kernels *k)
         low += 0.0f; /* -0 becomes 0 */
         high += 0.0f;
         KERNEL_FAIL_UNLESS(bits_of(lo) == bits_of(low) && bits_of(hi) == bits_of(high),
-                           "n %zu: %g … %g, wanted %g … %g", n, (double)lo, (double)hi, (double)low,
+                           "n %zu: %g … %g, expected %g … %g", n, (double)lo, (double)hi, (double)low,
                            (double)high);
         kernel_done();
     }
@@ -106,7 +107,7 @@ static void put_ties(float *x, size_t n, const float *scale, size_t step)
             k->slot(x, n, scale, zero, step, y);                                                             \
             for (size_t j = 0; j < n; j++) {                                                                 \
                 double z = zero ? zero[j * step] : 0, want = quantized(x[j], scale[j * step], z, lo, hi);    \
-                KERNEL_FAIL_UNLESS(y[j] == want, "n %zu: %g / %g + %g is %d, wanted %g", n, (double)x[j],    \
+                KERNEL_FAIL_UNLESS(y[j] == want, "n %zu: %g / %g + %g is %d, expected %g", n, (double)x[j],  \
                                    (double)scale[j * step], z, (int)y[j], want);                             \
             }                                                                                                \
             kernel_done();                                                                                   \
@@ -241,10 +242,10 @@ void check_max_windows_x8(const dq_kernels *k)
         k->max_windows_x8(&w);
         for (size_t j = 0; j < w.rows * w.width; j++) {
             int want = max_of(&w, w.x + j / w.width * w.row_step, before, j % w.width);
-            KERNEL_FAIL_UNLESS(code_at(w.out + j, w.is_signed) == want,
-                               "n %zu, %zu rows of %zu, kernel %zu, stride %zu: result %zu is %d, wanted %d",
-                               n, w.rows, w.under, w.kernel, w.stride, j, code_at(w.out + j, w.is_signed),
-                               want);
+            KERNEL_FAIL_UNLESS(
+                code_at(w.out + j, w.is_signed) == want,
+                "n %zu, %zu rows of %zu, kernel %zu, stride %zu: result %zu is %d, expected %d", n, w.rows,
+                w.under, w.kernel, w.stride, j, code_at(w.out + j, w.is_signed), want);
         }
         kernel_done();
     }
@@ -263,9 +264,10 @@ void check_upsample2x_x(const dq_kernels *k)
             k->upsample2x_x(x, n, width, rows, y);
             for (size_t i = 0; i < 4 * rows * bytes; i++) {
                 size_t row = i / (4 * bytes), at = i % (2 * bytes);
-                uint8_t wanted = x[row * bytes + at / width / 2 * width + at % width];
-                KERNEL_FAIL_UNLESS(y[i] == wanted, "n %zu, width %zu, rows %zu: byte %zu is %u, wanted %u", n,
-                                   width, rows, i, y[i], wanted);
+                uint8_t expected = x[row * bytes + at / width / 2 * width + at % width];
+                KERNEL_FAIL_UNLESS(y[i] == expected,
+                                   "n %zu, width %zu, rows %zu: byte %zu is %u, expected %u", n, width, rows,
+                                   i, y[i], expected);
             }
             kernel_done();
         }
@@ -293,13 +295,14 @@ void check_bilinear_f32(const dq_kernels *k)
             double part[4];
             for (size_t p = 0; p < 4; p++)
                 part[p] = weight[p * workspace + i] * (double)x[at[i] + p % 2 + p / 2 * below];
-            const double wanted = (part[0] + part[1]) + (part[2] + part[3]);
-            odd = odd || isnan(wanted);
+            const double expected = (part[0] + part[1]) + (part[2] + part[3]);
+            odd = odd || isnan(expected);
             KERNEL_FAIL_UNLESS(
-                isnan(wanted) ? isnan(y[i]) && isnan(z[i]) : y[i] == wanted && z[i] == (float)wanted,
-                "n %zu, element %zu: %.17g and %.9g, wanted %.17g", n, i, y[i], (double)z[i], wanted);
+                isnan(expected) ? isnan(y[i]) && isnan(z[i]) : y[i] == expected && z[i] == (float)expected,
+                "n %zu, element %zu: %.17g and %.9g, expected %.17g", n, i, y[i], (double)z[i], expected);
         }
-        KERNEL_FAIL_UNLESS(found == odd && again == odd, "n %zu: %d and %d, wanted %d", n, found, again, odd);
+        KERNEL_FAIL_UNLESS(found == odd && again == odd, "n %zu: %d and %d, expected %d", n, found, again,
+                           odd);
         kernel_done();
     }
 }

@@ -6,10 +6,11 @@
 
 enum { POINTS = DQ_FWINOGRAD_POINTS, STEP = DQ_FWINOGRAD_STEP, TAPS = 9, SIDE = 4 };
 
-static void want(const char *what, float got, float wanted, size_t p, size_t i)
+static void want(const char *what, float got, float expected, size_t p, size_t i)
 {
-    KERNEL_FAIL_UNLESS(isnan(wanted) ? isnan(got) : memcmp(&got, &wanted, sizeof got) == 0,
-                       "%s, point %zu of %zu: %.9g, wanted %.9g", what, p, i, (double)got, (double)wanted);
+    KERNEL_FAIL_UNLESS(isnan(expected) ? isnan(got) : memcmp(&got, &expected, sizeof got) == 0,
+                       "%s, point %zu of %zu: %.9g, expected %.9g", what, p, i, (double)got,
+                       (double)expected);
 }
 
 /* A row of a matrix times a column of up to four values. */
@@ -58,7 +59,7 @@ static float *numbers(size_t n, bool finite)
 static void check_input(const dq_winograd_f32 *f, size_t channels, bool finite)
 {
     const float *d[POINTS];
-    float x[POINTS], wanted[POINTS];
+    float x[POINTS], expected[POINTS];
     size_t point = channels + kernel_random(9);
     float *v = kernel_memory(((POINTS - 1) * point + channels) * sizeof *v);
     for (size_t p = 0; p < POINTS; p++)
@@ -67,24 +68,24 @@ static void check_input(const dq_winograd_f32 *f, size_t channels, bool finite)
     for (size_t c = 0; c < channels; c++) {
         for (size_t p = 0; p < POINTS; p++)
             x[p] = d[p][c];
-        sandwich(b_row, SIDE, SIDE, x, wanted);
+        sandwich(b_row, SIDE, SIDE, x, expected);
         for (size_t p = 0; p < POINTS; p++)
-            want("pixels", v[p * point + c], wanted[p], p, c);
+            want("pixels", v[p * point + c], expected[p], p, c);
     }
 }
 
 static void check_weights(const dq_winograd_f32 *f, size_t channels, bool finite)
 {
     size_t size = channels * STEP, point = size + kernel_random(9);
-    float x[TAPS], wanted[POINTS], *g = numbers(size * TAPS, finite);
+    float x[TAPS], expected[POINTS], *g = numbers(size * TAPS, finite);
     float *u = kernel_memory(((POINTS - 1) * point + size) * sizeof *u);
     f->weights(g, channels, u, point);
     for (size_t i = 0; i < size; i++) {
         for (size_t t = 0; t < TAPS; t++)
             x[t] = g[(i / STEP * TAPS + t) * STEP + i % STEP];
-        sandwich(g_row, SIDE, 3, x, wanted);
+        sandwich(g_row, SIDE, 3, x, expected);
         for (size_t p = 0; p < POINTS; p++)
-            want("weights", u[p * point + i], wanted[p], p, i);
+            want("weights", u[p * point + i], expected[p], p, i);
     }
 }
 
@@ -93,7 +94,7 @@ static void check_output(const dq_winograd_f32 *f, size_t channels, bool finite)
     size_t point = channels + kernel_random(9);
     float low = kernel_random(2) ? 0 : -INFINITY, high = kernel_random(2) ? 6 : INFINITY;
     float *m = numbers((POINTS - 1) * point + channels, finite), *bias = numbers(channels, finite), *y[4];
-    float x[POINTS], wanted[4];
+    float x[POINTS], expected[4];
     bool all = true;
     for (size_t p = 0; p < 4; p++)
         y[p] = kernel_memory(channels * sizeof *y[p]);
@@ -104,12 +105,12 @@ static void check_output(const dq_winograd_f32 *f, size_t channels, bool finite)
     for (size_t j = 0; j < channels; j++) {
         for (size_t p = 0; p < POINTS; p++)
             x[p] = m[p * point + j];
-        sandwich(a_row, 2, SIDE, x, wanted);
+        sandwich(a_row, 2, SIDE, x, expected);
         for (size_t p = 0; p < 4; p++) {
-            wanted[p] += bias[j];
-            all = all && isfinite(wanted[p]);
-            wanted[p] = wanted[p] < low ? low : wanted[p];
-            want("outputs", y[p][j], wanted[p] > high ? high : wanted[p], p, j);
+            expected[p] += bias[j];
+            all = all && isfinite(expected[p]);
+            expected[p] = expected[p] < low ? low : expected[p];
+            want("outputs", y[p][j], expected[p] > high ? high : expected[p], p, j);
         }
     }
     KERNEL_FAIL_UNLESS(got == all, "%zu channels are %sfinite", channels, all ? "" : "not ");
@@ -129,12 +130,12 @@ static void check_line(const dq_winograd_f32 *f, size_t panels, size_t taps, boo
         for (size_t e = 0; e <= taps; e++)
             of[e] = x[e * row + i];
         for (int p = 0; p < SIDE; p++) {
-            const float wanted = taps == 3 ? b_row(p, of)
-                                 : p == 0  ? of[0] - of[1]
-                                 : p == 1  ? of[1]
-                                           : of[1] - of[2];
+            const float expected = taps == 3 ? b_row(p, of)
+                                   : p == 0  ? of[0] - of[1]
+                                   : p == 1  ? of[1]
+                                             : of[1] - of[2];
             if (v[p])
-                want("a line", v[p][i / DQ_FPANEL * panel + i % DQ_FPANEL], wanted, (size_t)p, i);
+                want("a line", v[p][i / DQ_FPANEL * panel + i % DQ_FPANEL], expected, (size_t)p, i);
         }
     }
 }
@@ -153,10 +154,10 @@ static void check_line_output(const dq_winograd_f32 *f, size_t n, bool finite)
         for (size_t p = 0; p < SIDE; p++)
             of[p] = m[p * point + i];
         for (int k = 0; k < 2; k++) {
-            float wanted = a_row(k, of) + bias;
-            all = all && isfinite(wanted);
-            wanted = wanted < low ? low : wanted;
-            want("outputs of a line", y[(size_t)k * n + i], wanted > high ? high : wanted, (size_t)k, i);
+            float expected = a_row(k, of) + bias;
+            all = all && isfinite(expected);
+            expected = expected < low ? low : expected;
+            want("outputs of a line", y[(size_t)k * n + i], expected > high ? high : expected, (size_t)k, i);
         }
     }
     KERNEL_FAIL_UNLESS(got == all, "%zu outputs of a line are %sfinite", n, all ? "" : "not ");

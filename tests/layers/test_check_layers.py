@@ -39,23 +39,23 @@ CASES = (
 )
 
 
-def problem(name, text, wanted):
+def problem(name, text, expected):
     with tempfile.TemporaryDirectory() as folder:
         for path, content in ((name, text), ("README.md", "")):
             target = Path(folder, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(content, encoding="utf-8")
         done = subprocess.run([sys.executable, str(SCRIPT), folder], capture_output=True, text=True, check=False)
-    if wanted is None:
-        return None if done.returncode == 0 else f"wanted nothing, got {done.stdout}{done.stderr}"
-    good = done.returncode == 1 and wanted in done.stdout
-    return None if good else f"wanted '{wanted}', got {done.stdout}{done.stderr}"
+    if expected is None:
+        return None if done.returncode == 0 else f"expected nothing, got {done.stdout}{done.stderr}"
+    good = done.returncode == 1 and expected in done.stdout
+    return None if good else f"expected '{expected}', got {done.stdout}{done.stderr}"
 
 
 def main():
     failed = 0
-    for name, text, wanted in CASES:
-        what = problem(name, text, wanted)
+    for name, text, expected in CASES:
+        what = problem(name, text, expected)
         if what:
             failed += 1
             print(f"FAILED {name}: {what}")

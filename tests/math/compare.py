@@ -158,9 +158,9 @@ def evaluate(command, lines):
     return [float.fromhex(word) for word in out]
 
 
-def same(got, wanted):
-    return (math.isnan(got) and math.isnan(wanted)) or (
-        got == wanted and math.copysign(1, got) == math.copysign(1, wanted))
+def same(got, expected):
+    return (math.isnan(got) and math.isnan(expected)) or (
+        got == expected and math.copysign(1, got) == math.copysign(1, expected))
 
 
 def real(function, *args):
@@ -232,11 +232,11 @@ def main():
     special = [(name, args, result) for name, args, result in special if options.only in (None, name)]
     results = evaluate(options.command, [" ".join([name, *map(lambda x: number(float(x)), args)]) + "\n"
                                          for name, args, _ in special])
-    for (name, args, wanted), got in zip(special, results):
-        if same(got, wanted):
+    for (name, args, expected), got in zip(special, results):
+        if same(got, expected):
             passed += 1
         else:
-            judge(False, f"{name}{args} is {got}, expected {wanted}")
+            judge(False, f"{name}{args} is {got}, expected {expected}")
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 

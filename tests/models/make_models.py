@@ -238,10 +238,10 @@ def make_model(name, folder, forms):
     folder.mkdir(parents=True, exist_ok=True)
     prepared = folder / "float.onnx"
     forms = [f for f in forms if f in DECODER_FORMS or name not in decoders.DECODERS]
-    wanted = [f for f in forms if not (folder / f"{f}.onnx").exists()]
+    expected = [f for f in forms if not (folder / f"{f}.onnx").exists()]
     if name in shipped.AS_SHIPPED:
-        prepared, wanted = folder / "as_shipped.onnx", []
-    if not wanted and prepared.exists():
+        prepared, expected = folder / "as_shipped.onnx", []
+    if not expected and prepared.exists():
         return
     if name == "minilm":
         model, evaluation, calibration = sentences.make_encoder(folder.parent / "packages", OPSET)
@@ -261,7 +261,7 @@ def make_model(name, folder, forms):
             (folder / "whole.onnx").unlink()
         for i, feed in enumerate(evaluation):
             np.savez(folder / f"input_{i}.npz", **feed)
-    for form in wanted:
+    for form in expected:
         try:
             quantize(form, prepared, folder / f"{form}.onnx", calibration)
             print(f"{name} {form}: {(folder / f'{form}.onnx').stat().st_size / 1e6:.1f} MB", flush=True)

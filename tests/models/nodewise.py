@@ -55,12 +55,12 @@ def run_node(dqrun, folder, model, node, initializers, values):
     return dict(np.load(outputs)) if done.returncode == 0 else done.stderr.strip()
 
 
-def difference(got, wanted):
+def difference(got, expected):
     """Elements that differ, and the largest difference."""
-    apart = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
+    apart = np.abs(got.astype(np.float64) - expected.astype(np.float64))
     if not apart.size:
         return 0, 0.0
-    largest = np.abs(wanted.astype(np.float64)).max() if wanted.dtype.kind == "f" else 1
+    largest = np.abs(expected.astype(np.float64)).max() if expected.dtype.kind == "f" else 1
     return int((apart > 0).sum()), apart.max() / (largest or 1)
 
 

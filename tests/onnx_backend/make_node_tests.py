@@ -119,14 +119,14 @@ def wanted_stamp(filters):
     }
 
 
-def is_current(out, wanted):
-    """True when a finished earlier run left what is wanted now; a run without filters left everything."""
+def is_current(out, expected):
+    """True when a finished earlier run left what is expected now; a run without filters left everything."""
     try:
         stamp = json.loads((out / STAMP).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    same = all(stamp.get(key) == wanted[key] for key in ("onnx", "numpy", "script"))
-    return same and stamp.get("complete") is True and stamp.get("filters") in ([], wanted["filters"])
+    same = all(stamp.get(key) == expected[key] for key in ("onnx", "numpy", "script"))
+    return same and stamp.get("complete") is True and stamp.get("filters") in ([], expected["filters"])
 
 
 def write_stamp(out, stamp):
@@ -141,10 +141,10 @@ def refuse_foreign(out):
         fail(f"{out} is neither an empty folder nor made by this script; name another folder")
 
 
-def prepare(out, wanted):
+def prepare(out, expected):
     """Empty OUT of earlier cases; the stamp says that it is unfinished from here on."""
     out.mkdir(parents=True, exist_ok=True)
-    write_stamp(out, {**wanted, "complete": False})
+    write_stamp(out, {**expected, "complete": False})
     for folder in out.iterdir():
         if folder.name.startswith("test_") and folder.is_dir():
             shutil.rmtree(folder)
@@ -164,9 +164,9 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
-    wanted = wanted_stamp(arguments.filter)
+    expected = wanted_stamp(arguments.filter)
     if not arguments.list:
-        if is_current(arguments.out, wanted):
+        if is_current(arguments.out, expected):
             return 0
         refuse_foreign(arguments.out)
     with warnings.catch_warnings():
@@ -181,7 +181,7 @@ def main():
         progress("")
         print("\n".join(case.name for case in cases))
     else:
-        prepare(arguments.out, wanted)
+        prepare(arguments.out, expected)
         made = 0
         for number, case in enumerate(cases, 1):
             if number % 50 == 0:
@@ -193,7 +193,7 @@ def main():
                 shutil.rmtree(arguments.out / case.name)
                 problems.append(f"{case.name}: {error}")
         progress("")
-        write_stamp(arguments.out, {**wanted, "complete": not problems, "cases": made})
+        write_stamp(arguments.out, {**expected, "complete": not problems, "cases": made})
         print(f"{made} node tests of onnx {onnx.__version__} in {arguments.out}")
     for problem in problems:
         print(f"make_node_tests.py: not made: {problem}", file=sys.stderr)

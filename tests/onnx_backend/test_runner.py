@@ -27,7 +27,7 @@ def run(*arguments, code, cwd=None, environment=None):
     """Lines of stdout, after a run that must end with this exit code."""
     done = subprocess.run([RUNNER, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False,
                           cwd=cwd, env=os.environ | (environment or {}))
-    assert done.returncode == code, f"exit code {done.returncode}, wanted {code}: {done.stdout}{done.stderr}"
+    assert done.returncode == code, f"exit code {done.returncode}, expected {code}: {done.stdout}{done.stderr}"
     run.stderr = done.stderr
     return done.stdout.splitlines()
 
@@ -157,7 +157,7 @@ def batches_are_run(folder):
 
 def mistakes_are_named(folder):
     for arguments, sentence in (((), "no folder of cases is named"),
-                                ((folder / "none",), "none: No such file or directory; wanted a folder of cases"),
+                                ((folder / "none",), "none: No such file or directory; expected a folder of cases"),
                                 ((folder,), "no folder below it holds a model.onnx"),
                                 (("--jobs", "0", folder), "--jobs is '0', expected a whole number from 1 to 1024"),
                                 (("--timeout", "-1", folder), "--timeout is '-1'"),

@@ -48,9 +48,9 @@ def read_table(path, header, column, allowed):
     for number, line in enumerate(lines[1:], 2):
         row = line.split("\t")
         if len(row) != len(header):
-            fail(f"{path}: line {number} has {len(row)} columns, wanted {len(header)}")
+            fail(f"{path}: line {number} has {len(row)} columns, expected {len(header)}")
         if row[column] not in allowed:
-            fail(f"{path}: line {number} has '{row[column]}', wanted one of {', '.join(allowed)}")
+            fail(f"{path}: line {number} has '{row[column]}', expected one of {', '.join(allowed)}")
         if row[0] in rows:
             fail(f"{path}: line {number} repeats the case {row[0]}")
         rows[row[0]] = row

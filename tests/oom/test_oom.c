@@ -25,7 +25,7 @@ enum {
 /* Inputs of one set of shapes, made once, while memory is there. */
 typedef struct feed {
     dq_tensor *inputs[MAX_INPUTS];
-    uint64_t wanted; /* what the outputs hash to */
+    uint64_t expected; /* what the outputs hash to */
 } feed;
 
 typedef struct trial {
@@ -200,7 +200,7 @@ static int run_again(const trial *t, size_t nth, pass *p)
     if (run_feeds(t, p, hashes) != DQ_OK)
         return complain(t, nth, "the session did not run again", p);
     for (unsigned i = 0; i < t->shapes; i++)
-        if (hashes[i] != t->feeds[i].wanted)
+        if (hashes[i] != t->feeds[i].expected)
             return complain(t, nth, "the session gave other outputs", p);
     return 0;
 }
@@ -341,7 +341,7 @@ static dq_status run_first(trial *t, pass *p)
         t->shapes = 1;
     TRY(run_feeds(t, p, hashes));
     for (unsigned i = 0; i < t->shapes; i++)
-        t->feeds[i].wanted = hashes[i];
+        t->feeds[i].expected = hashes[i];
     return DQ_OK;
 }
 

@@ -340,7 +340,7 @@ void ops_must_run(ops_case *c)
 void ops_must_refuse(ops_case *c, dq_status status, const char *sentence)
 {
     dq_status got = ops_run(c);
-    ck_assert_msg(got != DQ_OK, "ran, wanted: %s", sentence);
+    ck_assert_msg(got != DQ_OK, "ran, expected: %s", sentence);
     ck_assert_str_eq(c->err.message, sentence);
     ck_assert_int_eq(got, status);
 }
@@ -351,9 +351,9 @@ static const dq_tensor *check_type(const ops_case *c, uint32_t i, dq_dtype dtype
                                    const int64_t *dims)
 {
     const dq_tensor *t = c->out[i];
-    char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+    char got[DQ_SHAPE_TEXT], expected[DQ_SHAPE_TEXT];
     ck_assert_str_eq(dq_dtype_name(t->dtype), dq_dtype_name(dtype));
-    ck_assert_str_eq(dq_shape_text(t->rank, t->dims, got), dq_shape_text(rank, dims, wanted));
+    ck_assert_str_eq(dq_shape_text(t->rank, t->dims, got), dq_shape_text(rank, dims, expected));
     return t;
 }
 
@@ -362,9 +362,9 @@ void ops_want(const ops_case *c, uint32_t i, dq_dtype dtype, size_t rank, const 
 {
     const dq_tensor *t = check_type(c, i, dtype, rank, dims);
     for (size_t k = 0; k < t->count; k++) {
-        double got = dq_tensor_get_double(t, k), wanted = values[k];
-        bool same = isnan(wanted) ? isnan(got) : got == wanted && signbit(got) == signbit(wanted);
-        ck_assert_msg(same, "element %zu is %.17g, wanted %.17g", k, got, wanted);
+        double got = dq_tensor_get_double(t, k), expected = values[k];
+        bool same = isnan(expected) ? isnan(got) : got == expected && signbit(got) == signbit(expected);
+        ck_assert_msg(same, "element %zu is %.17g, expected %.17g", k, got, expected);
     }
 }
 
@@ -374,7 +374,7 @@ void ops_want_bits(const ops_case *c, uint32_t i, dq_dtype dtype, size_t rank, c
     const dq_tensor *t = check_type(c, i, dtype, rank, dims);
     for (size_t k = 0; k < t->count; k++) {
         uint64_t got = dq_get_bits(t->data, dq_dtype_bits(dtype), k);
-        ck_assert_msg(got == bits[k], "element %zu is %#" PRIx64 ", wanted %#" PRIx64, k, got, bits[k]);
+        ck_assert_msg(got == bits[k], "element %zu is %#" PRIx64 ", expected %#" PRIx64, k, got, bits[k]);
     }
 }
 
@@ -385,7 +385,7 @@ void ops_want_strings(const ops_case *c, uint32_t i, size_t rank, const int64_t 
     for (size_t k = 0; k < t->count; k++) {
         dq_string got = dq_data(t, dq_string)[k];
         ck_assert_msg(got.length == strlen(values[k]) && memcmp(got.bytes, values[k], got.length) == 0,
-                      "element %zu is '%.*s', wanted '%s'", k, (int)got.length, got.bytes, values[k]);
+                      "element %zu is '%.*s', expected '%s'", k, (int)got.length, got.bytes, values[k]);
     }
 }
 

@@ -33,7 +33,7 @@ START_TEST(self)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1, 1, 1, 1), OPS_VALUES(0, 9));
     ops_must_refuse(
         &c, DQ_BAD_MODEL,
-        "input 3 has shape [1,2], wanted [1], [2], [1,3], [1,2,3] or a square for each of the batch");
+        "input 3 has shape [1,2], expected [1], [2], [1,3], [1,2,3] or a square for each of the batch");
     ops_end(&c);
 
     begin_self(&c);
@@ -102,7 +102,7 @@ START_TEST(many_heads)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2), NULL);
     ops_must_refuse(
         &c, DQ_BAD_MODEL,
-        "input 0 has shape [1,1,2], wanted batch, sequence, heads, 3, head size, as there are no keys");
+        "input 0 has shape [1,1,2], expected batch, sequence, heads, 3, head size, as there are no keys");
     ops_end(&c);
 }
 END_TEST
@@ -149,7 +149,7 @@ START_TEST(group)
     ops_end(&c);
 
     begin_group(&c, 3);
-    ops_must_refuse(&c, DQ_BAD_INPUT, "input 5 says 4 positions for sequence 0, wanted 1 to 3");
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 5 says 4 positions for sequence 0, expected 1 to 3");
     ops_end(&c);
 }
 END_TEST
@@ -180,7 +180,7 @@ START_TEST(sliding)
     ops_int(&c, "sliding_window_cache", 1);
     ops_int(&c, "local_window_size", 3);
     ops_must_refuse(&c, DQ_BAD_MODEL,
-                    "has a sliding cache of 2 positions, wanted a window and as many or more");
+                    "has a sliding cache of 2 positions, expected a window and as many or more");
     ops_end(&c);
 }
 END_TEST
@@ -195,7 +195,7 @@ START_TEST(counted)
     ops_end(&c);
 
     begin_counted(&c, 1, 2);
-    ops_must_refuse(&c, DQ_BAD_INPUT, "input 16 says 2 new rows for sequence 0, wanted 0 to 1");
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 16 says 2 new rows for sequence 0, expected 0 to 1");
     ops_end(&c);
 
     begin_counted(&c, 1, 0);

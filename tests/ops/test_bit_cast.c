@@ -34,13 +34,13 @@ START_TEST(refused)
     ops_int(&c, "to", DQ_INT16);
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, NULL);
     ops_must_refuse(&c, DQ_BAD_MODEL,
-                    "attribute 'to' is int16 of 16 bits, wanted a type of 32 bits as input 0 of float has");
+                    "attribute 'to' is int16 of 16 bits, expected a type of 32 bits as input 0 of float has");
     ops_end(&c);
 
     ops_begin(&c, "", "BitCast", 26);
     ops_int(&c, "to", DQ_STRING);
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'to' is 8, wanted the number of a type other than string");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'to' is 8, expected the number of a type other than string");
     ops_end(&c);
 }
 END_TEST

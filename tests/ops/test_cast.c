@@ -6,18 +6,18 @@
 
 static const double nan_value = (double)NAN, inf = (double)INFINITY;
 
-static void check_cast(dq_dtype from, dq_dtype to, size_t n, const double *in, const double *wanted)
+static void check_cast(dq_dtype from, dq_dtype to, size_t n, const double *in, const double *expected)
 {
     ops_case c;
     ops_begin(&c, "", "Cast", 25);
     ops_int(&c, "to", to);
     ops_in(&c, from, OPS_DIMS((int64_t)n), in);
     ops_must_run(&c);
-    ops_want(&c, 0, to, OPS_DIMS((int64_t)n), wanted);
+    ops_want(&c, 0, to, OPS_DIMS((int64_t)n), expected);
     ops_end(&c);
 }
 
-#define CAST(from, to, in, wanted) check_cast(from, to, sizeof(in) / sizeof *(in), in, wanted)
+#define CAST(from, to, in, expected) check_cast(from, to, sizeof(in) / sizeof *(in), in, expected)
 
 START_TEST(integers_keep_their_low_bits)
 {
@@ -113,7 +113,7 @@ START_TEST(float_types_and_saturation)
 }
 END_TEST
 
-static void check_round_mode(const char *mode, const double *wanted)
+static void check_round_mode(const char *mode, const double *expected)
 {
     ops_case c;
     ops_begin(&c, "", "CastLike", 25);
@@ -121,7 +121,7 @@ static void check_round_mode(const char *mode, const double *wanted)
     ops_in(&c, DQ_DOUBLE, OPS_DIMS(4), OPS_VALUES(1, 1.5, 1.25, 2 + 0x1p-45));
     ops_in(&c, DQ_FLOAT8E8M0, OPS_DIMS(0), NULL);
     ops_must_run(&c);
-    ops_want(&c, 0, DQ_FLOAT8E8M0, OPS_DIMS(4), wanted);
+    ops_want(&c, 0, DQ_FLOAT8E8M0, OPS_DIMS(4), expected);
     ops_end(&c);
 }
 
@@ -204,7 +204,7 @@ START_TEST(no_number)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ops_case c;
         char sentence[128];
-        snprintf(sentence, sizeof sentence, "element 1 of input 0 is '%s', wanted a number for float",
+        snprintf(sentence, sizeof sentence, "element 1 of input 0 is '%s', expected a number for float",
                  bad[i]);
         ops_begin(&c, "", "Cast", 9);
         ops_int(&c, "to", DQ_FLOAT);
@@ -215,14 +215,14 @@ START_TEST(no_number)
 }
 END_TEST
 
-static void check_printed(dq_dtype from, size_t n, const double *in, const char *const *wanted)
+static void check_printed(dq_dtype from, size_t n, const double *in, const char *const *expected)
 {
     ops_case c;
     ops_begin(&c, "", "Cast", 25);
     ops_int(&c, "to", DQ_STRING);
     ops_in(&c, from, OPS_DIMS((int64_t)n), in);
     ops_must_run(&c);
-    ops_want_strings(&c, 0, OPS_DIMS((int64_t)n), wanted);
+    ops_want_strings(&c, 0, OPS_DIMS((int64_t)n), expected);
     ops_end(&c);
 }
 
@@ -294,7 +294,7 @@ START_TEST(first_version_names_the_type)
     ops_begin(&c, "", "Cast", 1);
     ops_string(&c, "to", "FLOAT17");
     ops_in(&c, DQ_INT32, OPS_DIMS(1), OPS_VALUES(3));
-    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'to' is 'FLOAT17', wanted the name of a type");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'to' is 'FLOAT17', expected the name of a type");
     ops_end(&c);
 }
 END_TEST
@@ -305,20 +305,20 @@ START_TEST(refused)
     ops_begin(&c, "", "Cast", 25);
     ops_int(&c, "to", 99);
     ops_in(&c, DQ_INT32, OPS_SCALAR, NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'to' is 99, wanted the number of a type");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'to' is 99, expected the number of a type");
     ops_end(&c);
 
     ops_begin(&c, "", "Cast", 25);
     ops_int(&c, "to", DQ_COMPLEX64);
     ops_in(&c, DQ_INT32, OPS_SCALAR, NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "casts to complex64, wanted a type that is not complex");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "casts to complex64, expected a type that is not complex");
     ops_end(&c);
 
     ops_begin(&c, "", "Cast", 25);
     ops_int(&c, "to", DQ_FLOAT8E8M0);
     ops_string(&c, "round_mode", "away");
     ops_in(&c, DQ_INT32, OPS_SCALAR, NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'round_mode' is 'away', wanted 'up', 'down' or 'nearest'");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'round_mode' is 'away', expected 'up', 'down' or 'nearest'");
     ops_end(&c);
 }
 END_TEST

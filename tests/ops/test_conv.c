@@ -132,10 +132,10 @@ typedef struct fused_case {
 static void run_fused(const fused_case *f, size_t channels)
 {
     ops_case c;
-    double z[12], bias[4], weights[4], wanted[12];
+    double z[12], bias[4], weights[4], expected[12];
     for (size_t i = 0; i < 3 * channels; i++) {
         z[i] = 1;
-        wanted[i] = f->want[i % 3];
+        expected[i] = f->want[i % 3];
     }
     for (size_t i = 0; i < channels; i++) {
         bias[i] = -1;
@@ -150,7 +150,7 @@ static void run_fused(const fused_case *f, size_t channels)
     ops_in(&c, DQ_FLOAT, OPS_DIMS((int64_t)channels), bias);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, (int64_t)channels, 3), z);
     ops_must_run(&c);
-    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, (int64_t)channels, 3), wanted);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, (int64_t)channels, 3), expected);
     ops_end(&c);
 }
 
@@ -190,11 +190,12 @@ static void refuse_fused(const char *activation, size_t params, int64_t z, dq_st
 START_TEST(fused_refused)
 {
     refuse_fused("Relu", 0, 1, DQ_BAD_MODEL,
-                 "input 3 'Z' has shape [1,1,1], wanted that of the result, [1,1,3]");
-    refuse_fused("Clip", 1, 3, DQ_BAD_MODEL, "attribute 'activation_params' has 1 values, wanted 2 for Clip");
+                 "input 3 'Z' has shape [1,1,1], expected that of the result, [1,1,3]");
+    refuse_fused("Clip", 1, 3, DQ_BAD_MODEL,
+                 "attribute 'activation_params' has 1 values, expected 2 for Clip");
     refuse_fused(
         "Elu", 1, 3, DQ_UNSUPPORTED,
-        "attribute 'activation' is 'Elu', wanted Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid or Clip");
+        "attribute 'activation' is 'Elu', expected Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid or Clip");
 }
 END_TEST
 

@@ -73,7 +73,7 @@ START_TEST(floats)
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 2, 2), OPS_VALUES(4, 512, -4, -506));
     ops_end(&c);
     begin_floats(&c, DQ_UINT8);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 4 is missing, wanted where x is no float");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 4 is missing, expected where x is no float");
     ops_end(&c);
 }
 END_TEST
@@ -84,23 +84,23 @@ START_TEST(refusals)
     ops_case c;
     begin(&c);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 5 has 3 elements, wanted 1 or 2 (output channels)");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 5 has 3 elements, expected 1 or 2 (output channels)");
     ops_end(&c);
     begin(&c);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(4), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 6 has 4 elements, wanted 1 or 2 (output channels)");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 6 has 4 elements, expected 1 or 2 (output channels)");
     ops_end(&c);
     begin(&c);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1), NULL);
     ops_skip(&c);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2, 2), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 7 has shape [2,2,2], wanted one that broadcasts to [1,2,2]");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 7 has shape [2,2,2], expected one that broadcasts to [1,2,2]");
     ops_end(&c);
     begin(&c);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1), NULL);
     ops_floats(&c, "clip", 3, clip);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'clip' has 3 values, wanted 2");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'clip' has 3 values, expected 2");
     ops_end(&c);
 }
 END_TEST

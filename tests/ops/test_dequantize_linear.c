@@ -14,7 +14,7 @@ static void begin(ops_case *c, int version)
 }
 
 static void check_row(dq_dtype x, double zero, dq_dtype scale_type, double scale, dq_dtype y, size_t n,
-                      const double *in, const double *wanted)
+                      const double *in, const double *expected)
 {
     ops_case c;
     begin(&c, 28);
@@ -23,12 +23,12 @@ static void check_row(dq_dtype x, double zero, dq_dtype scale_type, double scale
     ops_in(&c, scale_type, OPS_SCALAR, &scale);
     ops_in(&c, x, OPS_SCALAR, &zero);
     ops_must_run(&c);
-    ops_want(&c, 0, y, OPS_DIMS((int64_t)n), wanted);
+    ops_want(&c, 0, y, OPS_DIMS((int64_t)n), expected);
     ops_end(&c);
 }
 
-#define ROW(x, zero, scale_type, scale, y, in, wanted)                                                       \
-    check_row(x, zero, scale_type, scale, y, sizeof(in) / sizeof *(in), in, wanted)
+#define ROW(x, zero, scale_type, scale, y, in, expected)                                                     \
+    check_row(x, zero, scale_type, scale, y, sizeof(in) / sizeof *(in), in, expected)
 
 START_TEST(integer_types)
 {
@@ -139,7 +139,8 @@ START_TEST(refused)
     ops_int(&c, "axis", 1);
     ops_in(&c, DQ_UINT8, OPS_DIMS(2, 64), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 'x_scale' has 2 elements, wanted 1 or 64 (axis 1 of input 0)");
+    ops_must_refuse(&c, DQ_BAD_MODEL,
+                    "input 1 'x_scale' has 2 elements, expected 1 or 64 (axis 1 of input 0)");
     ops_end(&c);
 
     begin(&c, 24);
@@ -148,7 +149,7 @@ START_TEST(refused)
     ops_must_refuse(
         &c, DQ_BAD_MODEL,
         "attribute 'output_dtype' is not given and input 1 'x_scale' is float8e8m0, which cannot be the "
-        "output's type, wanted float, float16 or bfloat16");
+        "output's type, expected float, float16 or bfloat16");
     ops_end(&c);
 
     begin(&c, 24);
@@ -156,7 +157,7 @@ START_TEST(refused)
     ops_in(&c, DQ_UINT8, OPS_DIMS(2), NULL);
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, NULL);
     ops_must_refuse(&c, DQ_BAD_MODEL,
-                    "attribute 'output_dtype' is 11 (double), wanted float, float16 or bfloat16");
+                    "attribute 'output_dtype' is 11 (double), expected float, float16 or bfloat16");
     ops_end(&c);
 }
 END_TEST

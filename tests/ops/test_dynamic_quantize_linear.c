@@ -117,7 +117,7 @@ START_TEST(other_type)
     ops_begin(&c, "", "DynamicQuantizeLinear", 11);
     c.out_types[0] = DQ_INT16;
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1), NULL);
-    ops_must_refuse(&c, DQ_UNSUPPORTED, "output 0 'y' is int16, wanted uint8 or int8");
+    ops_must_refuse(&c, DQ_UNSUPPORTED, "output 0 'y' is int16, expected uint8 or int8");
     ops_end(&c);
 }
 END_TEST

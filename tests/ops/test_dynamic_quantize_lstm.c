@@ -57,7 +57,7 @@ START_TEST(lengths)
     ops_end(&c);
 
     begin(&c, OPS_VALUES(0, 255, 0, 0), OPS_VALUES(1, 3));
-    ops_must_refuse(&c, DQ_BAD_INPUT, "input 4 has length 3 for sequence 1, wanted 0 to 2");
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 4 has length 3 for sequence 1, expected 0 to 2");
     ops_end(&c);
 }
 END_TEST
@@ -67,7 +67,7 @@ START_TEST(refused)
     ops_case c;
     begin(&c, OPS_VALUES(0, 0, 0, 0), NULL);
     ops_int(&c, "hidden_size", 2);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has 1 rows, wanted 2, attribute 'hidden_size'");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has 1 rows, expected 2, attribute 'hidden_size'");
     ops_end(&c);
 }
 END_TEST

@@ -452,7 +452,7 @@ START_TEST(clip_limits)
     ops_begin(&c, "", "Clip", 13);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1), OPS_VALUES(1));
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(1, 2));
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has 2 elements, wanted a scalar");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has 2 elements, expected a scalar");
     ops_end(&c);
 }
 END_TEST

@@ -175,19 +175,19 @@ START_TEST(shapes_are_refused)
     ops_case c;
     ops_begin(&c, "", "Multinomial", 22);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has rank 1, wanted rows of one class or more");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has rank 1, expected rows of one class or more");
     ops_end(&c);
     ops_begin(&c, "", "Multinomial", 22);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3, 0), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has rank 2, wanted rows of one class or more");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has rank 2, expected rows of one class or more");
     ops_end(&c);
     ops_begin(&c, "", "EyeLike", 22);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has rank 1, wanted 2");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has rank 1, expected 2");
     ops_end(&c);
     ops_begin(&c, "", "ConstantOfShape", 25);
     ops_in(&c, DQ_INT64, OPS_DIMS(1, 2), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has 2 elements and rank 2, wanted a list of at most 16");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has 2 elements and rank 2, expected a list of at most 16");
     ops_end(&c);
     float pair[2] = {1, 2};
     dq_tensor value = {
@@ -196,7 +196,7 @@ START_TEST(shapes_are_refused)
     c.attrs[c.node.attr_count++] =
         (dq_attr){.name = "value", .kind = DQ_ATTR_TENSOR, .u = {.tensor = &value}};
     ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(3));
-    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'value' has 2 elements, wanted 1");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'value' has 2 elements, expected 1");
     ops_end(&c);
 }
 END_TEST
@@ -225,7 +225,7 @@ START_TEST(ranges_without_end_are_refused)
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(0));
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(3, 4));
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has 2 elements, wanted a scalar");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has 2 elements, expected a scalar");
     ops_end(&c);
 }
 END_TEST

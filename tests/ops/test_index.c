@@ -144,7 +144,7 @@ START_TEST(tables_of_turns_that_do_not_fit)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 4), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2, 2), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape [1,1,2], wanted [1,2,2]");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape [1,1,2], expected [1,2,2]");
     ops_end(&c);
 }
 END_TEST
@@ -188,7 +188,7 @@ START_TEST(dropout_does_nothing)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(1, 2));
     ops_skip(&c);
     ops_in(&c, DQ_BOOL, OPS_SCALAR, OPS_VALUES(1));
-    ops_must_refuse(&c, DQ_UNSUPPORTED, "is in training mode, wanted inference");
+    ops_must_refuse(&c, DQ_UNSUPPORTED, "is in training mode, expected inference");
     ops_end(&c);
 }
 END_TEST
@@ -234,7 +234,7 @@ START_TEST(top_elements)
     ops_begin(&c, "", "TopK", 11);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
     ops_in(&c, DQ_INT64, OPS_DIMS(2), OPS_VALUES(1, 1));
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has 2 elements, wanted 1");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has 2 elements, expected 1");
     ops_end(&c);
 }
 END_TEST

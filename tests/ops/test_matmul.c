@@ -101,7 +101,7 @@ START_TEST(gemm_forms)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3, 4), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape [3], wanted one that broadcasts to [2,4]");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape [3], expected one that broadcasts to [2,4]");
     ops_end(&c);
 }
 END_TEST
@@ -264,13 +264,13 @@ START_TEST(bounded)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 3), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3, 2), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has 3 elements, wanted 2 (columns)");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has 3 elements, expected 2 (columns)");
     ops_end(&c);
     ops_begin(&c, "dqrun", "MatMul", 1);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 3), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3, 2), NULL);
     ops_floats(&c, "clip", 3, three);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'clip' has 3 values, wanted 2");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'clip' has 3 values, expected 2");
     ops_end(&c);
 }
 END_TEST

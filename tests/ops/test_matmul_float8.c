@@ -41,15 +41,15 @@ static void check(const ops_case *c, const naive_shape *s, dq_dtype type, int ro
         size_t col = s->rank_b > 1 ? i % (size_t)s->n : 0;
         double scale = alpha * at(in[1], 0) * at(in[4], col);
         double sum = (double)naive_sum(s, in[0], in[2], in[3], in[5], i) + at(in[8], col) / scale;
-        double wanted = (double)(float)(sum * scale);
+        double expected = (double)(float)(sum * scale);
         if (is_8_bits(in[0]) && is_8_bits(in[3]) && !in[8]) /* as MatMulIntegerToFloat rounds */
-            wanted = (double)((float)sum * ((float)(alpha * at(in[1], 0)) * (float)at(in[4], col)));
+            expected = (double)((float)sum * ((float)(alpha * at(in[1], 0)) * (float)at(in[4], col)));
         if (type != DQ_FLOAT)
-            wanted =
+            expected =
                 fmin(fmax(rint(sum * (scale / at(in[6], 0))) + at(in[7], 0), (double)dq_dtype_get(type)->min),
                      (double)dq_dtype_get(type)->max);
-        ck_assert_msg(dq_tensor_get_double(y, i) == wanted, "round %d, element %zu: %.9g, wanted %.9g", round,
-                      i, dq_tensor_get_double(y, i), wanted);
+        ck_assert_msg(dq_tensor_get_double(y, i) == expected, "round %d, element %zu: %.9g, expected %.9g",
+                      round, i, dq_tensor_get_double(y, i), expected);
     }
 }
 
@@ -111,8 +111,8 @@ START_TEST(sums_are_exact)
         dq_tensor *bias = ops_in(&c, DQ_FLOAT, OPS_DIMS(1), NULL);
         dq_data(bias, float)[0] = (float)(1 - sum); /* a float holds it but for the 1 */
         ops_must_run(&c);
-        double wanted = sum + (double)dq_data(bias, float)[0];
-        ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1), &wanted);
+        double expected = sum + (double)dq_data(bias, float)[0];
+        ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1), &expected);
         ops_end(&c);
     }
 }
@@ -135,7 +135,7 @@ START_TEST(lengths_at_the_end_of_int32)
             for (int to_float = 0; to_float < 2; to_float++) {
                 const int64_t k = all[i].longest + more;
                 const double sum = (double)k * (all[i].value_a - all[i].zero_a) * all[i].value_b;
-                double wanted[4];
+                double expected[4];
                 ops_case c;
                 ops_begin(&c, "dqrun", "QLinearMatMul16", 1);
                 dq_tensor *a = ops_in(&c, all[i].a, OPS_DIMS(2, k), NULL);
@@ -157,8 +157,8 @@ START_TEST(lengths_at_the_end_of_int32)
                 }
                 ops_must_run(&c);
                 for (size_t j = 0; j < 4; j++)
-                    wanted[j] = to_float ? (double)(float)sum : rint(sum / 0x1p25) + 1;
-                ops_want(&c, 0, to_float ? DQ_FLOAT : DQ_INT8, OPS_DIMS(2, 2), wanted);
+                    expected[j] = to_float ? (double)(float)sum : rint(sum / 0x1p25) + 1;
+                ops_want(&c, 0, to_float ? DQ_FLOAT : DQ_INT8, OPS_DIMS(2, 2), expected);
                 ops_end(&c);
             }
 }

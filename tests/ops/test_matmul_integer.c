@@ -38,12 +38,12 @@ START_TEST(random_products)
         const dq_tensor *za = random_zero(&c, &state, ta, &s, true);
         const dq_tensor *zb = random_zero(&c, &state, tb, &s, false);
         ops_must_run(&c);
-        char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+        char got[DQ_SHAPE_TEXT], expected[DQ_SHAPE_TEXT];
         ck_assert_str_eq(dq_shape_text(c.out[0]->rank, c.out[0]->dims, got),
-                         dq_shape_text(s.rank_y, s.y, wanted));
+                         dq_shape_text(s.rank_y, s.y, expected));
         for (size_t i = 0; i < c.out[0]->count; i++) {
             int64_t sum = naive_sum(&s, a, za, b, zb, i);
-            ck_assert_msg(dq_data(c.out[0], int32_t)[i] == sum, "round %d, element %zu: %d, wanted %lld",
+            ck_assert_msg(dq_data(c.out[0], int32_t)[i] == sum, "round %d, element %zu: %d, expected %lld",
                           round, i, dq_data(c.out[0], int32_t)[i], (long long)sum);
         }
         ops_end(&c);
@@ -229,23 +229,24 @@ static void refuse(size_t rank_a, const int64_t *a, size_t rank_b, const int64_t
 START_TEST(refusals)
 {
     refuse(OPS_SCALAR, OPS_DIMS(3, 2), OPS_SCALAR,
-           "input 0 'A' is a scalar, wanted a vector, a matrix or more axes");
+           "input 0 'A' is a scalar, expected a vector, a matrix or more axes");
     refuse(OPS_DIMS(3, 2), OPS_SCALAR, OPS_SCALAR,
-           "input 1 'B' is a scalar, wanted a vector, a matrix or more axes");
+           "input 1 'B' is a scalar, expected a vector, a matrix or more axes");
     refuse(OPS_DIMS(3, 2), OPS_DIMS(3, 4), OPS_SCALAR,
-           "input 1 'B' has 3 rows, wanted 2 as the other operand has columns");
+           "input 1 'B' has 3 rows, expected 2 as the other operand has columns");
     refuse(
         OPS_DIMS(2, 3, 2), OPS_DIMS(3, 2, 4), OPS_SCALAR,
         "input 1 'B' has shape [3,2,4], whose batch axes do not broadcast with those of the other operand, "
         "[2,3,2]");
     refuse(OPS_DIMS(3, 2), OPS_DIMS(2, 4), OPS_DIMS(2),
-           "input 2 'a_zero_point' has shape [2], wanted 1 element or 3 (rows of input 0, which has shape "
+           "input 2 'a_zero_point' has shape [2], expected 1 element or 3 (rows of input 0, which has shape "
            "[3,2])");
-    refuse(OPS_DIMS(3, 2), OPS_DIMS(2, 4), OPS_DIMS(1, 3),
-           "input 2 'a_zero_point' has shape [1,3], wanted 1 element or 3 (rows of input 0, which has shape "
-           "[3,2])");
+    refuse(
+        OPS_DIMS(3, 2), OPS_DIMS(2, 4), OPS_DIMS(1, 3),
+        "input 2 'a_zero_point' has shape [1,3], expected 1 element or 3 (rows of input 0, which has shape "
+        "[3,2])");
     refuse(OPS_DIMS(2), OPS_DIMS(2, 4), OPS_DIMS(2),
-           "input 2 'a_zero_point' has shape [2], wanted 1 element as input 0 is a vector");
+           "input 2 'a_zero_point' has shape [2], expected 1 element as input 0 is a vector");
 }
 END_TEST
 

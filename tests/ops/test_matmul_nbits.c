@@ -40,7 +40,7 @@ static void make(numbers *x, int bits)
         }
 }
 
-static double wanted(const numbers *x, size_t i, size_t j, bool rounded)
+static double expected(const numbers *x, size_t i, size_t j, bool rounded)
 {
     double sum = 0;
     for (size_t k = 0; k < K; k++) {
@@ -81,8 +81,8 @@ START_TEST(rounds_only_when_both_agree)
             bool honor = way & 2, differ = false;
             double want[ROWS * COLS];
             for (size_t i = 0; i < rows * COLS; i++) {
-                want[i] = wanted(&x, i / COLS, i % COLS, level == 4 && honor);
-                differ |= want[i] != wanted(&x, i / COLS, i % COLS, !(level == 4 && honor));
+                want[i] = expected(&x, i / COLS, i % COLS, level == 4 && honor);
+                differ |= want[i] != expected(&x, i / COLS, i % COLS, !(level == 4 && honor));
             }
             ck_assert(differ);
             run(&x, rows, level, honor, want);
@@ -97,7 +97,7 @@ START_TEST(rows_with_infinities)
     double want[ROWS * COLS];
     make(&x, 4);
     for (size_t i = 0; i < (size_t)ROWS * COLS; i++)
-        want[i] = wanted(&x, i / COLS, i % COLS, true);
+        want[i] = expected(&x, i / COLS, i % COLS, true);
     x.a[2 * K + 40] = -(double)INFINITY;
     x.a[5 * K + 7] = (double)NAN;
     for (size_t j = 0; j < COLS; j++) {
@@ -255,8 +255,8 @@ static void refuse_plain(size_t rank, int64_t scales, int64_t biases, const char
 START_TEST(refuses)
 {
     refuse_plain(3, 3, 3, "input 1 is no matrix that can be cut into blocks");
-    refuse_plain(2, 4, 3, "input 2 has 4 elements, wanted 3 (one, or one a block)");
-    refuse_plain(2, 3, 4, "input 4 has 4 elements, wanted 3 (one a column)");
+    refuse_plain(2, 4, 3, "input 2 has 4 elements, expected 3 (one, or one a block)");
+    refuse_plain(2, 3, 4, "input 4 has 4 elements, expected 3 (one a column)");
 }
 END_TEST
 

@@ -178,7 +178,7 @@ START_TEST(concatenates)
     ops_int(&c, "axis", 0);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 4), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape [2,4], wanted [2,3] but for axis 0");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape [2,4], expected [2,3] but for axis 0");
     ops_end(&c);
 }
 END_TEST
@@ -210,14 +210,14 @@ START_TEST(splits)
     c.out_count = 2;
     ops_int(&c, "num_outputs", 3);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(6), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'num_outputs' is 3, wanted 2");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'num_outputs' is 3, expected 2");
     ops_end(&c);
 
     ops_begin(&c, "", "Split", 2);
     c.out_count = 2;
     ops_ints(&c, "split", INTS(1, 1));
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "has lengths that sum to 2, wanted the 3 of axis 0");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "has lengths that sum to 2, expected the 3 of axis 0");
     ops_end(&c);
 }
 END_TEST

@@ -295,7 +295,7 @@ START_TEST(norms)
                 }
                 for (size_t i = 0; i < n; i++)
                     if (!(fabs(y[i] - z[i]) <= 0x1p-21 * (fabs(z[i]) + 1)))
-                        ck_abort_msg("form %d, case %zu, axis %d: element %zu is %g, wanted %g", form, d,
+                        ck_abort_msg("form %d, case %zu, axis %d: element %zu is %g, expected %g", form, d,
                                      (int)axis, i, y[i], z[i]);
             }
 }
@@ -320,7 +320,7 @@ START_TEST(softmax_shapes)
                     run_along(names[k], types[t], dims[d], axis, x, y);
                     for (int64_t i = 0; i < dims[d][0] * dims[d][1] * dims[d][2]; i++)
                         if (!(fabs(y[i] - z[i]) <= (k == 2 ? 0 : unit * (fabs(z[i]) + 0x1p-14))))
-                            ck_abort_msg("%s, case %zu, axis %d, type %zu: element %d is %g, wanted %g",
+                            ck_abort_msg("%s, case %zu, axis %d, type %zu: element %d is %g, expected %g",
                                          names[k], d, (int)axis, t, (int)i, y[i], z[i]);
                 }
             }
@@ -345,7 +345,7 @@ START_TEST(normalizations)
     ops_int(&c, "training_mode", 1);
     for (int i = 0; i < 5; i++)
         ops_in(&c, DQ_FLOAT, OPS_DIMS(1), NULL);
-    ops_must_refuse(&c, DQ_UNSUPPORTED, "is in training mode, wanted inference");
+    ops_must_refuse(&c, DQ_UNSUPPORTED, "is in training mode, expected inference");
     ops_end(&c);
 
     ops_begin(&c, "", "LayerNormalization", 17);

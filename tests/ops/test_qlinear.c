@@ -121,7 +121,7 @@ START_TEST(one_scale_only)
     scale(&c, 1);
     ops_skip(&c);
     scale(&c, 1);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has 2 elements, wanted 1");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has 2 elements, expected 1");
     ops_end(&c);
 }
 END_TEST
@@ -247,7 +247,7 @@ START_TEST(concat_refuses)
     zero(&c, DQ_UINT8, 10);
     ops_in(&c, DQ_UINT8, OPS_DIMS(2), NULL);
     ops_must_refuse(&c, DQ_BAD_MODEL,
-                    "has 3 inputs, wanted 2 and then 3 for each tensor: itself, its scale, its zero point");
+                    "has 3 inputs, expected 2 and then 3 for each tensor: itself, its scale, its zero point");
     ops_end(&c);
 
     ops_begin(&c, MS, "QLinearConcat", 1);
@@ -257,7 +257,7 @@ START_TEST(concat_refuses)
     ops_in(&c, DQ_UINT8, OPS_DIMS(2), NULL);
     scale(&c, 1);
     zero(&c, DQ_INT8, 0);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 4 is int8, wanted the zero point of input 2, uint8");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 4 is int8, expected the zero point of input 2, uint8");
     ops_end(&c);
 }
 END_TEST
@@ -378,7 +378,7 @@ START_TEST(global_average_pool)
     scale(&c, 1);
     zero(&c, DQ_UINT8, 1);
     ops_must_refuse(&c, DQ_BAD_MODEL,
-                    "input 0 has 2 axes, wanted batch, channels and 1 or more spatial axes");
+                    "input 0 has 2 axes, expected batch, channels and 1 or more spatial axes");
     ops_end(&c);
 }
 END_TEST
@@ -444,7 +444,7 @@ START_TEST(gelus)
     ops_begin(&c, MS, "BiasGelu", 1);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape [1], wanted [2] (last axis of input 0)");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape [1], expected [2] (last axis of input 0)");
     ops_end(&c);
 
     for (int skipped = 0; skipped < 2; skipped++) {

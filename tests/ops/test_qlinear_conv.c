@@ -59,9 +59,9 @@ static void check_shape(const ops_case *c, const naive_geometry *g)
 {
     int64_t dims[2 + NAIVE_AXES];
     tensor_dims(g, g->group * g->group_out, g->out, dims);
-    char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+    char got[DQ_SHAPE_TEXT], expected[DQ_SHAPE_TEXT];
     ck_assert_str_eq(dq_shape_text(c->out[0]->rank, c->out[0]->dims, got),
-                     dq_shape_text(2 + g->axes, dims, wanted));
+                     dq_shape_text(2 + g->axes, dims, expected));
 }
 
 START_TEST(random_integer)
@@ -89,9 +89,10 @@ START_TEST(random_integer)
         ops_must_run(&c);
         check_shape(&c, &g);
         for (size_t i = 0; i < c.out[0]->count; i++) {
-            int64_t wanted = naive_conv_sum(&g, x, zeros[0], w, zeros[1], i);
-            ck_assert_msg(dq_data(c.out[0], int32_t)[i] == wanted, "round %d, element %zu: %d, wanted %lld",
-                          round, i, dq_data(c.out[0], int32_t)[i], (long long)wanted);
+            int64_t expected = naive_conv_sum(&g, x, zeros[0], w, zeros[1], i);
+            ck_assert_msg(dq_data(c.out[0], int32_t)[i] == expected,
+                          "round %d, element %zu: %d, expected %lld", round, i, dq_data(c.out[0], int32_t)[i],
+                          (long long)expected);
         }
         ops_end(&c);
     }
@@ -162,9 +163,9 @@ static void check_linear(uint64_t *state, const naive_geometry *g, int kind, con
         double added = bias ? dq_tensor_get_double(bias, channel) / (kind == WIDE ? scale : 1) : 0;
         double sum = (double)naive_conv_sum(g, x, x_zero, w, w_zero, i) + added;
         double v = rint(sum * (scale / scale_at(y_scale, 0)));
-        double wanted = fmin(fmax(v + (double)naive_zero(y_zero, 0), lo), hi);
-        ck_assert_msg(dq_tensor_get_double(c.out[0], i) == wanted, "round %d, element %zu: %g, wanted %g",
-                      round, i, dq_tensor_get_double(c.out[0], i), wanted);
+        double expected = fmin(fmax(v + (double)naive_zero(y_zero, 0), lo), hi);
+        ck_assert_msg(dq_tensor_get_double(c.out[0], i) == expected, "round %d, element %zu: %g, expected %g",
+                      round, i, dq_tensor_get_double(c.out[0], i), expected);
     }
     ops_end(&c);
 }
@@ -273,9 +274,10 @@ START_TEST(many_pixels)
         ops_must_run(&c);
         check_shape(&c, &g);
         for (size_t i = 0; i < c.out[0]->count; i += 1 + naive_random(&state, 40)) {
-            int64_t wanted = naive_conv_sum(&g, x, x_zero, w, w_zero, i);
-            ck_assert_msg(dq_data(c.out[0], int32_t)[i] == wanted, "round %d, element %zu: %d, wanted %lld",
-                          round, i, dq_data(c.out[0], int32_t)[i], (long long)wanted);
+            int64_t expected = naive_conv_sum(&g, x, x_zero, w, w_zero, i);
+            ck_assert_msg(dq_data(c.out[0], int32_t)[i] == expected,
+                          "round %d, element %zu: %d, expected %lld", round, i, dq_data(c.out[0], int32_t)[i],
+                          (long long)expected);
         }
         ops_end(&c);
     }
@@ -485,27 +487,27 @@ static void refuse_integer(size_t rank_x, const int64_t *x, size_t rank_w, const
 START_TEST(geometry_refused)
 {
     refuse_integer(OPS_DIMS(3, 4), OPS_DIMS(3, 4), NULL,
-                   "input 0 'x' has 2 axes, wanted batch, channels and 1 or more spatial axes");
+                   "input 0 'x' has 2 axes, expected batch, channels and 1 or more spatial axes");
     refuse_integer(OPS_DIMS(1, 4, 5, 5), OPS_DIMS(3, 4, 2), NULL,
-                   "input 1 'w' has 3 axes, wanted 4 as input 0 has");
+                   "input 1 'w' has 3 axes, expected 4 as input 0 has");
     refuse_integer(OPS_DIMS(1, 5, 5), OPS_DIMS(3, 4, 2), NULL,
-                   "input 0 'x' has 5 channels, wanted 4 for each of 1 groups as the weights have");
+                   "input 0 'x' has 5 channels, expected 4 for each of 1 groups as the weights have");
     refuse_integer(OPS_DIMS(1, 8, 5), OPS_DIMS(3, 4, 2), &(attribute){"group", 1, {2}},
-                   "input 1 'w' has 3 output channels, wanted a multiple of the 2 groups");
+                   "input 1 'w' has 3 output channels, expected a multiple of the 2 groups");
     refuse_integer(OPS_DIMS(1, 8, 5), OPS_DIMS(3, 4, 2), &(attribute){"group", 1, {0}},
-                   "attribute 'group' is 0, wanted 1 or more");
+                   "attribute 'group' is 0, expected 1 or more");
     refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 2), &(attribute){"strides", 2, {1, 1}},
-                   "attribute 'strides' has 2 values, wanted 1");
+                   "attribute 'strides' has 2 values, expected 1");
     refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 2), &(attribute){"dilations", 1, {0}},
-                   "attribute 'dilations' has 0 at place 0, wanted 1 or more");
+                   "attribute 'dilations' has 0 at place 0, expected 1 or more");
     refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 2), &(attribute){"pads", 2, {0, -1}},
-                   "attribute 'pads' has -1 at place 1, wanted 0 or more");
+                   "attribute 'pads' has -1 at place 1, expected 0 or more");
     refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 2), &(attribute){"kernel_shape", 1, {3}},
                    "attribute 'kernel_shape' has 3 at place 0, but the weights have 2");
     refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 7), &(attribute){"pads", 2, {1, 0}},
                    "input 0 'x' has 5 elements on spatial axis 0, with padding 6: fewer than the window's 7");
     refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 0), NULL,
-                   "input 1 'w' has an empty spatial axis 0, wanted 1 element or more");
+                   "input 1 'w' has an empty spatial axis 0, expected 1 element or more");
 }
 END_TEST
 
@@ -531,13 +533,13 @@ static void refuse_linear(uint32_t input, int64_t count, const char *sentence)
 
 START_TEST(parameters_refused)
 {
-    refuse_linear(1, 2, "input 1 'x_scale' has 2 elements, wanted 1");
-    refuse_linear(2, 3, "input 2 'x_zero_point' has 3 elements, wanted 1");
-    refuse_linear(4, 63, "input 4 'w_scale' has 63 elements, wanted 1 or 64 (output channels)");
-    refuse_linear(5, 2, "input 5 'w_zero_point' has 2 elements, wanted 1 or 64 (output channels)");
-    refuse_linear(6, 64, "input 6 'y_scale' has 64 elements, wanted 1");
-    refuse_linear(7, 0, "input 7 'y_zero_point' has 0 elements, wanted 1");
-    refuse_linear(8, 63, "input 8 'B' has shape [63], wanted [64] (output channels)");
+    refuse_linear(1, 2, "input 1 'x_scale' has 2 elements, expected 1");
+    refuse_linear(2, 3, "input 2 'x_zero_point' has 3 elements, expected 1");
+    refuse_linear(4, 63, "input 4 'w_scale' has 63 elements, expected 1 or 64 (output channels)");
+    refuse_linear(5, 2, "input 5 'w_zero_point' has 2 elements, expected 1 or 64 (output channels)");
+    refuse_linear(6, 64, "input 6 'y_scale' has 64 elements, expected 1");
+    refuse_linear(7, 0, "input 7 'y_zero_point' has 0 elements, expected 1");
+    refuse_linear(8, 63, "input 8 'B' has shape [63], expected [64] (output channels)");
 }
 END_TEST
 

@@ -109,7 +109,7 @@ static double sum_of(const product *p, size_t i)
 }
 
 /* The code that the formula gives. */
-static unsigned wanted(const product *p, size_t i)
+static unsigned expected(const product *p, size_t i)
 {
     const naive_shape *s = &p->s;
     naive_place at = naive_find(s, i);
@@ -133,8 +133,8 @@ static void check_product(ops_case *c, const product *p, int round)
     ck_assert_int_eq(y->dtype, p->y_zero->dtype);
     ck_assert_str_eq(dq_shape_text(y->rank, y->dims, got), dq_shape_text(p->s.rank_y, p->s.y, shape));
     for (size_t i = 0; i < y->count; i++)
-        ck_assert_msg(dq_data(y, uint8_t)[i] == wanted(p, i), "round %d, element %zu: %u, wanted %u", round,
-                      i, dq_data(y, uint8_t)[i], wanted(p, i));
+        ck_assert_msg(dq_data(y, uint8_t)[i] == expected(p, i), "round %d, element %zu: %u, expected %u",
+                      round, i, dq_data(y, uint8_t)[i], expected(p, i));
 }
 
 START_TEST(random_integers)
@@ -316,21 +316,22 @@ START_TEST(refusals)
         {1,
          1,
          {4},
-         "input 1 'a_scale' has shape [4], wanted 1 element or 3 (rows of input 0, which has shape [3,2])"},
+         "input 1 'a_scale' has shape [4], expected 1 element or 3 (rows of input 0, which has shape [3,2])"},
         {5,
          2,
          {4, 1},
-         "input 5 'b_zero_point' has shape [4,1], wanted 1 element or 4 (columns of input 3, which has shape "
+         "input 5 'b_zero_point' has shape [4,1], expected 1 element or 4 (columns of input 3, which has "
+         "shape "
          "[2,4])"},
         {6,
          1,
          {3},
-         "input 6 'y_scale' has shape [3], wanted 1 element or a shape that broadcasts to the output's, "
+         "input 6 'y_scale' has shape [3], expected 1 element or a shape that broadcasts to the output's, "
          "[3,4]"},
         {7,
          3,
          {1, 3, 4},
-         "input 7 'y_zero_point' has shape [1,3,4], wanted 1 element or a shape that broadcasts to the "
+         "input 7 'y_zero_point' has shape [1,3,4], expected 1 element or a shape that broadcasts to the "
          "output's, [3,4]"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -358,14 +359,14 @@ START_TEST(gemm_refusals)
 {
     static const char *const sentences[] = {
         NULL,
-        "input 1 has 6 elements, wanted 1",
-        "input 2 has 6 elements, wanted 1",
-        "input 3 has shape [3,2], wanted 2 in axis 0 to go with A",
-        "input 4 has 6 elements, wanted 1 or 2 (columns of B)",
-        "input 5 has 6 elements, wanted 1 or 2 (columns of B)",
-        "input 6 has shape [3,2], wanted one that broadcasts to the output's, [2,2]",
-        "input 7 has 6 elements, wanted 1",
-        "input 8 has 6 elements, wanted 1",
+        "input 1 has 6 elements, expected 1",
+        "input 2 has 6 elements, expected 1",
+        "input 3 has shape [3,2], expected 2 in axis 0 to go with A",
+        "input 4 has 6 elements, expected 1 or 2 (columns of B)",
+        "input 5 has 6 elements, expected 1 or 2 (columns of B)",
+        "input 6 has shape [3,2], expected one that broadcasts to the output's, [2,2]",
+        "input 7 has 6 elements, expected 1",
+        "input 8 has 6 elements, expected 1",
     };
     static const dq_dtype types[] = {DQ_UINT8, DQ_FLOAT, DQ_UINT8, DQ_INT8, DQ_FLOAT,
                                      DQ_INT8,  DQ_INT32, DQ_FLOAT, DQ_UINT8};

@@ -139,20 +139,21 @@ END_TEST
 
 START_TEST(refused)
 {
-    refuse("elu", NULL, 0, DQ_BAD_MODEL,
-           "attribute 'activation_type' is 'elu', wanted relu, relu2, gelu, silu, swiglu, geglu or identity");
-    refuse("relu", "k", 4, DQ_BAD_MODEL, "attribute 'k' is 4, wanted 1 to 3 (experts)");
+    refuse(
+        "elu", NULL, 0, DQ_BAD_MODEL,
+        "attribute 'activation_type' is 'elu', expected relu, relu2, gelu, silu, swiglu, geglu or identity");
+    refuse("relu", "k", 4, DQ_BAD_MODEL, "attribute 'k' is 4, expected 1 to 3 (experts)");
     refuse("relu", "use_sparse_mixer", 1, DQ_UNSUPPORTED, "attribute 'use_sparse_mixer' is not supported");
     refuse("relu", "weights_prepacked", 1, DQ_UNSUPPORTED,
            "weights packed for another runtime's kernels cannot be read");
     refuse("relu", "fc2_expert_weight_bits", 3, DQ_BAD_MODEL,
-           "attribute 'fc2_expert_weight_bits' is 3, wanted 2, 4 or 8");
+           "attribute 'fc2_expert_weight_bits' is 3, expected 2, 4 or 8");
     refuse("relu", "fc1_expert_weight_bits", 4, DQ_BAD_MODEL,
-           "input 2 'fc1_experts_weights' has rows of 1 codes, wanted whole bytes of 4-bit codes");
-    refuse("relu", "block_size", 16, DQ_BAD_MODEL, "input 3 'fc1_scales' has shape [3,1], wanted [3,1,1]");
+           "input 2 'fc1_experts_weights' has rows of 1 codes, expected whole bytes of 4-bit codes");
+    refuse("relu", "block_size", 16, DQ_BAD_MODEL, "input 3 'fc1_scales' has shape [3,1], expected [3,1,1]");
     refuse("swiglu", NULL, 0, DQ_BAD_MODEL, "needs weights of layer 3 for swiglu without swiglu_fusion");
     refuse("swiglu", "swiglu_fusion", 1, DQ_BAD_MODEL,
-           "input 2 'fc1_experts_weights' has 1 rows, wanted as many gates as values");
+           "input 2 'fc1_experts_weights' has 1 rows, expected as many gates as values");
 }
 END_TEST
 

@@ -15,7 +15,7 @@ static void begin(ops_case *c, int version)
 
 /* One row through x / scale + zero, all scalars of the given types. */
 static void check_row(dq_dtype x, dq_dtype scale_type, double scale, dq_dtype y, double zero, size_t n,
-                      const double *in, const double *wanted)
+                      const double *in, const double *expected)
 {
     ops_case c;
     begin(&c, 25);
@@ -23,12 +23,12 @@ static void check_row(dq_dtype x, dq_dtype scale_type, double scale, dq_dtype y,
     ops_in(&c, scale_type, OPS_SCALAR, &scale);
     ops_in(&c, y, OPS_SCALAR, &zero);
     ops_must_run(&c);
-    ops_want(&c, 0, y, OPS_DIMS((int64_t)n), wanted);
+    ops_want(&c, 0, y, OPS_DIMS((int64_t)n), expected);
     ops_end(&c);
 }
 
-#define ROW(x, scale_type, scale, y, zero, in, wanted)                                                       \
-    check_row(x, scale_type, scale, y, zero, sizeof(in) / sizeof *(in), in, wanted)
+#define ROW(x, scale_type, scale, y, zero, in, expected)                                                     \
+    check_row(x, scale_type, scale, y, zero, sizeof(in) / sizeof *(in), in, expected)
 
 START_TEST(ties_to_even_before_the_zero_point)
 {
@@ -274,25 +274,26 @@ static void check_refused(int version, int64_t axis, int64_t block, size_t x_ran
 
 START_TEST(refused_shapes)
 {
-    check_refused(10, 0, 0, OPS_DIMS(2, 3), OPS_DIMS(3), "input 1 'y_scale' has 3 elements, wanted 1");
+    check_refused(10, 0, 0, OPS_DIMS(2, 3), OPS_DIMS(3), "input 1 'y_scale' has 3 elements, expected 1");
     check_refused(13, 1, 0, OPS_SCALAR, OPS_DIMS(3),
-                  "input 1 'y_scale' has 3 elements, wanted 1 as input 0 is a scalar");
+                  "input 1 'y_scale' has 3 elements, expected 1 as input 0 is a scalar");
     check_refused(13, 1, 0, OPS_DIMS(2, 64), OPS_DIMS(63),
-                  "input 1 'y_scale' has 63 elements, wanted 1 or 64 (axis 1 of input 0)");
+                  "input 1 'y_scale' has 63 elements, expected 1 or 64 (axis 1 of input 0)");
     check_refused(13, 2, 0, OPS_DIMS(2, 3), OPS_DIMS(3),
-                  "attribute 'axis' is 2, wanted -2 to 1 for input 0 of rank 2");
+                  "attribute 'axis' is 2, expected -2 to 1 for input 0 of rank 2");
     check_refused(13, 1, 0, OPS_DIMS(2, 3), OPS_DIMS(1, 1),
-                  "input 1 'y_scale' has shape [1,1], wanted a scalar or a vector");
-    check_refused(
-        21, 1, 0, OPS_DIMS(2, 4), OPS_DIMS(2, 2),
-        "input 1 'y_scale' has shape [2,2], wanted a scalar or a vector where attribute 'block_size' is not "
-        "given");
+                  "input 1 'y_scale' has shape [1,1], expected a scalar or a vector");
+    check_refused(21, 1, 0, OPS_DIMS(2, 4), OPS_DIMS(2, 2),
+                  "input 1 'y_scale' has shape [2,2], expected a scalar or a vector where attribute "
+                  "'block_size' is not "
+                  "given");
     check_refused(21, 1, 3, OPS_DIMS(2, 4), OPS_DIMS(2, 3),
-                  "input 1 'y_scale' has shape [2,3], wanted [2,2] (blocks of 3 along axis 1 of input 0)");
-    check_refused(21, 1, 3, OPS_DIMS(2, 4, 1), OPS_DIMS(2, 2),
-                  "input 1 'y_scale' has shape [2,2], wanted [2,2,1] (blocks of 3 along axis 1 of input 0)");
+                  "input 1 'y_scale' has shape [2,3], expected [2,2] (blocks of 3 along axis 1 of input 0)");
+    check_refused(
+        21, 1, 3, OPS_DIMS(2, 4, 1), OPS_DIMS(2, 2),
+        "input 1 'y_scale' has shape [2,2], expected [2,2,1] (blocks of 3 along axis 1 of input 0)");
     check_refused(21, 1, -1, OPS_DIMS(2, 4), OPS_DIMS(2, 4),
-                  "attribute 'block_size' is -1, wanted 0 (no blocks) or more");
+                  "attribute 'block_size' is -1, expected 0 (no blocks) or more");
 }
 END_TEST
 
@@ -303,7 +304,7 @@ START_TEST(refused_parameters)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3), NULL);
     ops_in(&c, DQ_INT8, OPS_SCALAR, NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 'y_zero_point' has shape [], wanted [3] as the scale has");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 'y_zero_point' has shape [], expected [3] as the scale has");
     ops_end(&c);
 
     begin(&c, 21);
@@ -312,7 +313,7 @@ START_TEST(refused_parameters)
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, NULL);
     ops_in(&c, DQ_UINT8, OPS_SCALAR, NULL);
     ops_must_refuse(&c, DQ_BAD_MODEL,
-                    "attribute 'output_dtype' is int8, wanted uint8 as input 2 'y_zero_point' is");
+                    "attribute 'output_dtype' is int8, expected uint8 as input 2 'y_zero_point' is");
     ops_end(&c);
 
     begin(&c, 21);
@@ -321,7 +322,7 @@ START_TEST(refused_parameters)
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, NULL);
     ops_must_refuse(
         &c, DQ_BAD_MODEL,
-        "attribute 'output_dtype' is 6 (int32), wanted an integer type of at most 16 bits or a float "
+        "attribute 'output_dtype' is 6 (int32), expected an integer type of at most 16 bits or a float "
         "type of at most 8");
     ops_end(&c);
 
@@ -330,7 +331,7 @@ START_TEST(refused_parameters)
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, NULL);
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, NULL);
     ops_must_refuse(&c, DQ_BAD_MODEL,
-                    "attribute 'precision' is 99 (no type), wanted float, float16, bfloat16 or double");
+                    "attribute 'precision' is 99 (no type), expected float, float16, bfloat16 or double");
     ops_end(&c);
 }
 END_TEST

@@ -178,7 +178,7 @@ static void near_doubles(const char *name, dq_dtype dtype, double unit)
             for (size_t i = 0; i < n; i++)
                 if (!((isnan(y[i]) && isnan(z[i])) || y[i] == z[i] ||
                       fabs(y[i] - z[i]) <= unit * (fabs(z[i]) + 0x1p-3)))
-                    ck_abort_msg("%s of type %s, case %zu, axes %d: element %zu is %g, wanted %g", name,
+                    ck_abort_msg("%s of type %s, case %zu, axes %d: element %zu is %g, expected %g", name,
                                  dq_dtype_name(dtype), d, axes, i, y[i], z[i]);
         }
 }

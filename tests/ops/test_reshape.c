@@ -74,7 +74,7 @@ START_TEST(squeezes)
     ops_begin(&c, "", "Squeeze", 13);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), SIX);
     ops_in(&c, DQ_INT64, LIST(1));
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has dimension 3 at axis 1, wanted 1");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has dimension 3 at axis 1, expected 1");
     ops_end(&c);
 
     ops_begin(&c, "", "Unsqueeze", 13);
@@ -159,7 +159,7 @@ START_TEST(constants_of_a_shape)
 
     ops_begin(&c, "", "ConstantOfShape", 9);
     ops_in(&c, DQ_INT64, LIST(-1));
-    ops_must_refuse(&c, DQ_BAD_MODEL, "output 0 has shape [?], wanted dimensions of 0 or more");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "output 0 has shape [?], expected dimensions of 0 or more");
     ops_end(&c);
 }
 END_TEST

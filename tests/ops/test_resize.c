@@ -218,14 +218,14 @@ START_TEST(refusals)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
     ops_skip(&c);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1), OPS_VALUES(-1));
-    ops_must_refuse(&c, DQ_BAD_MODEL, "has scale -1 for axis 0, wanted more than 0");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "has scale -1 for axis 0, expected more than 0");
     ops_end(&c);
 
     ops_begin(&c, "", "Resize", 19);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
     ops_skip(&c);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "has 2 scales or sizes, wanted 1 (one for each axis)");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "has 2 scales or sizes, expected 1 (one for each axis)");
     ops_end(&c);
 }
 END_TEST

@@ -86,7 +86,7 @@ START_TEST(lstm_gates)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 3, 1), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 4, 1), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape [1,3,1], wanted [1,4,1]");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has shape [1,3,1], expected [1,4,1]");
     ops_end(&c);
 }
 END_TEST
@@ -161,9 +161,10 @@ START_TEST(floats_as_doubles)
         for (uint32_t o = 0; o < single.out_count; o++)
             for (size_t k = 0; k < wide.out[o]->count; k++) {
                 double got = dq_tensor_get_double(single.out[o], k),
-                       wanted = dq_tensor_get_double(wide.out[o], k);
-                ck_assert_msg(fabs(got - wanted) <= 2e-6, "%s case %d output %u element %zu: %g, wanted %g",
-                              w.name, i, o, k, got, wanted);
+                       expected = dq_tensor_get_double(wide.out[o], k);
+                ck_assert_msg(fabs(got - expected) <= 2e-6,
+                              "%s case %d output %u element %zu: %g, expected %g", w.name, i, o, k, got,
+                              expected);
             }
         ops_end(&single);
         ops_end(&wide);

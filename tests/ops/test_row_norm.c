@@ -96,7 +96,7 @@ START_TEST(skip_refused)
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(3), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape [3], wanted [2], the length of the last axis");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape [3], expected [2], the length of the last axis");
     ops_end(&c);
 }
 END_TEST

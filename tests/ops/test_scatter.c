@@ -102,14 +102,14 @@ START_TEST(scatter_refusals)
     ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds -3, outside an axis of 2");
     ops_end(&c);
     scatter_elements(&c, "sum", DQ_FLOAT, NULL, OPS_VALUES(0, 1), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'reduction' is 'sum', wanted none, add, mul, min or max");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "attribute 'reduction' is 'sum', expected none, add, mul, min or max");
     ops_end(&c);
 
     ops_begin(&c, "", "ScatterND", 18);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), NULL);
     ops_in(&c, DQ_INT64, OPS_DIMS(1, 1), OPS_VALUES(-1));
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 2), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape [1,2], wanted [1,3]");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 2 has shape [1,2], expected [1,3]");
     ops_end(&c);
 }
 END_TEST
@@ -167,7 +167,7 @@ START_TEST(one_hot)
     ops_in(&c, DQ_INT64, OPS_DIMS(1), NULL);
     ops_in(&c, DQ_INT64, OPS_SCALAR, OPS_VALUES(-1));
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 is -1, wanted 1 or more");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 is -1, expected 1 or more");
     ops_end(&c);
 }
 END_TEST

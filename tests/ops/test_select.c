@@ -406,7 +406,7 @@ START_TEST(transforms)
     ops_begin(&c, "", "DFT", 20);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(4, 1), NULL);
     ops_in(&c, DQ_INT64, OPS_SCALAR, OPS_VALUES(0));
-    ops_must_refuse(&c, DQ_BAD_MODEL, "has a length of 0, wanted 1 or more");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "has a length of 0, expected 1 or more");
     ops_end(&c);
 }
 END_TEST
@@ -448,14 +448,14 @@ START_TEST(outside)
     ops_ints(&c, "kernel_shape", 1, (const int64_t[]){2});
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1), NULL);
     ops_in(&c, DQ_INT64, OPS_DIMS(1, 1, 1), OPS_VALUES(2));
-    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds place 2, wanted 0 to 1");
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds place 2, expected 0 to 1");
     ops_end(&c);
 
     ops_begin(&c, "", "RoiAlign", 22);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 2), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 4), OPS_VALUES(0, 0, 1, 1));
     ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(1));
-    ops_must_refuse(&c, DQ_BAD_INPUT, "has a region of image 1, wanted 0 to 0");
+    ops_must_refuse(&c, DQ_BAD_INPUT, "has a region of image 1, expected 0 to 0");
     ops_end(&c);
 
     ops_begin(&c, "", "RoiAlign", 22); /* a region as large as a float can say does not run for ever */
@@ -468,7 +468,7 @@ START_TEST(outside)
     ops_begin(&c, "", "NegativeLogLikelihoodLoss", 13);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 3), NULL);
     ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(-1));
-    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds class -1, wanted 0 to 2");
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds class -1, expected 0 to 2");
     ops_end(&c);
 
     ops_begin(&c, "", "Col2Im", 18);
@@ -556,7 +556,7 @@ START_TEST(attention)
     ops_skip(&c);
     ops_skip(&c);
     ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(3));
-    ops_must_refuse(&c, DQ_BAD_INPUT, "input 6 holds 3, wanted 0 to 2 (keys)");
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 6 holds 3, expected 0 to 2 (keys)");
     ops_end(&c);
 }
 END_TEST

@@ -3,7 +3,7 @@
 
 /* Of frames of four every two, without a window: a constant, a step, a wave of half the sampling rate. */
 static const double signal[8] = {1, 1, 1, 1, 0, 0, 1, -1};
-static const double wanted[18] = {4, 0, 0, 0, 0, 0, /**/ 2, 0, 1, -1, 0, 0, /**/ 0, 0, -1, -1, 2, 0};
+static const double expected[18] = {4, 0, 0, 0, 0, 0, /**/ 2, 0, 1, -1, 0, 0, /**/ 0, 0, -1, -1, 2, 0};
 
 static void begin(ops_case *c, size_t rank, const int64_t *dims)
 {
@@ -21,12 +21,12 @@ START_TEST(real_signals_with_and_without_their_last_axis)
     ops_case c;
     begin(&c, OPS_DIMS(1, 8, 1));
     ops_must_run(&c);
-    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 3, 3, 2), wanted);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 3, 3, 2), expected);
     ops_end(&c);
 
     begin(&c, OPS_DIMS(1, 8));
     ops_must_run(&c);
-    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 3, 3, 2), wanted);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 3, 3, 2), expected);
     ops_end(&c);
 
     begin(&c, OPS_DIMS(2, 4));
@@ -50,16 +50,16 @@ START_TEST(refused)
 {
     ops_case c;
     begin(&c, OPS_DIMS(8));
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has shape [8], wanted signals and a last axis of 1 or 2");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has shape [8], expected signals and a last axis of 1 or 2");
     ops_end(&c);
 
     begin(&c, OPS_DIMS(1, 1, 8, 1));
-    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has rank 4, wanted 3, or 2 for real signals");
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 0 has rank 4, expected 3, or 2 for real signals");
     ops_end(&c);
 
     begin(&c, OPS_DIMS(4, 2));
     ops_must_refuse(&c, DQ_BAD_MODEL,
-                    "has a step of 2 and frames of 4, wanted 1 or more and 1 to 2 (the signal)");
+                    "has a step of 2 and frames of 4, expected 1 or more and 1 to 2 (the signal)");
     ops_end(&c);
 }
 END_TEST

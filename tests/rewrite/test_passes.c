@@ -121,8 +121,8 @@ static void rewrite(dq_pass_set disabled, text_out *out)
 {
     const dq_rewritten_graph *rewritten;
     const dq_plan_request request = {.graph = g,
-                                     .wanted = (const dq_value *const *)g->outputs,
-                                     .wanted_count = g->output_count,
+                                     .requested = (const dq_value *const *)g->outputs,
+                                     .requested_count = g->output_count,
                                      .kernels = &kernels,
                                      .disabled_passes = disabled};
     ck_assert_int_eq(dq_program_create(ir, schemas, NULL, &program, &err), DQ_OK);

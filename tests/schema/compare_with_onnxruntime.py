@@ -103,13 +103,13 @@ def facts_of_registry(schema):
 def problems_of(name, doc, schema):
     ours, theirs = facts_of_yaml(doc), facts_of_registry(schema)
     for fact in sorted(ours.keys() | theirs.keys()):
-        wanted = theirs.get(fact, "absent")
+        expected = theirs.get(fact, "absent")
         if (name, fact) in WIDER:
-            if wanted == WIDER[name, fact]:
+            if expected == WIDER[name, fact]:
                 yield f"{fact}: WIDER names what ONNX Runtime has too"
-            wanted = WIDER[name, fact]
-        if ours.get(fact, "absent") != wanted:
-            yield f"{fact} is {ours.get(fact, 'absent')}, wanted {wanted}"
+            expected = WIDER[name, fact]
+        if ours.get(fact, "absent") != expected:
+            yield f"{fact} is {ours.get(fact, 'absent')}, expected {expected}"
     texts = [doc["doc"]] + [
         row["description"] for key in ("attributes", "inputs", "outputs", "type_constraints") for row in doc[key]
     ]

@@ -113,8 +113,8 @@ static inline dq_status run(const dq_tensor *inputs)
     dq_plan_request request = {.graph = g,
                                .given = given,
                                .given_count = g->input_count,
-                               .wanted = (const dq_value *const *)g->outputs,
-                               .wanted_count = g->output_count,
+                               .requested = (const dq_value *const *)g->outputs,
+                               .requested_count = g->output_count,
                                .kernels = &kernels};
     if (!plan)
         DQ_TRY(dq_plan_create(program, &request, &plan, &err));

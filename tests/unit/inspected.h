@@ -147,8 +147,8 @@ static inline bool check_steps(const dq_model *model, dq_session *session)
     for (size_t n = 0; good && n < g.graph.node_count; n++) {
         dq_node_info node = DQ_NODE_INFO_INIT;
         dq_node_describe(g.graph.nodes[n], &node, &inspect_err);
-        const bool wanted = g.needed[n] && !g.constant[n] && steps;
-        good = g.covered[n] <= 1 && (g.covered[n] == 1 || !wanted) && (g.needed[n] || !g.covered[n]);
+        const bool expected = g.needed[n] && !g.constant[n] && steps;
+        good = g.covered[n] <= 1 && (g.covered[n] == 1 || !expected) && (g.needed[n] || !g.covered[n]);
         if (!good)
             snprintf(fault, sizeof fault, "node %zu (%s '%s', %s%s) is covered by %u steps", n, node.op_type,
                      node.name, g.needed[n] ? "needed" : "not needed", g.constant[n] ? ", constant" : "",

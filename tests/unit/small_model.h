@@ -11,9 +11,9 @@ static dq_builder *b;
 static dq_tensor *made[64];
 static size_t made_count;
 
-static inline void refused(dq_status status, dq_status wanted, const char *sentence)
+static inline void refused(dq_status status, dq_status expected, const char *sentence)
 {
-    ck_assert_int_eq(status, wanted);
+    ck_assert_int_eq(status, expected);
     ck_assert_str_eq(err.message, sentence);
 }
 

@@ -54,7 +54,7 @@ START_TEST(null_where_it_is_not_allowed)
     REFUSES_NULL("items", dq_sequence_create(DQ_FLOAT, 1, NULL, &t, &err));
     REFUSES_NULL("out", dq_sequence_create(DQ_FLOAT, 0, NULL, NULL, &err));
     refused(dq_sequence_create(DQ_FLOAT, 1, &t, &t, &err), DQ_INVALID_ARGUMENT,
-            "dq_sequence_create: item 0 is NULL, wanted tensor(float)");
+            "dq_sequence_create: item 0 is NULL, expected tensor(float)");
     REFUSES_NULL("out", dq_optional_create(DQ_KIND_TENSOR, DQ_FLOAT, NULL, NULL, &err));
     REFUSES_NULL("out", dq_schemas_create(NULL, &err));
     REFUSES_NULL("schemas", dq_schemas_add_dir(NULL, "/", &err));
@@ -150,11 +150,11 @@ START_TEST(tensors_that_cannot_be)
             "dq_sequence_create: 0 is no element type");
     must(dq_tensor_create(DQ_STRING, 1, pair, &strings, &err));
     refused(dq_sequence_create(DQ_FLOAT, 1, &strings, &t, &err), DQ_INVALID_ARGUMENT,
-            "dq_sequence_create: item 0 is tensor(string), wanted tensor(float)");
+            "dq_sequence_create: item 0 is tensor(string), expected tensor(float)");
     refused(dq_optional_create(DQ_KIND_MAP, DQ_FLOAT, NULL, &t, &err), DQ_INVALID_ARGUMENT,
             "dq_optional_create: wanted a tensor or sequence of an element type");
     refused(dq_optional_create(DQ_KIND_SEQUENCE, DQ_STRING, strings, &t, &err), DQ_INVALID_ARGUMENT,
-            "dq_optional_create: the item is tensor(string), wanted a sequence of string");
+            "dq_optional_create: the item is tensor(string), expected a sequence of string");
     ck_assert_ptr_null(t);
     dq_tensor_free(strings);
 }
@@ -219,14 +219,14 @@ START_TEST(inputs_that_do_not_fit)
     refused(dq_session_add_output(session, "nothing", &err), DQ_INVALID_ARGUMENT,
             "m: has no value 'nothing'");
     refused(dq_session_set_input(session, "x", over(DQ_INT32, 2, (int64_t[]){2, 3}, integers), &err),
-            DQ_BAD_INPUT, "m: input 'x' has type int32, wanted float");
+            DQ_BAD_INPUT, "m: input 'x' has type int32, expected float");
     refused(dq_session_set_input(session, "x", over(DQ_FLOAT, 2, (int64_t[]){3, 2}, six), &err), DQ_BAD_INPUT,
-            "m: input 'x' has shape [3,2], wanted [N,3]");
+            "m: input 'x' has shape [3,2], expected [N,3]");
     refused(dq_session_set_input(session, "x", row(6, six), &err), DQ_BAD_INPUT,
-            "m: input 'x' has shape [6], wanted [N,3]");
+            "m: input 'x' has shape [6], expected [N,3]");
     must(dq_sequence_create(DQ_FLOAT, 0, NULL, &list, &err));
     refused(dq_session_set_input(session, "x", list, &err), DQ_BAD_INPUT,
-            "m: input 'x' is seq(tensor(float)), wanted tensor(float)");
+            "m: input 'x' is seq(tensor(float)), expected tensor(float)");
     dq_tensor_free(list);
     must(dq_session_set_input(session, "x", over(DQ_FLOAT, 2, (int64_t[]){2, 3}, six), &err));
     must(dq_session_run(session, &err));
@@ -356,7 +356,7 @@ START_TEST(unknown_levels)
     small();
     const dq_session_options options = {.size = sizeof(dq_session_options), .isa = "mmx"};
     ck_assert_int_eq(dq_session_create(model, &options, &none, &err), DQ_INVALID_ARGUMENT);
-    ck_assert_int_eq(strncmp(err.message, "ISA level 'mmx' is unknown, wanted one of c", 43), 0);
+    ck_assert_int_eq(strncmp(err.message, "ISA level 'mmx' is unknown, expected one of c", 43), 0);
     setenv("DQRUN_ISA", "mmx", 1); /* the library reads no environment variable */
     must(dq_session_create(model, NULL, &none, &err));
     ck_assert_str_ne(dq_session_isa(none), "mmx");
@@ -398,7 +398,7 @@ START_TEST(builders_refuse)
     const char *y = "y";
     begin();
     refused(dq_builder_opset(b, "own", 0, &err), DQ_INVALID_ARGUMENT,
-            "m: opset 0 of domain 'own', wanted 1 or more");
+            "m: opset 0 of domain 'own', expected 1 or more");
     refused(dq_builder_input(b, "x", DQ_FLOAT, 1, (int64_t[]){-2}, NULL, &err), DQ_INVALID_ARGUMENT,
             "m: value 'x' has a dimension below -1");
     refused(dq_builder_input(b, "x", DQ_FLOAT, 1, NULL, NULL, &err), DQ_INVALID_ARGUMENT,

@@ -51,9 +51,9 @@ END_TEST
 START_TEST(errors_take_a_prefix)
 {
     dq_error err;
-    dq_fail(&err, DQ_BAD_INPUT, "has 3, wanted %d", 4);
+    dq_fail(&err, DQ_BAD_INPUT, "has 3, expected %d", 4);
     dq_error_prefix(&err, "m.onnx: node '%s': ", "a\nb");
-    ck_assert_str_eq(err.message, "m.onnx: node 'a?b': has 3, wanted 4");
+    ck_assert_str_eq(err.message, "m.onnx: node 'a?b': has 3, expected 4");
     char text[1000];
     memset(text, 'y', sizeof text - 1);
     text[sizeof text - 1] = '\0';
@@ -255,7 +255,7 @@ START_TEST(isa_names_mean_a_level_and_what_is_below)
             ck_assert_str_eq(dq_isa_highest(mask), dq_isa_name(i, NULL));
     }
     ck_assert_int_eq(dq_isa_from_name("mmx", &mask, &err), DQ_INVALID_ARGUMENT);
-    ck_assert_ptr_nonnull(strstr(err.message, "ISA level 'mmx' is unknown, wanted one of c"));
+    ck_assert_ptr_nonnull(strstr(err.message, "ISA level 'mmx' is unknown, expected one of c"));
     ck_assert_uint_ge(dq_cpu_cores(), 1);
 }
 END_TEST
@@ -330,7 +330,7 @@ START_TEST(files_are_mapped_or_refused)
     dq_file_unmap(&file);
     ck_assert_int_eq(dq_file_map(path, 4, NULL, DQ_BAD_MODEL, &file, &err), DQ_OUT_OF_MEMORY);
     ck_assert_int_eq(dq_file_map("/", 4, NULL, DQ_BAD_MODEL, &file, &err), DQ_BAD_MODEL);
-    ck_assert_str_eq(err.message, "/: is a folder, wanted a file");
+    ck_assert_str_eq(err.message, "/: is a folder, expected a file");
     ck_assert_int_eq(dq_file_map("/dev/null", 4, NULL, DQ_BAD_INPUT, &file, &err), DQ_BAD_INPUT);
     ck_assert_int_eq(dq_file_map("/nonexistent", 4, NULL, DQ_BAD_INPUT, &file, &err), DQ_BAD_INPUT);
     close(fd);

@@ -88,9 +88,9 @@ START_TEST(a_built_model_runs_and_comes_back_from_a_file)
 }
 END_TEST
 
-static void must_refuse(dq_status got, dq_status wanted, const char *sentence)
+static void must_refuse(dq_status got, dq_status expected, const char *sentence)
 {
-    ck_assert_int_eq(got, wanted);
+    ck_assert_int_eq(got, expected);
     ck_assert_str_eq(err.message, sentence);
 }
 
@@ -129,13 +129,13 @@ START_TEST(what_is_wrong_is_said)
 END_TEST
 
 /* The schema's refusals: a session of such a model is refused with the sentence that a file would give. */
-static void refused_session(dq_builder *b, dq_status wanted, const char *sentence)
+static void refused_session(dq_builder *b, dq_status expected, const char *sentence)
 {
     dq_model *model = NULL;
     dq_session *session = NULL;
     must(dq_builder_output(b, "y", DQ_UNDEFINED, DQ_ANY_SHAPE, NULL, NULL, &err));
     must(dq_builder_finish(b, NULL, &model, &err));
-    must_refuse(dq_session_create(model, NULL, &session, &err), wanted, sentence);
+    must_refuse(dq_session_create(model, NULL, &session, &err), expected, sentence);
     dq_model_free(model);
 }
 
@@ -144,7 +144,7 @@ START_TEST(schemas_decide_as_for_files)
     const char *out = "y";
     dq_builder *b = begin();
     must(add_node(b, "", "QuantizeLinear", "q", 1, (const char *[]){"x"}, 1, &out, 0, NULL, &err));
-    refused_session(b, DQ_BAD_MODEL, "m: node 'q' (QuantizeLinear-13): has 1 input, wanted 2 to 3");
+    refused_session(b, DQ_BAD_MODEL, "m: node 'q' (QuantizeLinear-13): has 1 input, expected 2 to 3");
     b = begin();
     dq_attribute wrong = {.size = sizeof(dq_attribute), .name = "axes", .kind = DQ_ATTRIBUTE_INT};
     must(add_node(b, "", "Identity", "i", 1, (const char *[]){"x"}, 1, &out, 1, &wrong, &err));
@@ -184,12 +184,12 @@ START_TEST(saving_is_whole_or_not_at_all)
     must(dq_builder_finish(per_column(&codes), NULL, &model, &err));
     must_refuse(dq_model_save(model, "/nonexistent/m.onnx", &err), DQ_IO,
                 "/nonexistent/m.onnx: cannot be written: No such file or directory");
-    char folder[] = "/tmp/dqrun-built-XXXXXX", pipe[sizeof folder + 8], wanted[sizeof pipe + 32];
+    char folder[] = "/tmp/dqrun-built-XXXXXX", pipe[sizeof folder + 8], expected[sizeof pipe + 32];
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(pipe, sizeof pipe, "%s/pipe", folder);
-    snprintf(wanted, sizeof wanted, "%s: is not a regular file", pipe);
+    snprintf(expected, sizeof expected, "%s: is not a regular file", pipe);
     ck_assert_int_eq(mkfifo(pipe, 0600), 0);
-    must_refuse(dq_model_save(model, pipe, &err), DQ_IO, wanted);
+    must_refuse(dq_model_save(model, pipe, &err), DQ_IO, expected);
     unlink(pipe);
     rmdir(folder);
     dq_model_free(model);
@@ -230,7 +230,7 @@ START_TEST(what_is_no_constant_is_refused)
     must(dq_sequence_create(DQ_STRING, 1, &strings, &sequence, &err));
     must(dq_builder_create("constants", &b, &err));
     must_refuse(dq_builder_initializer(b, "s", sequence, &err), DQ_INVALID_ARGUMENT,
-                "constants: a constant is a sequence or optional, wanted a tensor");
+                "constants: a constant is a sequence or optional, expected a tensor");
     dq_builder_free(b);
     dq_tensor_free(sequence);
     const char *in = "x", *out = NULL, *list[] = {"a", NULL};

@@ -341,7 +341,7 @@ START_TEST(results_are_as_ever_after_a_cancelled_run)
 {
     enum { ROWS = 200, COLS = 300, TRIES = 60 };
     static float data[ROWS * COLS], w[COLS * COLS], scale[1] = {0.1f};
-    static float wanted[ROWS * COLS];
+    static float expected[ROWS * COLS];
     for (int i = 0; i < ROWS * COLS; i++)
         data[i] = (float)(i % 19 - 9);
     for (int i = 0; i < COLS * COLS; i++)
@@ -367,8 +367,8 @@ START_TEST(results_are_as_ever_after_a_cancelled_run)
             must(dq_session_run(session, &err));
             whole = i < 0 && !again ? now() - start : whole;
             if (i < 0)
-                memcpy(wanted, data_of("y"), sizeof wanted);
-            ck_assert_mem_eq(data_of("y"), wanted, sizeof wanted);
+                memcpy(expected, data_of("y"), sizeof expected);
+            ck_assert_mem_eq(data_of("y"), expected, sizeof expected);
             dq_session_free(session);
             session = NULL;
         }

@@ -91,13 +91,13 @@ START_TEST(round_trips_every_pattern)
 }
 END_TEST
 
-static void check_code(const type *t, float x, uint32_t wanted)
+static void check_code(const type *t, float x, uint32_t expected)
 {
     uint32_t sign = 1u << (t->bits - 1);
-    uint32_t negative = wanted || t->has_negative_zero ? wanted | sign : 0;
-    ck_assert_msg(nearest(t->dtype, x, false) == wanted, "%.9g gave %#x, wanted %#x", (double)x,
-                  nearest(t->dtype, x, false), wanted);
-    ck_assert_msg(nearest(t->dtype, -x, true) == negative, "%.9g gave %#x, wanted %#x", (double)-x,
+    uint32_t negative = expected || t->has_negative_zero ? expected | sign : 0;
+    ck_assert_msg(nearest(t->dtype, x, false) == expected, "%.9g gave %#x, expected %#x", (double)x,
+                  nearest(t->dtype, x, false), expected);
+    ck_assert_msg(nearest(t->dtype, -x, true) == negative, "%.9g gave %#x, expected %#x", (double)-x,
                   nearest(t->dtype, -x, true), negative);
 }
 
@@ -287,9 +287,9 @@ START_TEST(rows)
         bytes[i] = (uint8_t)i;
     dq_decode_bytes(dtype, bytes, PATTERNS, values);
     for (uint32_t i = 0; i < PATTERNS; i++) {
-        float wanted = dq_decode_float(dtype, i);
-        ck_assert_msg(memcmp(&values[i], &wanted, sizeof wanted) == 0, "%#x gives %g, wanted %g", i,
-                      (double)values[i], (double)wanted);
+        float expected = dq_decode_float(dtype, i);
+        ck_assert_msg(memcmp(&values[i], &expected, sizeof expected) == 0, "%#x gives %g, expected %g", i,
+                      (double)values[i], (double)expected);
     }
     for (uint64_t bits = 0; bits < (uint64_t)1 << 32;) {
         for (size_t i = 0; i < FLOATS; i++, bits += 5003) {

@@ -139,8 +139,8 @@ START_TEST(a_batch_goes_on_behind_a_crash)
         names[i] = i % 20 == 3 ? "crash" : i % 20 == 7 ? "exit" : i % 20 == 9 ? "fail" : "pass";
     cf_list list = run_names(names, 200, true, NULL);
     for (size_t i = 0; i < 200; i++) {
-        cf_outcome wanted = i % 20 == 3 || i % 20 == 7 ? CF_BROKEN : i % 20 == 9 ? CF_FAILED : CF_PASSED;
-        ck_assert_msg(list.items[i].outcome == wanted, "case %zu, %s", i, names[i]);
+        cf_outcome expected = i % 20 == 3 || i % 20 == 7 ? CF_BROKEN : i % 20 == 9 ? CF_FAILED : CF_PASSED;
+        ck_assert_msg(list.items[i].outcome == expected, "case %zu, %s", i, names[i]);
     }
     cf_free_list(&list);
 }
@@ -149,10 +149,10 @@ END_TEST
 START_TEST(a_skip_excuses_a_failure_but_no_crash)
 {
     cf_list list = run_names(every_end, 7, false, "not yet");
-    static const cf_outcome wanted[] = {CF_PASSED, CF_SKIPPED, CF_BROKEN, CF_BROKEN,
-                                        CF_BROKEN, CF_BROKEN,  CF_PASSED};
+    static const cf_outcome expected[] = {CF_PASSED, CF_SKIPPED, CF_BROKEN, CF_BROKEN,
+                                          CF_BROKEN, CF_BROKEN,  CF_PASSED};
     for (size_t i = 0; i < list.count; i++)
-        ck_assert_msg(list.items[i].outcome == wanted[i], "case %zu", i);
+        ck_assert_msg(list.items[i].outcome == expected[i], "case %zu", i);
     char *path = cf_format("%s/report.tsv", folder);
     ck_assert(cf_write_report(&list, path));
     char *text = read_text(path);
@@ -287,11 +287,11 @@ END_TEST
 
 /* ---- models and reports ---- */
 
-static void check_op(const char *model, size_t size, const char *wanted)
+static void check_op(const char *model, size_t size, const char *expected)
 {
     char op[96] = "";
     cf_model_op((const uint8_t *)model, size, op, sizeof op);
-    ck_assert_str_eq(op, wanted);
+    ck_assert_str_eq(op, expected);
 }
 
 START_TEST(the_operator_is_named)

@@ -44,7 +44,7 @@ static dq_status make(const one_node *n, dq_model **model, dq_session **session)
 }
 
 /* Runs the node on `a`; the output's bytes must be `wanted`. */
-static void want(const one_node *n, const dq_tensor *a, const void *wanted, size_t size)
+static void want(const one_node *n, const dq_tensor *a, const void *expected, size_t size)
 {
     dq_model *model = NULL;
     dq_session *session = NULL;
@@ -55,7 +55,7 @@ static void want(const one_node *n, const dq_tensor *a, const void *wanted, size
     must(dq_session_get_output(session, "y", &y, &err));
     ck_assert_uint_eq(dq_tensor_size(y), size);
     ck_assert_int_eq(dq_tensor_dtype(y), n->out);
-    ck_assert_mem_eq(dq_tensor_data(y), wanted, size);
+    ck_assert_mem_eq(dq_tensor_data(y), expected, size);
     dq_session_free(session);
     dq_model_free(model);
 }
@@ -114,9 +114,9 @@ START_TEST(channels_run_along_any_axis)
     one_node n = {"onednn", "Quantize", DQ_FLOAT, DQ_INT8, 2, (int64_t[]){2, 3}, 3, attributes, 0, {0}, NULL};
     want(&n, a, ((int8_t[]){2, 4, 6, -4, -8, -12}), 6);
     attributes[1].i = 1; /* the default, of three channels */
-    refuse(&n, a, "m: node 'n' (onednn.Quantize-1): has 2 scales, wanted 3");
+    refuse(&n, a, "m: node 'n' (onednn.Quantize-1): has 2 scales, expected 3");
     attributes[1].i = 2;
-    refuse(&n, a, "m: node 'n' (onednn.Quantize-1): attribute 'axis' is 2, wanted -2 to 1");
+    refuse(&n, a, "m: node 'n' (onednn.Quantize-1): attribute 'axis' is 2, expected -2 to 1");
     dq_tensor_free(a);
 }
 END_TEST
@@ -179,10 +179,11 @@ START_TEST(the_type_is_the_declared_one)
                            .floats = (float[]){1},
                            .count = 1};
     one_node n = {"onednn", "Quantize", DQ_FLOAT, DQ_UNDEFINED, 1, (int64_t[]){1}, 1, &scales, 0, {0}, NULL};
-    refuse(&n, a,
-           "m: node 'n' (onednn.Quantize-1): output 0 'dst' is declared undefined in the graph, wanted int8 "
-           "or uint8, "
-           "which is its only say in the type");
+    refuse(
+        &n, a,
+        "m: node 'n' (onednn.Quantize-1): output 0 'dst' is declared undefined in the graph, expected int8 "
+        "or uint8, "
+        "which is its only say in the type");
     dq_tensor_free(a);
 }
 END_TEST

@@ -276,7 +276,7 @@ START_TEST(states_stay_where_they_are)
     static const char *const names[] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8"};
     const char *ins[MOST_IN], *outs[] = {"y0", "y1", "y2"};
     dq_tensor *in[MOST_IN] = {NULL};
-    unsigned char wanted[3][MOST_BYTES];
+    unsigned char expected[3][MOST_BYTES];
     must(dq_builder_create("m", &b, &err));
     must(dq_builder_opset(b, "", n->opset < 21 ? 21 : n->opset, &err));
     must(dq_builder_opset(b, "com.microsoft", 1, &err));
@@ -308,8 +308,8 @@ START_TEST(states_stay_where_they_are)
             const dq_tensor *y = NULL;
             must(dq_session_get_output(session, outs[i], &y, &err));
             if (run)
-                ck_assert_mem_eq(dq_tensor_data(y), wanted[i], dq_tensor_size(y));
-            memcpy(wanted[i], dq_tensor_data(y), dq_tensor_size(y));
+                ck_assert_mem_eq(dq_tensor_data(y), expected[i], dq_tensor_size(y));
+            memcpy(expected[i], dq_tensor_data(y), dq_tensor_size(y));
             if (run && i >= n->out_count - n->states)
                 ck_assert_ptr_eq(dq_tensor_data(y),
                                  dq_tensor_data(in[n->state + i + n->states - n->out_count]));

@@ -65,7 +65,7 @@ static dq_session *begin(bool no_fuse)
 /* A run with these scales, 0 for the default: each result is `factor` times that of the defaults. */
 static void run(dq_session *session, float sx, float sw, int factor, bool wanted_fused)
 {
-    static const uint8_t codes[K] = {1, 2, 3, 1}, wanted[N] = {1 + 3 + 3, 2 + 2 + 2, 3 + 4 + 3 + 1};
+    static const uint8_t codes[K] = {1, 2, 3, 1}, expected[N] = {1 + 3 + 3, 2 + 2 + 2, 3 + 4 + 3 + 1};
     dq_tensor *x = tensor_of(DQ_UINT8, 2, (int64_t[]){1, K}, codes);
     dq_tensor *scales[2] = {sx != 0 ? tensor_of(DQ_FLOAT, 0, NULL, &sx) : NULL,
                             sw != 0 ? tensor_of(DQ_FLOAT, 0, NULL, &sw) : NULL};
@@ -77,7 +77,7 @@ static void run(dq_session *session, float sx, float sw, int factor, bool wanted
     const dq_tensor *y = NULL;
     must(dq_session_get_output(session, "y", &y, &err));
     for (int i = 0; i < N; i++)
-        ck_assert_int_eq(((const uint8_t *)dq_tensor_data(y))[i], factor * wanted[i]);
+        ck_assert_int_eq(((const uint8_t *)dq_tensor_data(y))[i], factor * expected[i]);
     ck_assert(fused == wanted_fused);
     dq_tensor_free(x);
     dq_tensor_free(scales[0]);

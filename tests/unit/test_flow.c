@@ -75,8 +75,8 @@ START_TEST(a_fault_inside_names_the_nodes_around_it)
     bool yes = true;
     dq_tensor inputs[2] = {tensor(DQ_FLOAT, 1, (int64_t[]){3}, x), scalar(DQ_BOOL, &yes)};
     ck_assert_int_eq(run(inputs), DQ_BAD_MODEL);
-    static const char wanted[] = "m.onnx: node 'choice' (If-21): node 'bend' (Reshape-21): ";
-    ck_assert_msg(strncmp(err.message, wanted, sizeof wanted - 1) == 0, "%s", err.message);
+    static const char expected[] = "m.onnx: node 'choice' (If-21): node 'bend' (Reshape-21): ";
+    ck_assert_msg(strncmp(err.message, expected, sizeof expected - 1) == 0, "%s", err.message);
 }
 END_TEST
 

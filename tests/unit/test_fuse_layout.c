@@ -78,7 +78,7 @@ static void max_pool(const char *from, const char *to, bool stride)
     n->attrs[1] = pair("strides", stride ? two : one);
 }
 
-static void wanted(const char *name)
+static void expected(const char *name)
 {
     ck_assert_int_eq(dq_graph_add_output(g, name, NULL, &err), DQ_OK);
 }
@@ -89,8 +89,8 @@ static const dq_plan_request *request(void)
 {
     static dq_plan_request all;
     all = (dq_plan_request){.graph = g,
-                            .wanted = (const dq_value *const *)g->outputs,
-                            .wanted_count = g->output_count,
+                            .requested = (const dq_value *const *)g->outputs,
+                            .requested_count = g->output_count,
                             .kernels = &kernels};
     return &all;
 }
@@ -132,7 +132,7 @@ START_TEST(a_pool_between_convolutions_needs_no_transpose)
     conv("x", "a", 4, 8, 1);
     max_pool("a", "b", false);
     conv("b", "y", 8, 4, 1);
-    wanted("y");
+    expected("y");
     ck_assert_str_eq(list(), " QLinearConv NhwcMaxPool QLinearConv");
     ck_assert_str_eq(fused->nodes.nodes[0]->domain, "dqrun");
     ck_assert_int_eq(flag_of(0, "x_channels_last"), 0);
@@ -151,7 +151,7 @@ START_TEST(windows_apart_want_many_channels)
     conv("x", "a", 4, channels, 1);
     max_pool("a", "b", true);
     conv("b", "y", channels, 4, 1);
-    wanted("y");
+    expected("y");
     ck_assert_str_eq(list(),
                      _i ? " QLinearConv NhwcMaxPool QLinearConv" : " QLinearConv MaxPool QLinearConv");
     ck_assert_str_eq(fused->nodes.nodes[0]->domain, _i ? "dqrun" : "");
@@ -164,8 +164,8 @@ START_TEST(a_transpose_may_cost_too_much)
     conv("x", "a", 4, 256, 1);
     max_pool("a", "b", true);
     conv("b", "y", 256, 4, 1);
-    wanted("y");
-    wanted("b");
+    expected("y");
+    expected("b");
     ck_assert_str_eq(list(), " QLinearConv MaxPool QLinearConv");
     ck_assert_uint_eq(fused->nodes.value_count, 0);
 }
@@ -182,7 +182,7 @@ START_TEST(between_convolutions_that_turn_planes)
         1)
         ->attrs[0] = whole("axis", 1);
     conv("d", "y", 12, 4, 1);
-    wanted("y");
+    expected("y");
     ck_assert_str_eq(list(), " QLinearConv QLinearConv QLinearConv QLinearConcat QLinearConv");
     ck_assert_str_eq(fused->nodes.nodes[0]->domain, _i ? "dqrun" : "");
     if (!_i)
@@ -206,7 +206,7 @@ START_TEST(between_convolutions_of_some_channels)
     lanes.deepest = turned ? 31 : 32;
     conv("x", "a", 64, channels, 1);
     conv("a", "y", channels, 4, channels == 8 ? 1 : 2);
-    wanted("y");
+    expected("y");
     (void)list();
     ck_assert_str_eq(fused->nodes.nodes[0]->domain, turned ? "dqrun" : "");
 }
@@ -217,7 +217,7 @@ START_TEST(each_kind_of_kernels_has_its_list)
 {
     conv("x", "a", 4, 8, 1);
     conv("a", "y", 8, 4, 1);
-    wanted("y");
+    expected("y");
     (void)list();
     const dq_rewritten_graph *planes = fused, *pixels, *again;
     kernels.isa = PIXELS;
@@ -237,7 +237,7 @@ START_TEST(a_cancelled_session_fuses_nothing)
     const dq_rewritten_graph *none = NULL;
     conv("x", "a", 4, 8, 1);
     conv("a", "y", 8, 4, 1);
-    wanted("y");
+    expected("y");
     (void)list();
     kernels.isa = PIXELS; /* these kernels have no cached list yet */
     ck_assert_int_eq(dq_threads_create(NULL, &threads, &err), DQ_OK);
@@ -260,8 +260,8 @@ START_TEST(what_a_caller_wants_is_turned_back)
     conv("x", "a", 4, 8, 1);
     max_pool("a", "b", false);
     conv("b", "y", 8, 4, 1);
-    wanted("b");
-    wanted("y");
+    expected("b");
+    expected("y");
     ck_assert_str_eq(list(), " QLinearConv NhwcMaxPool QLinearConv Transpose");
     check_turn(3, to_first);
     ck_assert_ptr_eq(fused->nodes.nodes[3]->in[0], fused->nodes.nodes[1]->out[0]);
@@ -274,8 +274,8 @@ START_TEST(what_is_given_is_turned)
     max_pool("x", "b", false);
     conv("b", "y", 8, 4, 1);
     conv("x", "c", 8, 4, 1);
-    wanted("y");
-    wanted("c");
+    expected("y");
+    expected("c");
     ck_assert_str_eq(list(), " Transpose NhwcMaxPool QLinearConv QLinearConv");
     ck_assert_int_eq(flag_of(3, "x_channels_last"), 1);
     check_turn(0, to_last);
@@ -289,7 +289,7 @@ START_TEST(depthwise_convolutions_are_outside)
     conv("x", "a", 4, 8, 1);
     max_pool("a", "b", false);
     conv("b", "y", 8, 8, 8);
-    wanted("y");
+    expected("y");
     ck_assert_str_eq(list(), " QLinearConv NhwcMaxPool Transpose QLinearConv");
     check_turn(2, to_first);
     ck_assert_str_eq(fused->nodes.nodes[3]->domain, "");
@@ -308,7 +308,7 @@ START_TEST(sums_take_part_with_all_their_operands)
     add(microsoft, "QLinearAdd",
         (const char *const[]){"b", "s", "z", _i ? "c" : "x", "s", "z", "s", "z", NULL}, "d", 0);
     conv("d", "y", 8, 4, 1);
-    wanted("y");
+    expected("y");
     ck_assert_str_eq(list(), _i ? " QLinearConv NhwcMaxPool QLinearConv QLinearAdd QLinearConv"
                                 : " Transpose QLinearConv NhwcMaxPool QLinearAdd QLinearConv");
     ck_assert_int_eq(flag_of(1 - (uint32_t)_i, "x_channels_last"), !_i);
@@ -323,7 +323,7 @@ START_TEST(no_region_goes_on_where_a_sum_may_broadcast)
     conv("x", "a", 4, 8, 1);
     max_pool("a", "b", false);
     add(microsoft, "QLinearAdd", (const char *const[]){"b", "s", "z", "c", "s", "z", "s", "z", NULL}, "d", 0);
-    wanted("d");
+    expected("d");
     ck_assert_str_eq(list(), " QLinearConv Transpose NhwcMaxPool Transpose QLinearAdd");
 }
 END_TEST
@@ -337,7 +337,7 @@ START_TEST(concatenations_move_their_axis)
                      (const char *const[]){"s", "z", "b", "s", "z", "c", "s", "z", NULL}, "d", 1);
     n->attrs[0] = whole("axis", _i ? -3 : 1);
     conv("d", "y", 16, 4, 1);
-    wanted("y");
+    expected("y");
     ck_assert_str_eq(list(), " QLinearConv NhwcMaxPool QLinearConv QLinearConcat QLinearConv");
     ck_assert_int_eq(flag_of(3, "axis"), 3);
 }
@@ -350,7 +350,7 @@ START_TEST(tables_take_part)
     add(microsoft, _i ? "QLinearLeakyRelu" : "QLinearSigmoid",
         (const char *const[]){"b", "s", "z", "s", "z", NULL}, "d", 0);
     conv("d", "y", 8, 4, 1);
-    wanted("y");
+    expected("y");
     ck_assert_str_eq(list(), _i ? " QLinearConv NhwcMaxPool QLinearLeakyRelu QLinearConv"
                                 : " QLinearConv NhwcMaxPool QLinearSigmoid QLinearConv");
 }
@@ -362,7 +362,7 @@ START_TEST(global_pools_end_a_region)
     conv("x", "a", 4, 8, 1);
     max_pool("a", "b", false);
     add(microsoft, "QLinearGlobalAveragePool", (const char *const[]){"b", "s", "z", "s", "z", NULL}, "d", 0);
-    wanted("d");
+    expected("d");
     ck_assert_str_eq(list(), " QLinearConv NhwcMaxPool QLinearGlobalAveragePool Transpose");
     ck_assert_int_eq(flag_of(2, "channels_last"), 1);
     check_turn(3, to_first);

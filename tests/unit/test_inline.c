@@ -119,24 +119,25 @@ static void say_graph(const dq_graph *g)
     }
 }
 
-static void becomes(const ow *model, const char *wanted)
+static void becomes(const ow *model, const char *expected)
 {
     dq_ir *ir = parsed(model);
     dq_status status = dq_inline_functions(ir, &err);
     ck_assert_msg(status == DQ_OK, "%s", err.message);
     text[0] = '\0';
     say_graph(ir->graph);
-    ck_assert_str_eq(text, wanted);
+    ck_assert_str_eq(text, expected);
     dq_ir_free(ir);
 }
 
-static void inlining_refused(const ow *model, const dq_limits *limits, dq_status wanted, const char *sentence)
+static void inlining_refused(const ow *model, const dq_limits *limits, dq_status expected,
+                             const char *sentence)
 {
     dq_ir *ir = NULL;
     dq_status status =
         dq_parse_memory(model->bytes, model->size, "t.onnx", &(dq_load_options){.limits = limits}, &ir, &err);
     ck_assert_msg(status == DQ_OK, "%s", err.message);
-    ck_assert_int_eq(dq_inline_functions(ir, &err), wanted);
+    ck_assert_int_eq(dq_inline_functions(ir, &err), expected);
     ck_assert_str_eq(err.message, sentence);
     dq_ir_free(ir);
 }

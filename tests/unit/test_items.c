@@ -37,7 +37,7 @@ static dq_tensor erased(const dq_tensor *from, size_t at)
 /* Lists that were made of each other, and what they must hold. */
 enum { LISTS = 8, MOST = 400 };
 static dq_tensor lists[LISTS];
-static const dq_tensor *wanted[LISTS][MOST];
+static const dq_tensor *expected[LISTS][MOST];
 static size_t counts[LISTS];
 
 static void check_lists(void)
@@ -45,7 +45,7 @@ static void check_lists(void)
     for (int k = 0; k < LISTS; k++) {
         ck_assert_uint_eq(lists[k].count, counts[k]);
         for (size_t i = 0; i < counts[k]; i++)
-            ck_assert_ptr_eq(dq_item(&lists[k], i), wanted[k][i]);
+            ck_assert_ptr_eq(dq_item(&lists[k], i), expected[k][i]);
     }
 }
 
@@ -64,12 +64,12 @@ START_TEST(changed_lists_leave_the_old_ones_as_they_were)
         const int where = rand() % 3;
         const size_t at = where == 0 ? 0 : where == 1 ? n - !longer : (size_t)rand() % (n + longer);
         const dq_tensor *old[MOST];
-        memcpy(old, wanted[from], sizeof old);
+        memcpy(old, expected[from], sizeof old);
         lists[to] = longer ? inserted(&lists[from], at, &items[step]) : erased(&lists[from], at);
-        memcpy(wanted[to], old, at * sizeof *old);
+        memcpy(expected[to], old, at * sizeof *old);
         if (longer)
-            wanted[to][at] = &items[step];
-        memcpy(wanted[to] + at + longer, old + at + !longer, (n - at - !longer) * sizeof *old);
+            expected[to][at] = &items[step];
+        memcpy(expected[to] + at + longer, old + at + !longer, (n - at - !longer) * sizeof *old);
         counts[to] = longer ? n + 1 : n - 1;
         if (step % 97 == 0)
             check_lists();
@@ -259,7 +259,7 @@ START_TEST(lists_own_their_items)
     ck_assert_int_eq(dq_tensor_create(DQ_INT8, 0, NULL, &wrong, &err), DQ_OK);
     dq_tensor *mixed[2] = {items[0], wrong};
     ck_assert_int_eq(dq_sequence_create(DQ_FLOAT, 2, mixed, &list, &err), DQ_INVALID_ARGUMENT);
-    ck_assert_str_eq(err.message, "dq_sequence_create: item 1 is tensor(int8), wanted tensor(float)");
+    ck_assert_str_eq(err.message, "dq_sequence_create: item 1 is tensor(int8), expected tensor(float)");
     ck_assert_int_eq(dq_sequence_create(DQ_FLOAT, 2, items, &list, &err), DQ_OK);
     ck_assert_int_eq(dq_optional_create(DQ_KIND_TENSOR, DQ_FLOAT, list, &optional, &err),
                      DQ_INVALID_ARGUMENT);

@@ -124,7 +124,7 @@ START_TEST(descriptors_that_give_no_model)
     limits.file_bytes = 100;
     options.limits = &limits;
     refused(dq_model_load_fd(folder, "it", NULL, &model, &err), DQ_BAD_MODEL,
-            "it: is a folder, wanted a file");
+            "it: is a folder, expected a file");
     refused(dq_model_load_fd(nothing, "it", NULL, &model, &err), DQ_BAD_MODEL, "it: is empty");
     refused(dq_model_load_fd(zeros, "it", &options, &model, &err), DQ_OUT_OF_MEMORY,
             "it: has more bytes than the limit of 100");

@@ -72,7 +72,7 @@ END_TEST
 START_TEST(two_inputs_overlap_the_output)
 {
     enum { N = 4096 };
-    static float memory[N + 5], wanted[N];
+    static float memory[N + 5], expected[N];
     begin();
     input("s", DQ_FLOAT, 1, (int64_t[]){N});
     input("x", DQ_FLOAT, 1, (int64_t[]){N});
@@ -83,19 +83,19 @@ START_TEST(two_inputs_overlap_the_output)
     for (int i = 0; i < N + 5; i++)
         memory[i] = (float)(i % 97);
     for (int i = 0; i < N; i++)
-        wanted[i] = -(memory[i] + memory[i + 5]);
+        expected[i] = -(memory[i] + memory[i + 5]);
     dq_tensor *x = row(N, memory + 5);
     must(dq_session_set_input(session, "s", row(N, memory), &err));
     must(dq_session_set_input(session, "x", x, &err));
     must(dq_session_set_output(session, "y", x, &err));
     must(dq_session_run(session, &err));
-    ck_assert_mem_eq(memory + 5, wanted, sizeof wanted);
+    ck_assert_mem_eq(memory + 5, expected, sizeof expected);
 }
 END_TEST
 
 START_TEST(an_input_that_is_read_later_keeps_its_value)
 {
-    float s[4] = {-1, -2, 3, 4}, wanted[4] = {-1, -2, 6, 8}, x[4] = {0};
+    float s[4] = {-1, -2, 3, 4}, expected[4] = {-1, -2, 6, 8}, x[4] = {0};
     begin();
     input("s", DQ_FLOAT, 1, (int64_t[]){4});
     input("x", DQ_FLOAT, 1, (int64_t[]){4});
@@ -111,7 +111,7 @@ START_TEST(an_input_that_is_read_later_keeps_its_value)
     must(dq_session_set_input(session, "x", row(4, x), &err));
     must(dq_session_set_output(session, "y", state, &err));
     must(dq_session_run(session, &err));
-    ck_assert_mem_eq(data_of("z"), wanted, sizeof wanted);
+    ck_assert_mem_eq(data_of("z"), expected, sizeof expected);
     ck_assert_mem_eq(s, ((float[]){0, 0, 3, 4}), sizeof s);
     ck_assert_ptr_ne(data_of("y"), s);
 }
@@ -200,22 +200,22 @@ START_TEST(types_and_shapes_are_checked)
             "dq_session_get_output: out is NULL");
     refused(dq_session_set_output(session, "v", NULL, &err), DQ_INVALID_ARGUMENT, "m: has no output 'v'");
     refused(dq_session_set_output(session, "y", over(DQ_INT32, 1, (int64_t[]){4}, whole), &err), DQ_BAD_INPUT,
-            "m: the tensor for output 'y' is tensor(int32), wanted tensor(float)");
+            "m: the tensor for output 'y' is tensor(int32), expected tensor(float)");
     must(dq_tensor_create(DQ_STRING, 0, NULL, &strings, &err));
     must(dq_sequence_create(DQ_FLOAT, 0, NULL, &list, &err));
     refused(dq_session_set_output(session, "y", keep(strings), &err), DQ_INVALID_ARGUMENT,
-            "m: output 'y' cannot be written to tensor(string), wanted a tensor of numbers");
+            "m: output 'y' cannot be written to tensor(string), expected a tensor of numbers");
     refused(dq_session_set_output(session, "y", keep(list), &err), DQ_INVALID_ARGUMENT,
-            "m: output 'y' cannot be written to seq(tensor(float)), wanted a tensor of numbers");
+            "m: output 'y' cannot be written to seq(tensor(float)), expected a tensor of numbers");
 
     must(dq_session_set_input(session, "s", row(5, s), &err));
     must(dq_session_set_output(session, "y", row(4, y), &err));
     refused(dq_session_run(session, &err), DQ_BAD_INPUT,
-            "m: the tensor for output 'y' is float [4], wanted float [5]");
+            "m: the tensor for output 'y' is float [4], expected float [5]");
     must(dq_session_set_output(session, "y", row(5, y), &err));
     must(dq_session_set_output(session, "z", over(DQ_INT32, 1, (int64_t[]){4}, whole), &err));
     refused(dq_session_run(session, &err), DQ_BAD_INPUT,
-            "m: the tensor for output 'z' is int32 [4], wanted float [5]");
+            "m: the tensor for output 'z' is int32 [4], expected float [5]");
     must(dq_session_set_output(session, "z", NULL, &err));
     must(dq_session_run(session, &err));
     ck_assert_ptr_eq(data_of("y"), y);
@@ -231,7 +231,7 @@ START_TEST(two_outputs_do_not_overlap)
     must(dq_session_set_output(session, "y", row(4, y), &err));
     must(dq_session_set_output(session, "z", row(4, y + 3), &err));
     refused(dq_session_run(session, &err), DQ_INVALID_ARGUMENT,
-            "m: the tensors for outputs 'y' and 'z' overlap, wanted memory for each");
+            "m: the tensors for outputs 'y' and 'z' overlap, expected memory for each");
     must(dq_session_set_output(session, "z", row(4, y + 4), &err));
     must(dq_session_run(session, &err));
 }
@@ -357,7 +357,7 @@ START_TEST(late_outputs)
     ck_assert_mem_eq(s, ((float[]){1, 2, 0, 4}), sizeof s);
     ck_assert_ptr_eq(data_of("n"), where);
     refused(dq_session_run(session, &err), DQ_BAD_INPUT,
-            "m: the tensor for output 'n' is int64 [1,2], wanted int64 [1,3]");
+            "m: the tensor for output 'n' is int64 [1,2], expected int64 [1,3]");
     /* a fused plan with late steps may have to be run once more, as written, from the same inputs */
     ck_assert_mem_eq(s, ((float[]){1, 2, 0, 4}), sizeof s);
     must(dq_session_set_output(session, "n", over(DQ_INT64, 2, (int64_t[]){1, 3}, where), &err));
@@ -440,14 +440,14 @@ static void take_event(void *arg, const dq_trace_event *event)
 {
     unsigned *events = arg;
     const char *value = *events == 0 ? "y" : "z";
-    const float wanted[2][4] = {{0, 4, -1, -4}, {0, 4, 0, 0}};
+    const float expected[2][4] = {{0, 4, -1, -4}, {0, 4, 0, 0}};
     ck_assert_str_eq(event->node, value); /* the nodes of small models have the names of their outputs */
     ck_assert_str_eq(event->op, *events == 0 ? "Add-14" : "Relu-14");
     ck_assert(event->seconds >= 0);
     ck_assert_uint_eq(event->output_count, 1);
     ck_assert_str_eq(event->output_names[0], value);
-    ck_assert_uint_eq(dq_tensor_size(event->outputs[0]), sizeof wanted[0]);
-    ck_assert_mem_eq(dq_tensor_data(event->outputs[0]), wanted[*events], sizeof wanted[0]);
+    ck_assert_uint_eq(dq_tensor_size(event->outputs[0]), sizeof expected[0]);
+    ck_assert_mem_eq(dq_tensor_data(event->outputs[0]), expected[*events], sizeof expected[0]);
     ++*events;
 }
 

@@ -111,7 +111,7 @@ static void choose(places *p, size_t outputs)
             p->out[i] = SIZE_MAX;
 }
 
-static float pool[POOL], wanted[POOL], stride[INPUTS][SIZE];
+static float pool[POOL], expected[POOL], stride[INPUTS][SIZE];
 
 static void fill_pool(void)
 {
@@ -123,7 +123,7 @@ static void fill_pool(void)
 static void run_strided(dq_session *plain, const places *p, size_t outputs)
 {
     char name[8];
-    memcpy(wanted, pool, sizeof pool);
+    memcpy(expected, pool, sizeof pool);
     for (size_t i = 0; i < INPUTS; i++) {
         memcpy(stride[i], pool + p->in[i], sizeof stride[i]);
         snprintf(name, sizeof name, "v%zu", i);
@@ -141,7 +141,7 @@ static void run_strided(dq_session *plain, const places *p, size_t outputs)
         must(dq_model_output(model, i, &info, NULL));
         must(dq_session_get_output(plain, info.name, &t, &err));
         if (p->out[i] != SIZE_MAX)
-            memcpy(wanted + p->out[i], dq_tensor_data(t), sizeof stride[0]);
+            memcpy(expected + p->out[i], dq_tensor_data(t), sizeof stride[0]);
     }
 }
 
@@ -196,7 +196,7 @@ START_TEST(any_graph_in_any_memory)
             fill_pool();
             run_strided(plain, &p, outputs);
             there += run_there(&p, outputs);
-            ck_assert_msg(memcmp(pool, wanted, sizeof pool) == 0, "seed %d, graph %d, run %d", _i, graph,
+            ck_assert_msg(memcmp(pool, expected, sizeof pool) == 0, "seed %d, graph %d, run %d", _i, graph,
                           run);
             runs++;
         }

@@ -150,7 +150,7 @@ START_TEST(wrong_attributes_are_refused)
     put_value(&attr, DQ_ATTR_INT);
     model = attribute_model(&attr);
     refused(&model, DQ_BAD_MODEL,
-            "t.onnx: node 'n' (Op-21): attribute 'a' has values of several types, wanted one");
+            "t.onnx: node 'n' (Op-21): attribute 'a' has values of several types, expected one");
     attr = attribute("a", 0);
     model = attribute_model(&attr);
     refused(&model, DQ_BAD_MODEL, "t.onnx: node 'n' (Op-21): attribute 'a' has neither a type nor a value");
@@ -161,7 +161,7 @@ START_TEST(wrong_attributes_are_refused)
     attr = attribute("a", DQ_ATTR_TENSOR);
     model = attribute_model(&attr);
     refused(&model, DQ_BAD_MODEL,
-            "t.onnx: node 'n' (Op-21): attribute 'a' has no value, wanted one of type tensor");
+            "t.onnx: node 'n' (Op-21): attribute 'a' has no value, expected one of type tensor");
     attr = attribute("a", DQ_ATTR_INT);
     ow_str(&attr, 21, "b");
     model = attribute_model(&attr);
@@ -206,12 +206,12 @@ START_TEST(lists_that_are_searched_are_bounded)
         ow_msg(&more, OW_NODE_ATTR, &attr);
     ow_node(&graph, OW_GRAPH_NODE, "n", "Op", "", "", "y", &more);
     ow model = ow_model(&graph);
-    refused(&model, DQ_OUT_OF_MEMORY, "t.onnx: has 1001 attributes in a node, wanted at most 1000");
+    refused(&model, DQ_OUT_OF_MEMORY, "t.onnx: has 1001 attributes in a node, expected at most 1000");
     graph.size = 0;
     model = ow_model(&graph);
     for (int i = 0; i < 200; i++)
         ow_opset(&model, OW_MODEL_OPSET, "my", 1);
-    refused(&model, DQ_OUT_OF_MEMORY, "t.onnx: imports 201 operator sets, wanted at most 200");
+    refused(&model, DQ_OUT_OF_MEMORY, "t.onnx: imports 201 operator sets, expected at most 200");
 }
 END_TEST
 
@@ -329,18 +329,18 @@ START_TEST(versions_that_are_too_new_are_named)
     ow_int(&model, 1, 10);
     ow_opset(&model, OW_MODEL_OPSET, "ai.onnx", 31);
     ow_msg(&model, OW_MODEL_GRAPH, &graph);
-    refused(&model, DQ_UNSUPPORTED, "t.onnx: imports ai.onnx 31, wanted at most 28");
+    refused(&model, DQ_UNSUPPORTED, "t.onnx: imports ai.onnx 31, expected at most 28");
     model.size = 0;
     ow_msg(&model, OW_MODEL_GRAPH, &graph);
-    refused(&model, DQ_BAD_MODEL, "t.onnx: has IR version 0, wanted 3 to 14");
+    refused(&model, DQ_BAD_MODEL, "t.onnx: has IR version 0, expected 3 to 14");
     ow_int(&model, 1, 15);
-    refused(&model, DQ_UNSUPPORTED, "t.onnx: has IR version 15, wanted 3 to 14");
+    refused(&model, DQ_UNSUPPORTED, "t.onnx: has IR version 15, expected 3 to 14");
     model = ow_model(&graph);
     ow_opset(&model, OW_MODEL_OPSET, "ai.onnx", 13);
     refused(&model, DQ_BAD_MODEL, "t.onnx: imports both ai.onnx 21 and 13");
     model = ow_model(&graph);
     ow_opset(&model, OW_MODEL_OPSET, "my", 0);
-    refused(&model, DQ_BAD_MODEL, "t.onnx: imports my 0, wanted a version of 1 or more");
+    refused(&model, DQ_BAD_MODEL, "t.onnx: imports my 0, expected a version of 1 or more");
 }
 END_TEST
 
@@ -367,7 +367,7 @@ START_TEST(what_is_no_model_is_refused)
     refused_bytes("\x38\x01", 2,
                   "t.onnx: is no ONNX model or is damaged: field 'graph' at byte 0 is not a message");
     refused_bytes("\x3a\x00\x3a\x00", 4,
-                  "t.onnx: has two fields 'graph' in one ModelProto at byte 2, wanted one");
+                  "t.onnx: has two fields 'graph' in one ModelProto at byte 2, expected one");
     refused_bytes(
         "\x0d\x01\x01\x01\x01", 5,
         "t.onnx: is no ONNX model or is damaged: field 'ir_version' at byte 0 is not what its type says");
@@ -543,7 +543,7 @@ START_TEST(files_that_cannot_be_read)
     ck_assert_int_eq(dq_parse_file("/nonexistent/m.onnx", NULL, &ir, &err), DQ_BAD_MODEL);
     ck_assert_str_eq(err.message, "/nonexistent/m.onnx: cannot be opened: No such file or directory");
     ck_assert_int_eq(dq_parse_file("/", NULL, &ir, &err), DQ_BAD_MODEL);
-    ck_assert_str_eq(err.message, "/: is a folder, wanted a file");
+    ck_assert_str_eq(err.message, "/: is a folder, expected a file");
 }
 END_TEST
 

@@ -113,7 +113,7 @@ typedef struct attack {
 } attack;
 
 #define OUTSIDE "external data '%s' is not the path of a file inside the model's folder"
-#define SYMLINK "external data '%s' is or passes a symbolic link, wanted a file inside the model's folder"
+#define SYMLINK "external data '%s' is or passes a symbolic link, expected a file inside the model's folder"
 
 static const attack attacks[] = {
     {"/etc/passwd", NULL, NULL, OUTSIDE},
@@ -124,10 +124,10 @@ static const attack attacks[] = {
     {"sub/", NULL, NULL, OUTSIDE},
     {"link.bin", NULL, NULL, SYMLINK},
     {"up/outside.bin", NULL, NULL, SYMLINK},
-    {"hard.bin", NULL, NULL, "external data '%s' has 2 names (hard links), wanted a file of its own"},
+    {"hard.bin", NULL, NULL, "external data '%s' has 2 names (hard links), expected a file of its own"},
     {"pipe", NULL, NULL, "external data %s: is not a regular file"},
-    {"sub", NULL, NULL, "external data %s: is a folder, wanted a file"},
-    {".", NULL, NULL, "external data %s: is a folder, wanted a file"},
+    {"sub", NULL, NULL, "external data %s: is a folder, expected a file"},
+    {".", NULL, NULL, "external data %s: is a folder, expected a file"},
     {"none.bin", NULL, NULL, "external data '%s' cannot be opened: No such file or directory"},
     {"good.bin/x", NULL, NULL, "external data '%s' cannot be opened: Not a directory"},
     {NULL, "0", NULL, "has external data without a location"},
@@ -135,17 +135,17 @@ static const attack attacks[] = {
     {"good.bin", "18446744073709551615", "4",
      "wants 4 bytes at offset 18446744073709551615 of external data '%s', which has 16 bytes"},
     {"good.bin", "18446744073709551616", "4",
-     "has '18446744073709551616' as offset of its external data, wanted a number of bytes"},
+     "has '18446744073709551616' as offset of its external data, expected a number of bytes"},
     {"good.bin", "99999999999999999999", "4",
-     "has '99999999999999999999' as offset of its external data, wanted a number of bytes"},
-    {"good.bin", "-4", "4", "has '-4' as offset of its external data, wanted a number of bytes"},
-    {"good.bin", "0x4", "4", "has '0x4' as offset of its external data, wanted a number of bytes"},
-    {"good.bin", "", "4", "has '' as offset of its external data, wanted a number of bytes"},
+     "has '99999999999999999999' as offset of its external data, expected a number of bytes"},
+    {"good.bin", "-4", "4", "has '-4' as offset of its external data, expected a number of bytes"},
+    {"good.bin", "0x4", "4", "has '0x4' as offset of its external data, expected a number of bytes"},
+    {"good.bin", "", "4", "has '' as offset of its external data, expected a number of bytes"},
     {"good.bin", "4", "18446744073709551615",
-     "has 18446744073709551615 bytes of external data, wanted 4 (int8[4])"},
+     "has 18446744073709551615 bytes of external data, expected 4 (int8[4])"},
     {"good.bin", "0", "18446744073709551616",
-     "has '18446744073709551616' as length of its external data, wanted a number of bytes"},
-    {"good.bin", "0", "5", "has 5 bytes of external data, wanted 4 (int8[4])"},
+     "has '18446744073709551616' as length of its external data, expected a number of bytes"},
+    {"good.bin", "0", "5", "has 5 bytes of external data, expected 4 (int8[4])"},
 };
 
 START_TEST(external_data_stays_inside)
@@ -154,19 +154,19 @@ START_TEST(external_data_stays_inside)
     ow graph = {0};
     external(&graph, "w", a->location, a->offset, a->length);
     ow model = ow_model(&graph);
-    char wanted[512] = "t.onnx: initializer 'w' ";
+    char expected[512] = "t.onnx: initializer 'w' ";
     const char *rest = strstr(a->sentence, "%s");
-    size_t used = strlen(wanted);
+    size_t used = strlen(expected);
     if (rest)
-        snprintf(wanted + used, sizeof wanted - used, "%.*s%s%s", (int)(rest - a->sentence), a->sentence,
+        snprintf(expected + used, sizeof expected - used, "%.*s%s%s", (int)(rest - a->sentence), a->sentence,
                  a->location, rest + 2);
     else
-        snprintf(wanted + used, sizeof wanted - used, "%s", a->sentence);
+        snprintf(expected + used, sizeof expected - used, "%s", a->sentence);
     dq_ir *ir = NULL;
     ck_assert_int_eq(
         dq_parse_memory(model.bytes, model.size, "t.onnx", &(dq_load_options){.base_dir = dir}, &ir, &err),
         DQ_BAD_MODEL);
-    ck_assert_str_eq(err.message, wanted);
+    ck_assert_str_eq(err.message, expected);
 }
 END_TEST
 
@@ -235,11 +235,11 @@ START_TEST(external_data_has_limits_and_needs_a_folder)
     ck_assert_int_eq(dq_parse_memory(model.bytes, model.size, "t.onnx",
                                      &(dq_load_options){.base_dir = dir, .limits = &limits}, &ir, &err),
                      DQ_OUT_OF_MEMORY);
-    char wanted[256];
-    snprintf(wanted, sizeof wanted,
+    char expected[256];
+    snprintf(expected, sizeof expected,
              "t.onnx: initializer 'w' external data twin.bin: has %zu bytes, over the limit of %zu", size,
              model.size);
-    ck_assert_str_eq(err.message, wanted);
+    ck_assert_str_eq(err.message, expected);
 }
 END_TEST
 

@@ -182,11 +182,11 @@ typedef struct wrong_tensor {
 } wrong_tensor;
 
 static const wrong_tensor wrong_tensors[] = {
-    {"has 10 bytes of raw data, wanted 16 (float[4])", DQ_BAD_MODEL, DQ_FLOAT, 1, {4}, 0, 0, {0}, 10},
-    {"has 1 bytes of raw data, wanted 3 (int4[2,3])", DQ_BAD_MODEL, DQ_INT4, 2, {2, 3}, 0, 0, {0}, 1},
-    {"has 2 entries of int32_data, wanted 3 (int8[3])", DQ_BAD_MODEL, DQ_INT8, 1, {3}, 5, 2, {1, 2}, 0},
-    {"has 0 entries of float_data, wanted 1 (float[])", DQ_BAD_MODEL, DQ_FLOAT, 0, {0}, 0, 0, {0}, 0},
-    {"has 128 as entry 1 of int32_data, wanted -128 to 127 (int8)",
+    {"has 10 bytes of raw data, expected 16 (float[4])", DQ_BAD_MODEL, DQ_FLOAT, 1, {4}, 0, 0, {0}, 10},
+    {"has 1 bytes of raw data, expected 3 (int4[2,3])", DQ_BAD_MODEL, DQ_INT4, 2, {2, 3}, 0, 0, {0}, 1},
+    {"has 2 entries of int32_data, expected 3 (int8[3])", DQ_BAD_MODEL, DQ_INT8, 1, {3}, 5, 2, {1, 2}, 0},
+    {"has 0 entries of float_data, expected 1 (float[])", DQ_BAD_MODEL, DQ_FLOAT, 0, {0}, 0, 0, {0}, 0},
+    {"has 128 as entry 1 of int32_data, expected -128 to 127 (int8)",
      DQ_BAD_MODEL,
      DQ_INT8,
      1,
@@ -195,7 +195,7 @@ static const wrong_tensor wrong_tensors[] = {
      2,
      {0, 128},
      0},
-    {"has 256 as entry 0 of int32_data, wanted -128 to 255 (uint8)",
+    {"has 256 as entry 0 of int32_data, expected -128 to 255 (uint8)",
      DQ_BAD_MODEL,
      DQ_UINT8,
      1,
@@ -204,7 +204,7 @@ static const wrong_tensor wrong_tensors[] = {
      1,
      {256},
      0},
-    {"has 64 as entry 0 of int32_data, wanted 0 to 63 (float6e2m3)",
+    {"has 64 as entry 0 of int32_data, expected 0 to 63 (float6e2m3)",
      DQ_BAD_MODEL,
      DQ_FLOAT6E2M3,
      1,
@@ -213,9 +213,9 @@ static const wrong_tensor wrong_tensors[] = {
      1,
      {64},
      0},
-    {"has 2 as entry 0 of int32_data, wanted 0 to 1 (bool)", DQ_BAD_MODEL, DQ_BOOL, 1, {1}, 5, 1, {2}, 0},
-    {"has 165 as element 0 of type bool, wanted 0 or 1", DQ_BAD_MODEL, DQ_BOOL, 1, {1}, 0, 0, {0}, 1},
-    {"has 4294967296 as entry 0 of uint64_data, wanted at most 4294967295 (uint32)",
+    {"has 2 as entry 0 of int32_data, expected 0 to 1 (bool)", DQ_BAD_MODEL, DQ_BOOL, 1, {1}, 5, 1, {2}, 0},
+    {"has 165 as element 0 of type bool, expected 0 or 1", DQ_BAD_MODEL, DQ_BOOL, 1, {1}, 0, 0, {0}, 1},
+    {"has 4294967296 as entry 0 of uint64_data, expected at most 4294967295 (uint32)",
      DQ_BAD_MODEL,
      DQ_UINT32,
      1,
@@ -224,7 +224,7 @@ static const wrong_tensor wrong_tensors[] = {
      1,
      {INT64_C(1) << 32},
      0},
-    {"has elements of type int64 in int32_data, wanted int64_data or raw_data",
+    {"has elements of type int64 in int32_data, expected int64_data or raw_data",
      DQ_BAD_MODEL,
      DQ_INT64,
      1,
@@ -233,12 +233,12 @@ static const wrong_tensor wrong_tensors[] = {
      1,
      {1},
      0},
-    {"has both raw_data and int64_data, wanted one of them", DQ_BAD_MODEL, DQ_INT64, 1, {1}, 7, 1, {1}, 8},
-    {"has strings as raw data, wanted string_data", DQ_BAD_MODEL, DQ_STRING, 1, {1}, 0, 0, {0}, 1},
+    {"has both raw_data and int64_data, expected one of them", DQ_BAD_MODEL, DQ_INT64, 1, {1}, 7, 1, {1}, 8},
+    {"has strings as raw data, expected string_data", DQ_BAD_MODEL, DQ_STRING, 1, {1}, 0, 0, {0}, 1},
     {"has element type 29, which is not one of ONNX's (1 to 28)", DQ_BAD_MODEL, 29, 1, {1}, 0, 0, {0}, 1},
     {"has element type 0, which is not one of ONNX's (1 to 28)", DQ_BAD_MODEL, 0, 1, {1}, 0, 0, {0}, 1},
-    {"has shape [-2], wanted dimensions of 0 or more", DQ_BAD_MODEL, DQ_INT8, 1, {-2}, 0, 0, {0}, 1},
-    {"has rank 17, wanted at most 16",
+    {"has shape [-2], expected dimensions of 0 or more", DQ_BAD_MODEL, DQ_INT8, 1, {-2}, 0, 0, {0}, 1},
+    {"has rank 17, expected at most 16",
      DQ_UNSUPPORTED,
      DQ_INT8,
      17,
@@ -256,7 +256,7 @@ static const wrong_tensor wrong_tensors[] = {
      0,
      {0},
      1},
-    {"has 1 bytes of raw data, wanted 8589934592 (int8[8589934592])",
+    {"has 1 bytes of raw data, expected 8589934592 (int8[8589934592])",
      DQ_BAD_MODEL,
      DQ_INT8,
      1,
@@ -306,12 +306,12 @@ static ow sparse_model(size_t value_count, size_t index_rank, size_t index_count
 START_TEST(sparse_tensors_become_dense)
 {
     static const int64_t linear[] = {1, 5}, pairs[] = {0, 1, 1, 2};
-    static const int16_t wanted[] = {0, 7, 0, 0, 0, -8};
+    static const int16_t expected[] = {0, 7, 0, 0, 0, -8};
     ow models[] = {sparse_model(2, 1, 2, linear), sparse_model(2, 2, 4, pairs)};
     for (int i = 0; i < 2; i++) {
         dq_ir *ir = parsed(&models[i]);
-        ck_assert_uint_eq(constant(ir, "s")->size, sizeof wanted);
-        ck_assert_mem_eq(constant(ir, "s")->data, wanted, sizeof wanted);
+        ck_assert_uint_eq(constant(ir, "s")->size, sizeof expected);
+        ck_assert_mem_eq(constant(ir, "s")->data, expected, sizeof expected);
         dq_ir_free(ir);
     }
 }
@@ -328,15 +328,15 @@ START_TEST(wrong_sparse_tensors_are_refused)
     refused(&model, DQ_BAD_MODEL,
             "t.onnx: sparse initializer 's' has sparse indices that do not ascend at 1");
     model = sparse_model(2, 1, 2, past);
-    refused(&model, DQ_BAD_MODEL, "t.onnx: sparse initializer 's' has sparse index 6 at 1, wanted 0 to 5");
+    refused(&model, DQ_BAD_MODEL, "t.onnx: sparse initializer 's' has sparse index 6 at 1, expected 0 to 5");
     model = sparse_model(2, 1, 2, negative);
-    refused(&model, DQ_BAD_MODEL, "t.onnx: sparse initializer 's' has sparse index -1 at 0, wanted 0 to 5");
+    refused(&model, DQ_BAD_MODEL, "t.onnx: sparse initializer 's' has sparse index -1 at 0, expected 0 to 5");
     model = sparse_model(2, 2, 4, column);
     refused(&model, DQ_BAD_MODEL,
-            "t.onnx: sparse initializer 's' has sparse index 3 at 1 for dimension 1, wanted 0 to 2");
+            "t.onnx: sparse initializer 's' has sparse index 3 at 1 for dimension 1, expected 0 to 2");
     model = sparse_model(2, 1, 3, three);
     refused(&model, DQ_BAD_MODEL,
-            "t.onnx: sparse initializer 's' has sparse indices of shape [3], wanted [2] or [2,2]");
+            "t.onnx: sparse initializer 's' has sparse indices of shape [3], expected [2] or [2,2]");
 }
 END_TEST
 

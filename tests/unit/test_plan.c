@@ -101,8 +101,8 @@ static dq_status make_plan(const dq_binding *given, uint32_t given_count)
     dq_plan_request request = {.graph = g,
                                .given = given,
                                .given_count = given_count,
-                               .wanted = (const dq_value *const *)g->outputs,
-                               .wanted_count = g->output_count,
+                               .requested = (const dq_value *const *)g->outputs,
+                               .requested_count = g->output_count,
                                .kernels = &kernels};
     dq_plan_free(plan);
     plan = NULL;
@@ -559,7 +559,7 @@ START_TEST(types_that_an_attribute_gives_are_held_against_the_schema)
         dq_status status = make_plan(&given, 1);
         ck_assert_int_eq(status, opset == 13 ? DQ_BAD_MODEL : DQ_OK);
         static const char sentence[] =
-            "m.onnx: node 0 (Cast-13): output 0 'output' is tensor(float8e5m2), wanted ";
+            "m.onnx: node 0 (Cast-13): output 0 'output' is tensor(float8e5m2), expected ";
         ck_assert(opset > 13 || strncmp(err.message, sentence, sizeof sentence - 1) == 0);
     }
 }

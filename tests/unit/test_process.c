@@ -159,7 +159,7 @@ static void *run_on(void *arg)
 }
 
 /* In the child: an old session runs and is freed, and a new one is made. Its exit code says what failed. */
-static void child(dq_session *old, const void *wanted)
+static void child(dq_session *old, const void *expected)
 {
     const dq_tensor *y = NULL;
     dq_session *new = NULL;
@@ -167,7 +167,7 @@ static void child(dq_session *old, const void *wanted)
     alarm(60); /* a hang is a signal */
     if (dq_session_run(old, &own) != DQ_OK || dq_session_get_output(old, "y", &y, &own) != DQ_OK)
         _exit(1);
-    if (memcmp(dq_tensor_data(y), wanted, N * N * sizeof(float)) != 0)
+    if (memcmp(dq_tensor_data(y), expected, N * N * sizeof(float)) != 0)
         _exit(2);
     dq_session_free(old);
     if (dq_session_create(model,
@@ -185,7 +185,7 @@ static void fork_while(bool sessions_too, dq_thread_pool *pool)
     build();
     dq_tensor *x = over(DQ_FLOAT, 2, (int64_t[]){N, N}, input_data());
     const dq_session_options options = {.size = sizeof(dq_session_options), .threads = 3, .pool = pool};
-    static float wanted[N * N];
+    static float expected[N * N];
     atomic_bool go_on = true;
     runner r = {.go_on = &go_on, .sessions_too = sessions_too};
     pthread_t thread;
@@ -195,7 +195,7 @@ static void fork_while(bool sessions_too, dq_thread_pool *pool)
     must(dq_session_set_input(session, "x", x, &err));
     must(dq_session_set_input(r.session, "x", x, &err));
     must(dq_session_run(session, &err));
-    memcpy(wanted, data_of("y"), sizeof wanted);
+    memcpy(expected, data_of("y"), sizeof expected);
     ck_assert_int_eq(pthread_create(&thread, NULL, run_on, &r), 0);
     for (int i = 0; i < ROUNDS; i++) {
         const size_t seen = atomic_load(&r.runs);
@@ -205,7 +205,7 @@ static void fork_while(bool sessions_too, dq_thread_pool *pool)
             must(dq_session_run(session, &err));
         pid_t pid = fork();
         if (pid == 0)
-            child(session, wanted);
+            child(session, expected);
         int state = 0;
         ck_assert_int_gt(pid, 0);
         ck_assert_int_eq(waitpid(pid, &state, 0), pid);
@@ -215,7 +215,7 @@ static void fork_while(bool sessions_too, dq_thread_pool *pool)
     pthread_join(thread, &fault);
     ck_assert_ptr_null(fault);
     must(dq_session_run(session, &err)); /* the parent goes on as before */
-    ck_assert_mem_eq(data_of("y"), wanted, sizeof wanted);
+    ck_assert_mem_eq(data_of("y"), expected, sizeof expected);
     dq_session_free(r.session);
     tear_down();
 }
@@ -251,7 +251,7 @@ START_TEST(sessions_share_a_pool)
     dq_thread_pool *pool = NULL;
     runner runners[SESSIONS];
     pthread_t threads[SESSIONS];
-    static float wanted[N * N];
+    static float expected[N * N];
     atomic_bool go_on = true;
     void *fault = NULL;
     must(dq_thread_pool_create(
@@ -263,7 +263,7 @@ START_TEST(sessions_share_a_pool)
     open_session(1, false, NULL, NULL);
     must(dq_session_set_input(session, "x", x, &err));
     must(dq_session_run(session, &err));
-    memcpy(wanted, data_of("y"), sizeof wanted);
+    memcpy(expected, data_of("y"), sizeof expected);
     for (int i = 0; i < SESSIONS; i++) {
         const dq_session_options options = {.size = sizeof(dq_session_options), .threads = 7, .pool = pool};
         runners[i] = (runner){.go_on = &go_on};
@@ -282,7 +282,7 @@ START_TEST(sessions_share_a_pool)
         pthread_join(threads[i], &fault);
         ck_assert_ptr_null(fault);
         must(dq_session_get_output(runners[i].session, "y", &y, &err));
-        ck_assert_mem_eq(dq_tensor_data(y), wanted, sizeof wanted);
+        ck_assert_mem_eq(dq_tensor_data(y), expected, sizeof expected);
         dq_session_free(runners[i].session);
     }
     tear_down();
@@ -320,9 +320,9 @@ static void set_control(unsigned csr)
 enum { FTZ_DAZ = 0 };
 #endif
 
-static void same(unsigned wanted, int rounding)
+static void same(unsigned expected, int rounding)
 {
-    ck_assert_uint_eq(control(), wanted);
+    ck_assert_uint_eq(control(), expected);
     ck_assert_int_eq(fegetround(), rounding);
 }
 
@@ -362,16 +362,16 @@ static void compute(int rounding, unsigned bits, unsigned threads, unsigned char
 
 START_TEST(the_callers_floating_point_environment_changes_nothing)
 {
-    static unsigned char wanted[N * N * 9], got[N * N * 9];
+    static unsigned char expected[N * N * 9], got[N * N * 9];
     static const int roundings[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_TONEAREST};
     make_folder();
     (void)input_data();
-    compute(FE_TONEAREST, 0, 1, wanted);
+    compute(FE_TONEAREST, 0, 1, expected);
     for (size_t i = 0; i < sizeof roundings / sizeof *roundings; i++)
         for (unsigned threads = 1; threads <= 2; threads++) {
             memset(got, 0, sizeof got);
             compute(roundings[i], FTZ_DAZ, threads, got);
-            ck_assert_mem_eq(got, wanted, sizeof wanted);
+            ck_assert_mem_eq(got, expected, sizeof expected);
         }
     remove(in_folder("env.onnx"));
     rmdir(folder);
@@ -384,14 +384,14 @@ END_TEST
 /* A file of less than 1 MiB may be cut off as soon as the model is there. */
 START_TEST(a_small_file_may_be_cut_off)
 {
-    static float wanted[N * N];
+    static float expected[N * N];
     make_folder();
     build();
     open_session(1, false, NULL, NULL);
     dq_tensor *x = over(DQ_FLOAT, 2, (int64_t[]){N, N}, input_data());
     must(dq_session_set_input(session, "x", x, &err));
     must(dq_session_run(session, &err));
-    memcpy(wanted, data_of("y"), sizeof wanted);
+    memcpy(expected, data_of("y"), sizeof expected);
     must(dq_model_save(model, in_folder("cut.onnx"), &err));
     dq_session_free(session);
     dq_model_free(model);
@@ -400,7 +400,7 @@ START_TEST(a_small_file_may_be_cut_off)
     open_session(1, false, NULL, NULL);
     must(dq_session_set_input(session, "x", x, &err));
     must(dq_session_run(session, &err));
-    ck_assert_mem_eq(data_of("y"), wanted, sizeof wanted);
+    ck_assert_mem_eq(data_of("y"), expected, sizeof expected);
     ck_assert_int_eq(dq_model_load(in_folder("cut.onnx"), NULL, &(dq_model *){NULL}, &err), DQ_BAD_MODEL);
     remove(in_folder("cut.onnx"));
     rmdir(folder);

@@ -76,8 +76,8 @@ static dq_plan_request request_of(const dq_binding *given)
     return (dq_plan_request){.graph = g,
                              .given = given,
                              .given_count = 2,
-                             .wanted = (const dq_value *const *)g->outputs,
-                             .wanted_count = g->output_count,
+                             .requested = (const dq_value *const *)g->outputs,
+                             .requested_count = g->output_count,
                              .kernels = &kernels,
                              .by_slices = true};
 }

@@ -51,10 +51,10 @@ static dq_node *node_of(uint32_t in, uint32_t out, uint32_t attrs, const char *g
     return node;
 }
 
-static void expect(dq_status got, dq_status wanted, const char *sentence)
+static void expect(dq_status got, dq_status expected, const char *sentence)
 {
-    ck_assert_int_eq(got, wanted);
-    ck_assert_int_eq(err.status, wanted);
+    ck_assert_int_eq(got, expected);
+    ck_assert_int_eq(err.status, expected);
     ck_assert_str_eq(err.message, sentence);
 }
 
@@ -62,10 +62,10 @@ static void expect(dq_status got, dq_status wanted, const char *sentence)
 
 START_TEST(newest_version_not_above_the_import)
 {
-    static const int wanted[][2] = {{10, 10}, {12, 10}, {13, 13}, {18, 13}, {19, 19}, {20, 19}, {21, 21},
-                                    {22, 21}, {23, 23}, {24, 24}, {25, 25}, {27, 25}, {28, 28}, {99, 28}};
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        ck_assert_int_eq(find("QuantizeLinear", wanted[i][0])->since_version, wanted[i][1]);
+    static const int expected[][2] = {{10, 10}, {12, 10}, {13, 13}, {18, 13}, {19, 19}, {20, 19}, {21, 21},
+                                      {22, 21}, {23, 23}, {24, 24}, {25, 25}, {27, 25}, {28, 28}, {99, 28}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        ck_assert_int_eq(find("QuantizeLinear", expected[i][0])->since_version, expected[i][1]);
     const dq_schema *same = NULL;
     ck_assert_int_eq(dq_schemas_find(set, "ai.onnx", "QuantizeLinear", 28, &same, &err), DQ_OK);
     ck_assert_ptr_eq(same, find("QuantizeLinear", 28));
@@ -180,13 +180,13 @@ START_TEST(arity_is_checked)
 {
     const dq_schema *quantize = find("QuantizeLinear", 21), *conv = find("QLinearConv", 10);
     expect(dq_schema_check_node(quantize, node_of(1, 1, 0, ""), &err), DQ_BAD_MODEL,
-           "has 1 input, wanted 2 to 3");
+           "has 1 input, expected 2 to 3");
     expect(dq_schema_check_node(quantize, node_of(4, 1, 0, ""), &err), DQ_BAD_MODEL,
-           "has 4 inputs, wanted 2 to 3");
+           "has 4 inputs, expected 2 to 3");
     expect(dq_schema_check_node(quantize, node_of(2, 2, 0, ""), &err), DQ_BAD_MODEL,
-           "has 2 outputs, wanted 1");
+           "has 2 outputs, expected 1");
     expect(dq_schema_check_node(find("Concat", 13), node_of(0, 1, 0, ""), &err), DQ_BAD_MODEL,
-           "has 0 inputs, wanted at least 1");
+           "has 0 inputs, expected at least 1");
     expect(dq_schema_check_node(conv, node_of(8, 1, 0, "i4"), &err), DQ_BAD_MODEL,
            "input 4 'w_scale' is left out, and it is not optional");
     expect(dq_schema_check_node(find("Concat", 13), node_of(3, 1, 0, "i1"), &err), DQ_BAD_MODEL,
@@ -206,7 +206,7 @@ START_TEST(a_user_row_decides_the_arity)
              "tensor(float)}\n"
              "outputs:\n- {name: Y, type_str: tensor(float)}\n");
     expect(dq_schema_check_node(find("Relu", 13), node_of(1, 1, 0, ""), &err), DQ_BAD_MODEL,
-           "has 1 input, wanted 2");
+           "has 1 input, expected 2");
     ck_assert_int_eq(dq_schema_check_node(find("Relu", 14), node_of(1, 1, 0, ""), &err), DQ_OK);
 }
 END_TEST
@@ -220,7 +220,7 @@ START_TEST(attributes_are_checked)
            "has the attribute 'too', which the operator does not know; it has saturate, to");
     node->attrs[0] = (dq_attr){.name = "to", .kind = DQ_ATTR_STRING, .u.s = {"FLOAT", 5}};
     expect(dq_schema_check_node(cast, node, &err), DQ_BAD_MODEL,
-           "attribute 'to' is of type string, wanted int");
+           "attribute 'to' is of type string, expected int");
     node->attrs[0] = (dq_attr){.name = "to", .kind = DQ_ATTR_INT, .ref = "dtype"};
     expect(dq_schema_check_node(cast, node, &err), DQ_BAD_MODEL,
            "attribute 'to' refers to attribute 'dtype' of a function, and is in none");
@@ -237,7 +237,7 @@ START_TEST(attributes_are_checked)
     node = node_of(1, 1, 1, "");
     node->attrs[0] = (dq_attr){.name = "alpha", .kind = DQ_ATTR_INT};
     expect(dq_schema_check_node(find("Elu", 22), node, &err), DQ_BAD_MODEL,
-           "attribute 'alpha' is of type int, wanted float");
+           "attribute 'alpha' is of type int, expected float");
     node = node_of(0, 1, 1, "");
     node->attrs[0] = (dq_attr){.name = "sparse_value", .kind = DQ_ATTR_TENSOR};
     ck_assert_int_eq(dq_schema_check_node(find("Constant", 21), node, &err), DQ_OK);
@@ -277,10 +277,10 @@ END_TEST
 
 #define TENSOR(d) (&(const dq_type){.kind = DQ_KIND_TENSOR, .dtype = (d)})
 
-static void expect_type(const dq_type *type, const char *wanted)
+static void expect_type(const dq_type *type, const char *expected)
 {
     char text[DQ_TYPE_TEXT];
-    ck_assert_str_eq(dq_type_text(type, text), wanted);
+    ck_assert_str_eq(dq_type_text(type, text), expected);
 }
 
 START_TEST(types_are_bound_through_variables)
@@ -292,15 +292,15 @@ START_TEST(types_are_bound_through_variables)
     ck_assert_int_eq(dq_schema_bind_types(s, node, in, out, &err), DQ_OK);
     expect_type(&out[0], "tensor(int8)");
     in[2] = TENSOR(DQ_INT32);
-    expect(
-        dq_schema_bind_types(s, node, in, out, &err), DQ_BAD_MODEL,
-        "input 2 'y_zero_point' is tensor(int32), wanted one of tensor(uint8), tensor(int8), tensor(uint16), "
-        "tensor(int16), tensor(float8e4m3fn), tensor(float8e4m3fnuz), tensor(float8e5m2), "
-        "tensor(float8e5m2fnuz), tensor(uint4), tensor(int4)");
+    expect(dq_schema_bind_types(s, node, in, out, &err), DQ_BAD_MODEL,
+           "input 2 'y_zero_point' is tensor(int32), expected one of tensor(uint8), tensor(int8), "
+           "tensor(uint16), "
+           "tensor(int16), tensor(float8e4m3fn), tensor(float8e4m3fnuz), tensor(float8e5m2), "
+           "tensor(float8e5m2fnuz), tensor(uint4), tensor(int4)");
     in[1] = TENSOR(DQ_FLOAT16);
     in[2] = NULL;
     expect(dq_schema_bind_types(s, node, in, out, &err), DQ_BAD_MODEL,
-           "input 1 'y_scale' is tensor(float16), wanted tensor(float), the type of input 0 'x'");
+           "input 1 'y_scale' is tensor(float16), expected tensor(float), the type of input 0 'x'");
     in[1] = TENSOR(DQ_UNDEFINED);
     ck_assert_int_eq(dq_schema_bind_types(s, node, in, out, &err), DQ_OK);
     ck_assert_int_eq(out[0].kind, DQ_KIND_TENSOR);
@@ -318,10 +318,10 @@ START_TEST(types_that_one_schema_fixes)
     in[3] = TENSOR(DQ_UINT8);
     expect(dq_schema_bind_types(find("MatMulInteger", 10), node_of(4, 1, 0, "i2"), in, out, &err),
            DQ_BAD_MODEL,
-           "input 3 'b_zero_point' is tensor(uint8), wanted tensor(int8), the type of input 1 'B'");
+           "input 3 'b_zero_point' is tensor(uint8), expected tensor(int8), the type of input 1 'B'");
     in[0] = TENSOR(DQ_DOUBLE);
     expect(dq_schema_bind_types(find("DynamicQuantizeLinear", 11), node_of(1, 3, 0, ""), in, out, &err),
-           DQ_BAD_MODEL, "input 0 'x' is tensor(double), wanted tensor(float)");
+           DQ_BAD_MODEL, "input 0 'x' is tensor(double), expected tensor(float)");
     in[0] = TENSOR(DQ_FLOAT);
     ck_assert_int_eq(
         dq_schema_bind_types(find("DynamicQuantizeLinear", 11), node_of(1, 3, 0, ""), in, out, &err), DQ_OK);
@@ -330,7 +330,7 @@ START_TEST(types_that_one_schema_fixes)
     in[1] = TENSOR(DQ_FLOAT);
     in[2] = TENSOR(DQ_DOUBLE);
     expect(dq_schema_bind_types(find("Concat", 13), node_of(3, 1, 0, ""), in, out, &err), DQ_BAD_MODEL,
-           "input 2 'inputs' is tensor(double), wanted tensor(float), the type of input 0 'inputs'");
+           "input 2 'inputs' is tensor(double), expected tensor(float), the type of input 0 'inputs'");
 }
 END_TEST
 
@@ -348,7 +348,7 @@ START_TEST(sequences_optionals_and_maps_are_bound)
     ck_assert_int_eq(dq_schema_bind_types(find("Identity", 16), node, in, out, &err), DQ_OK);
     expect_type(&out[0], "seq(tensor(int8))");
     expect(dq_schema_bind_types(find("Abs", 6), node, in, out, &err), DQ_BAD_MODEL,
-           "input 0 'X' is seq(tensor(int8)), wanted one of tensor(float), tensor(uint8), tensor(int8), "
+           "input 0 'X' is seq(tensor(int8)), expected one of tensor(float), tensor(uint8), tensor(int8), "
            "tensor(uint16), tensor(int16), tensor(int32), tensor(int64), tensor(float16), tensor(double), "
            "tensor(uint32), tensor(uint64)");
     must_add(
@@ -358,7 +358,7 @@ START_TEST(sequences_optionals_and_maps_are_bound)
         "type_constraints: [{type_param_str: T, allowed_type_strs: ['map(string, float)', tensor(int8)]}]\n");
     in[0] = &nested;
     expect(dq_schema_bind_types(find("N", 1), node, in, out, &err), DQ_BAD_MODEL,
-           "input 0 'x' is seq(seq(tensor(int8))), wanted one of tensor(int8), map(string, float)");
+           "input 0 'x' is seq(seq(tensor(int8))), expected one of tensor(int8), map(string, float)");
     const dq_type *mixed[2] = {&map, TENSOR(DQ_INT8)};
     ck_assert_msg(dq_schema_bind_types(find("N", 1), node_of(2, 1, 0, ""), mixed, out, &err) == DQ_OK, "%s",
                   err.message);
@@ -377,7 +377,7 @@ START_TEST(a_variable_binds_form_and_element)
              "  allowed_type_strs: [tensor(int8), seq(tensor(int8)), 'seq(map(string, float))']\n");
     const dq_type *in[2] = {TENSOR(DQ_INT8), &sequence};
     expect(dq_schema_bind_types(find("N", 1), node_of(2, 1, 0, ""), in, out, &err), DQ_BAD_MODEL,
-           "input 1 'y' is seq(tensor(int8)), wanted tensor(int8), the type of input 0 'x'");
+           "input 1 'y' is seq(tensor(int8)), expected tensor(int8), the type of input 0 'x'");
     in[0] = in[1] = &maps;
     ck_assert_int_eq(dq_schema_bind_types(find("N", 1), node_of(2, 1, 0, ""), in, out, &err), DQ_OK);
     ck_assert_int_eq(out[0].kind, DQ_KIND_SEQUENCE);
@@ -392,13 +392,13 @@ END_TEST
 START_TEST(constraints_as_text)
 {
     char text[64];
-    static const char wanted[] = "T1: tensor(float); T2: tensor(uint8)";
+    static const char expected[] = "T1: tensor(float); T2: tensor(uint8)";
     ck_assert_uint_eq(dq_schema_types_text(find("DynamicQuantizeLinear", 11), text, sizeof text),
-                      strlen(wanted));
-    ck_assert_str_eq(text, wanted);
-    ck_assert_uint_eq(dq_schema_types_text(find("DynamicQuantizeLinear", 11), text, 12), strlen(wanted));
+                      strlen(expected));
+    ck_assert_str_eq(text, expected);
+    ck_assert_uint_eq(dq_schema_types_text(find("DynamicQuantizeLinear", 11), text, 12), strlen(expected));
     ck_assert_str_eq(text, "T1: tensor(");
-    ck_assert_uint_eq(dq_schema_types_text(find("DynamicQuantizeLinear", 11), NULL, 0), strlen(wanted));
+    ck_assert_uint_eq(dq_schema_types_text(find("DynamicQuantizeLinear", 11), NULL, 0), strlen(expected));
 }
 END_TEST
 

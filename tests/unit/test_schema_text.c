@@ -23,10 +23,10 @@ static void teardown(void)
     dq_schemas_free(set);
 }
 
-static void expect(dq_status got, dq_status wanted, const char *sentence)
+static void expect(dq_status got, dq_status expected, const char *sentence)
 {
-    ck_assert_int_eq(got, wanted);
-    ck_assert_int_eq(err.status, wanted);
+    ck_assert_int_eq(got, expected);
+    ck_assert_int_eq(err.status, expected);
     ck_assert_str_eq(err.message, sentence);
 }
 
@@ -185,7 +185,7 @@ START_TEST(a_folder_is_read_with_its_folders)
     const dq_schema *one = NULL;
     ck_assert_int_eq(dq_schemas_find(set, "my.own", "One", 2, &one, &err), DQ_OK);
     write_file(inner, "Two.yaml", "- 1");
-    snprintf(path, sizeof path, "%s/Two.yaml:1: a schema is a list, wanted a mapping", inner);
+    snprintf(path, sizeof path, "%s/Two.yaml:1: a schema is a list, expected a mapping", inner);
     expect(dq_schemas_add_dir(set, folder, &err), DQ_BAD_MODEL, path);
     snprintf(path, sizeof path, "rm -r %s", folder);
     ck_assert_int_eq(system(path), 0);
@@ -207,27 +207,27 @@ static const struct {
     {"name: [", DQ_BAD_MODEL, NULL},
     {"\x01", DQ_BAD_MODEL, NULL},
     {"\xff\xff", DQ_BAD_MODEL, NULL},
-    {"just text", DQ_BAD_MODEL, "f.yaml:1: a schema is a text, wanted a mapping"},
+    {"just text", DQ_BAD_MODEL, "f.yaml:1: a schema is a text, expected a mapping"},
     {HEAD, DQ_BAD_MODEL, "f.yaml:1: a schema lacks the key 'inputs'"},
     {"since_version: 1\n" ENDS, DQ_BAD_MODEL, "f.yaml:1: a schema lacks the key 'name'"},
     {HEAD ENDS "colour: red\n", DQ_BAD_MODEL, "f.yaml:5: a schema has the unknown key 'colour'"},
     {HEAD ENDS "name: M\n", DQ_BAD_MODEL, "f.yaml:5: key 'name' stands twice, first on line 1"},
     {"name: ''\nsince_version: 1\n" ENDS, DQ_BAD_MODEL, "f.yaml:1: name is empty"},
     {"name: \"a\\0b\"\nsince_version: 1\n" ENDS, DQ_BAD_MODEL, "f.yaml:1: a text holds a zero byte"},
-    {"name: {a: 1}\nsince_version: 1\n" ENDS, DQ_BAD_MODEL, "f.yaml:1: name is a mapping, wanted a text"},
+    {"name: {a: 1}\nsince_version: 1\n" ENDS, DQ_BAD_MODEL, "f.yaml:1: name is a mapping, expected a text"},
     {"name: N\nsince_version: one\n" ENDS, DQ_BAD_MODEL,
-     "f.yaml:2: since_version is 'one', wanted a number from 1 to 1000000"},
+     "f.yaml:2: since_version is 'one', expected a number from 1 to 1000000"},
     {"name: N\nsince_version: 0\n" ENDS, DQ_BAD_MODEL,
-     "f.yaml:2: since_version is '0', wanted a number from 1 to 1000000"},
+     "f.yaml:2: since_version is '0', expected a number from 1 to 1000000"},
     {"name: N\nsince_version: 99999999999999999999\n" ENDS, DQ_BAD_MODEL,
-     "f.yaml:2: since_version is '99999999999999999999', wanted a number from 1 to 1000000"},
+     "f.yaml:2: since_version is '99999999999999999999', expected a number from 1 to 1000000"},
     {HEAD ENDS "min_input: -1\n", DQ_BAD_MODEL,
-     "f.yaml:5: min_input is '-1', wanted a number from 0 to 2147483647"},
+     "f.yaml:5: min_input is '-1', expected a number from 0 to 2147483647"},
     {HEAD ENDS "min_input: 3\nmax_input: 2\n", DQ_BAD_MODEL, "f.yaml:5: min_input is 3, above max_input, 2"},
     {HEAD ENDS "deprecated: perhaps\n", DQ_BAD_MODEL,
-     "f.yaml:5: deprecated is 'perhaps', wanted true or false"},
+     "f.yaml:5: deprecated is 'perhaps', expected true or false"},
     {HEAD ENDS "---\n" HEAD ENDS, DQ_BAD_MODEL, "f.yaml:6: operator 'N' has since_version 1 twice"},
-    {HEAD "inputs: x\noutputs: []\n", DQ_BAD_MODEL, "f.yaml:3: inputs is a text, wanted a list"},
+    {HEAD "inputs: x\noutputs: []\n", DQ_BAD_MODEL, "f.yaml:3: inputs is a text, expected a list"},
     {HEAD "inputs: [{name: x, type_str: T}]\noutputs: []\n", DQ_BAD_MODEL,
      "f.yaml:3: type_str 'T' is neither a type variable of type_constraints nor a type"},
     {HEAD "inputs: [{name: x, type_str: tensor(float), tags: [maybe]}]\noutputs: []\n", DQ_BAD_MODEL,
@@ -245,19 +245,19 @@ static const struct {
      "f.yaml:5: 'NUMBER' is no attribute type; there are INT, FLOAT, STRING, TENSOR, GRAPH, SPARSE_TENSOR, "
      "TYPE_PROTO and each with S"},
     {HEAD ENDS "attributes: [{name: a, type: INT, default: '1'}]\n", DQ_BAD_MODEL,
-     "f.yaml:5: the default of attribute 'a' is 1 in quotes, wanted int"},
+     "f.yaml:5: the default of attribute 'a' is 1 in quotes, expected int"},
     {HEAD ENDS "attributes: [{name: a, type: INT, default: 9223372036854775808}]\n", DQ_BAD_MODEL,
-     "f.yaml:5: the default of attribute 'a' is 9223372036854775808, wanted int"},
+     "f.yaml:5: the default of attribute 'a' is 9223372036854775808, expected int"},
     {HEAD ENDS "attributes: [{name: a, type: FLOAT, default: 1e39}]\n", DQ_BAD_MODEL,
-     "f.yaml:5: the default of attribute 'a' is 1e39, wanted float"},
+     "f.yaml:5: the default of attribute 'a' is 1e39, expected float"},
     {HEAD ENDS "attributes: [{name: a, type: FLOAT, default: '1.5'}]\n", DQ_BAD_MODEL,
-     "f.yaml:5: the default of attribute 'a' is 1.5 in quotes, wanted float"},
+     "f.yaml:5: the default of attribute 'a' is 1.5 in quotes, expected float"},
     {HEAD ENDS "attributes: [{name: a, type: FLOAT, default: 0x10}]\n", DQ_BAD_MODEL,
-     "f.yaml:5: the default of attribute 'a' is 0x10, wanted float"},
+     "f.yaml:5: the default of attribute 'a' is 0x10, expected float"},
     {HEAD ENDS "attributes: [{name: a, type: INTS, default: 1}]\n", DQ_BAD_MODEL,
-     "f.yaml:5: the default of attribute 'a' is 1, wanted ints"},
+     "f.yaml:5: the default of attribute 'a' is 1, expected ints"},
     {HEAD ENDS "attributes: [{name: a, type: STRINGS, default: [b, [c]]}]\n", DQ_BAD_MODEL,
-     "f.yaml:5: the default of attribute 'a' is a list, wanted string"},
+     "f.yaml:5: the default of attribute 'a' is a list, expected string"},
     {HEAD ENDS "attributes: [{name: a, type: INT, required: true, default: 1}]\n", DQ_BAD_MODEL,
      "f.yaml:5: attribute 'a' is required and has a default"},
     {HEAD ENDS "attributes: [{name: a, type: TENSOR, default: 1}]\n", DQ_BAD_MODEL,
@@ -268,7 +268,7 @@ static const struct {
      "f.yaml:5: tag 'tag:yaml.org,2002:binary' is not allowed"},
     {HEAD ENDS "doc: *d\n", DQ_BAD_MODEL, "f.yaml:5: alias *d names no anchor before it"},
     {HEAD ENDS "doc: &d [*d]\n", DQ_BAD_MODEL, "f.yaml:5: alias *d stands inside its own anchor"},
-    {HEAD ENDS "? [a]\n: b\n", DQ_BAD_MODEL, "f.yaml:5: a key is a list, wanted a text"},
+    {HEAD ENDS "? [a]\n: b\n", DQ_BAD_MODEL, "f.yaml:5: a key is a list, expected a text"},
     {HEAD ENDS "doc: [[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]\n", DQ_OUT_OF_MEMORY,
      "f.yaml:5: nested too deep, the limit is 16"},
     {HEAD ENDS "doc: &d text\n---\n" HEAD ENDS "doc: *d\n", DQ_BAD_MODEL,

@@ -18,8 +18,8 @@ static void plan_for(dq_tensor *x, size_t rank, const int64_t *dims, dq_threads 
     const dq_plan_request request = {.graph = g,
                                      .given = &given,
                                      .given_count = 1,
-                                     .wanted = (const dq_value *const *)g->outputs,
-                                     .wanted_count = g->output_count,
+                                     .requested = (const dq_value *const *)g->outputs,
+                                     .requested_count = g->output_count,
                                      .kernels = &kernels,
                                      .threads = threads};
     ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);

@@ -57,7 +57,7 @@ static dq_model *build(void)
 
 typedef struct work {
     dq_model *model;
-    const float *x, *wanted; /* MOST_ROWS rows */
+    const float *x, *expected; /* MOST_ROWS rows */
     unsigned number;
     atomic_int *faults;
 } work;
@@ -81,7 +81,7 @@ static int use_session(const work *w, unsigned round)
                 DQ_OK ||
             dq_session_set_input(session, "x", x, &own) != DQ_OK || dq_session_run(session, &own) != DQ_OK ||
             dq_session_get_output(session, "y", &y, &own) != DQ_OK ||
-            memcmp(dq_tensor_data(y), w->wanted, dq_tensor_size(y)) != 0)
+            memcmp(dq_tensor_data(y), w->expected, dq_tensor_size(y)) != 0)
             faults++;
         dq_session_set_input(session, "x", NULL, &own);
         dq_tensor_free(x);
@@ -100,7 +100,7 @@ static void *use_model(void *arg)
 
 START_TEST(sessions_on_many_threads_share_a_model)
 {
-    static float x[MOST_ROWS * K], wanted[MOST_ROWS * N];
+    static float x[MOST_ROWS * K], expected[MOST_ROWS * N];
     for (int i = 0; i < MOST_ROWS * K; i++)
         x[i] = (float)(i * 29 % 97) * 0.1f - 4;
     /* what one session alone gives */
@@ -112,7 +112,7 @@ START_TEST(sessions_on_many_threads_share_a_model)
     must(dq_session_set_input(session, "x", in, &err));
     must(dq_session_run(session, &err));
     must(dq_session_get_output(session, "y", &y, &err));
-    memcpy(wanted, dq_tensor_data(y), sizeof wanted);
+    memcpy(expected, dq_tensor_data(y), sizeof expected);
     dq_session_free(session);
     dq_model_free(alone);
     dq_tensor_free(in);
@@ -122,7 +122,7 @@ START_TEST(sessions_on_many_threads_share_a_model)
     pthread_t threads[THREADS];
     work works[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {
-        works[i] = (work){model, x, wanted, i, &faults};
+        works[i] = (work){model, x, expected, i, &faults};
         ck_assert_int_eq(pthread_create(&threads[i], NULL, use_model, &works[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++)

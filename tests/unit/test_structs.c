@@ -28,9 +28,9 @@ static void tear_down(void)
     session = NULL;
 }
 
-static void refused(dq_status status, dq_status wanted, const char *message)
+static void refused(dq_status status, dq_status expected, const char *message)
 {
-    ck_assert_int_eq(status, wanted);
+    ck_assert_int_eq(status, expected);
     ck_assert_str_eq(err.message, message);
 }
 

@@ -45,13 +45,13 @@ static void run_with(const char *name, size_t n, float *data)
     must(dq_session_run(session, &err));
 }
 
-static void is_row(const dq_tensor *t, size_t n, const float *wanted)
+static void is_row(const dq_tensor *t, size_t n, const float *expected)
 {
     ck_assert_int_eq(dq_tensor_dtype(t), DQ_FLOAT);
     ck_assert_uint_eq(dq_tensor_rank(t), 1);
     ck_assert_uint_eq(dq_tensor_count(t), n);
     for (size_t i = 0; i < n; i++)
-        ck_assert(((const float *)dq_tensor_data(t))[i] == wanted[i]);
+        ck_assert(((const float *)dq_tensor_data(t))[i] == expected[i]);
 }
 
 /* y = x + 1, of any number of elements. */
@@ -216,7 +216,7 @@ START_TEST(outputs_that_share_memory_are_copied)
     for (int i = 0; i < 5; i++)
         output(names[i]);
     finish_counted();
-    const float wanted[][2] = {{8, 10}, {8, 10}, {1, 2}, {7, 8}, {8, 10}};
+    const float expected[][2] = {{8, 10}, {8, 10}, {1, 2}, {7, 8}, {8, 10}};
     for (int round = 0; round < 12; round++) {
         dq_tensor *taken[5];
         const int begin_at = round % 5, step = round % 4 + 1; /* in different orders */
@@ -228,7 +228,7 @@ START_TEST(outputs_that_share_memory_are_copied)
             for (int k = i + 1, other = (at + step) % 5; k < 5; k++, other = (other + step) % 5) {
                 const dq_tensor *left = NULL;
                 must(dq_session_get_output(session, names[other], &left, &err));
-                ck_assert_mem_eq(dq_tensor_data(left), wanted[other], sizeof wanted[other]);
+                ck_assert_mem_eq(dq_tensor_data(left), expected[other], sizeof expected[other]);
             }
         }
         for (int i = 0; i < 5; i++)

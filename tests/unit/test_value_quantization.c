@@ -184,16 +184,16 @@ static void build(const sample *s)
     must(dq_builder_finish(b, NULL, &model, &err));
 }
 
-static void check_value(const dq_value *found, const char *wanted)
+static void check_value(const dq_value *found, const char *expected)
 {
     dq_value_info info = DQ_VALUE_INFO_INIT;
-    if (!*wanted) {
+    if (!*expected) {
         ck_assert_ptr_null(found);
         return;
     }
     ck_assert_ptr_nonnull(found);
     must(dq_value_describe(found, &info, &err));
-    ck_assert_str_eq(info.name, wanted);
+    ck_assert_str_eq(info.name, expected);
 }
 
 START_TEST(each_operator_tells_its_values)

@@ -122,7 +122,7 @@ static dq_status check_header(const candidate *c, const cli_inputs *inputs, cons
                               dq_error *err)
 {
     char got[64];
-    dq_dtype wanted = inputs->infos[c->input].dtype, dtype = npy_type(h, wanted);
+    dq_dtype requested = inputs->infos[c->input].dtype, dtype = npy_type(h, requested);
     if (dtype != DQ_UNDEFINED)
         return check_fit(c, inputs, dtype, h->rank, h->dims, err);
     snprintf(got, sizeof got, "made of raw elements ('%s')", h->descr);

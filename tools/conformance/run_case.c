@@ -142,11 +142,11 @@ static bool set_inputs(case_run *run, const values *inputs)
     return true;
 }
 
-static bool compare_outputs(case_run *run, const values *wanted, const compare_tolerance *tolerance)
+static bool compare_outputs(case_run *run, const values *requested, const compare_tolerance *tolerance)
 {
-    if (wanted->count == 0)
+    if (requested->count == 0)
         return fail(run, "there is no value to compare an output with");
-    for (size_t i = 0; i < wanted->count; i++) {
+    for (size_t i = 0; i < requested->count; i++) {
         dq_value_info info = DQ_VALUE_INFO_INIT;
         dq_error err;
         const dq_tensor *got = NULL;
@@ -156,7 +156,7 @@ static bool compare_outputs(case_run *run, const values *wanted, const compare_t
         if (dq_session_get_output(run->session, info.name, &got, &err) != DQ_OK)
             return fail(run, "%s", err.message);
         compare_result compared;
-        compare_tensors(got, wanted->tensors[i], tolerance, &compared);
+        compare_tensors(got, requested->tensors[i], tolerance, &compared);
         if (!compared.same)
             return fail(run, "output '%s': %s", info.name, compared.sentence);
     }
@@ -181,9 +181,9 @@ static dq_tensor *memory_like(const dq_tensor *t, char **memory)
 }
 
 /* After a run: the same outputs once more, written to memory of the caller's. */
-static bool run_into(case_run *run, const values *wanted, const compare_tolerance *tolerance)
+static bool run_into(case_run *run, const values *requested, const compare_tolerance *tolerance)
 {
-    size_t count = wanted->count;
+    size_t count = requested->count;
     dq_tensor **buffers = cf_realloc(NULL, count, sizeof *buffers);
     char **memory = cf_realloc(NULL, count, sizeof *memory);
     bool good = true;
@@ -205,7 +205,7 @@ static bool run_into(case_run *run, const values *wanted, const compare_toleranc
         compare_result compared = {.same = true};
         dq_model_output(run->model, i, &info, NULL);
         if (good && buffers[i])
-            compare_tensors(buffers[i], wanted->tensors[i], tolerance, &compared);
+            compare_tensors(buffers[i], requested->tensors[i], tolerance, &compared);
         if (!compared.same)
             good = fail(run, "output '%s' in the caller's memory: %s", info.name, compared.sentence);
         if (buffers[i])

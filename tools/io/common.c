@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void cut(dq_error *err, int wanted)
+static void cut(dq_error *err, int requested)
 {
-    if (wanted < (int)sizeof err->message)
+    if (requested < (int)sizeof err->message)
         return;
     /* Step back over a UTF-8 sequence that the cut would leave incomplete. */
     size_t end = sizeof err->message - sizeof "…";

@@ -37,11 +37,11 @@ dq_status npy_read_header(io_source *source, npy_header *header, dq_error *err);
 /** The type that npy_read_data would give the array: the file's own; or `wanted`, when the file has raw
  * elements of its width, or 8-bit integers and `wanted` is an integer type under 8 bits. DQ_UNDEFINED for
  * other raw elements. */
-dq_dtype npy_type(const npy_header *header, dq_dtype wanted);
+dq_dtype npy_type(const npy_header *header, dq_dtype requested);
 
 /** Reads the elements after npy_read_header. `wanted` may be DQ_UNDEFINED. No value is converted: a value
  * that does not fit in a type under 8 bits is DQ_BAD_INPUT. Nothing over `limit` bytes is allocated. */
-dq_status npy_read_data(io_source *source, const npy_header *header, dq_dtype wanted, uint64_t limit,
+dq_status npy_read_data(io_source *source, const npy_header *header, dq_dtype requested, uint64_t limit,
                         dq_tensor **out, dq_error *err);
 
 /** A .npy image of a tensor: the header, then the data, which may be the tensor's own. */
@@ -59,7 +59,7 @@ void npy_image_clear(npy_image *image);
 
 /** The header of a .npy file; then its array. Sentences do not name the path. */
 dq_status npy_file_header(const char *path, npy_header *header, dq_error *err);
-dq_status npy_file_read(const char *path, dq_dtype wanted, uint64_t limit, dq_tensor **out, dq_error *err);
+dq_status npy_file_read(const char *path, dq_dtype requested, uint64_t limit, dq_tensor **out, dq_error *err);
 
 /** Writes a .npy file, whole or not at all (out_file.h). */
 dq_status npy_file_write(const char *path, const dq_tensor *tensor, dq_error *err);

@@ -28,12 +28,12 @@ static size_t raw_size(dq_dtype dtype)
     }
 }
 
-dq_dtype npy_type(const npy_header *header, dq_dtype wanted)
+dq_dtype npy_type(const npy_header *header, dq_dtype requested)
 {
     if (header->kind == 'V')
-        return raw_size(wanted) == header->itemsize ? wanted : DQ_UNDEFINED;
+        return raw_size(requested) == header->itemsize ? requested : DQ_UNDEFINED;
     bool byte = header->dtype == DQ_INT8 || header->dtype == DQ_UINT8;
-    return byte && is_small_integer(wanted) ? wanted : header->dtype;
+    return byte && is_small_integer(requested) ? requested : header->dtype;
 }
 
 /* Bytes that change places together when the byte order does. */
@@ -208,16 +208,16 @@ static dq_status read_elements(io_source *source, const npy_header *h, dq_tensor
     return status == DQ_OK && dtype == DQ_BOOL ? check_bools(tensor, err) : status;
 }
 
-dq_status npy_read_data(io_source *source, const npy_header *header, dq_dtype wanted, uint64_t limit,
+dq_status npy_read_data(io_source *source, const npy_header *header, dq_dtype requested, uint64_t limit,
                         dq_tensor **out, dq_error *err)
 {
-    dq_dtype dtype = npy_type(header, wanted);
-    if (dtype == DQ_UNDEFINED && wanted == DQ_UNDEFINED)
+    dq_dtype dtype = npy_type(header, requested);
+    if (dtype == DQ_UNDEFINED && requested == DQ_UNDEFINED)
         return io_fail(err, DQ_BAD_INPUT, "has raw elements ('%s'), and nothing says their type",
                        header->descr);
     if (dtype == DQ_UNDEFINED)
         return io_fail(err, DQ_BAD_INPUT, "has raw elements ('%s'), which cannot be %s", header->descr,
-                       dq_dtype_name(wanted));
+                       dq_dtype_name(requested));
     dq_status status = io_check_shape(dtype, header->rank, header->dims, limit, err);
     if (status != DQ_OK)
         return status;
@@ -262,7 +262,7 @@ dq_status npy_file_header(const char *path, npy_header *header, dq_error *err)
     return status;
 }
 
-dq_status npy_file_read(const char *path, dq_dtype wanted, uint64_t limit, dq_tensor **out, dq_error *err)
+dq_status npy_file_read(const char *path, dq_dtype requested, uint64_t limit, dq_tensor **out, dq_error *err)
 {
     io_source source;
     npy_header header;
@@ -271,7 +271,7 @@ dq_status npy_file_read(const char *path, dq_dtype wanted, uint64_t limit, dq_te
         return status;
     status = npy_read_header(&source, &header, err);
     if (status == DQ_OK)
-        status = npy_read_data(&source, &header, wanted, limit, out, err);
+        status = npy_read_data(&source, &header, requested, limit, out, err);
     fclose(source.arg);
     return status;
 }

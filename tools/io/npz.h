@@ -25,7 +25,8 @@ size_t npz_find(const npz *archive, const char *name);
  */
 dq_status npz_header(npz *archive, size_t i, npy_header *header, dq_error *err);
 /** Array i, as npy_read_data reads it. The member's checksum is checked too. */
-dq_status npz_read(npz *archive, size_t i, dq_dtype wanted, uint64_t limit, dq_tensor **out, dq_error *err);
+dq_status npz_read(npz *archive, size_t i, dq_dtype requested, uint64_t limit, dq_tensor **out,
+                   dq_error *err);
 
 /** Writes an archive as numpy.savez does (stored, not compressed; the same bytes for the same tensors), as a
  * whole or not at all (out_file.h). Sentences do not name the path. */

@@ -289,7 +289,7 @@ dq_status npz_header(npz *archive, size_t i, npy_header *header, dq_error *err)
     return status;
 }
 
-dq_status npz_read(npz *archive, size_t i, dq_dtype wanted, uint64_t limit, dq_tensor **out, dq_error *err)
+dq_status npz_read(npz *archive, size_t i, dq_dtype requested, uint64_t limit, dq_tensor **out, dq_error *err)
 {
     io_source source;
     npy_header header;
@@ -299,7 +299,7 @@ dq_status npz_read(npz *archive, size_t i, dq_dtype wanted, uint64_t limit, dq_t
     dq_tensor *tensor = NULL;
     status = npy_read_header(&source, &header, err);
     if (status == DQ_OK)
-        status = npy_read_data(&source, &header, wanted, limit, &tensor, err);
+        status = npy_read_data(&source, &header, requested, limit, &tensor, err);
     /* minizip compares the checksum of a member that was read to its end. */
     int code = unzCloseCurrentFile(archive->zip);
     if (status == DQ_OK && code != UNZ_OK)

@@ -207,14 +207,14 @@ static dq_status check_data(const proto *p, dq_dtype dtype, size_t count, size_t
     }
     if (p->has_raw_data && dtype == DQ_STRING)
         return io_fail(err, DQ_BAD_INPUT, "has raw_data, expected strings in string_data");
-    size_t wanted = 0;
+    size_t requested = 0;
     bool fits =
-        p->has_raw_data ? io_packed_size(dtype, count, &wanted) : entries_wanted(dtype, count, &wanted);
+        p->has_raw_data ? io_packed_size(dtype, count, &requested) : entries_wanted(dtype, count, &requested);
     size_t got = p->has_raw_data ? p->raw_data.len : field_length(p, own);
-    if (!fits || got != wanted)
+    if (!fits || got != requested)
         return io_fail(err, DQ_BAD_INPUT, "has %zu %s, expected %zu for %s", got,
-                       p->has_raw_data ? "bytes of raw_data" : field_names[own], wanted, text);
-    *entries = wanted;
+                       p->has_raw_data ? "bytes of raw_data" : field_names[own], requested, text);
+    *entries = requested;
     return DQ_OK;
 }
 

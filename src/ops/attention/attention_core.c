@@ -394,7 +394,7 @@ dq_status dq_mask_infer(const dq_op_call *call, uint32_t i, size_t batch, size_t
         return DQ_OK;
     return dq_call_fail_input(
         call, err, i,
-        "has shape %s, wanted [%zu], [%zu], [%zu,%zu], [%zu,%zu,%zu] or a square for each of the batch",
+        "has shape %s, expected [%zu], [%zu], [%zu,%zu], [%zu,%zu,%zu] or a square for each of the batch",
         dq_shape_text(t->rank, t->dims, text), batch, 2 * batch, batch, keys, batch, rows, keys);
 }
 
@@ -407,7 +407,7 @@ dq_status dq_mask_check_bias(const dq_op_call *call, uint32_t i, size_t batch, s
                (t->dims[1] == 1 || t->dims[1] == (int64_t)heads) && t->dims[2] == (int64_t)rows &&
                t->dims[3] == (int64_t)keys))
         return DQ_OK;
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted [%zu or 1, %zu or 1, %zu, %zu]",
+    return dq_call_fail_input(call, err, i, "has shape %s, expected [%zu or 1, %zu or 1, %zu, %zu]",
                               dq_shape_text(t->rank, t->dims, text), batch, heads, rows, keys);
 }
 

@@ -26,10 +26,10 @@ static dq_status check_plain(const dq_op_call *call, dq_error *err)
                                         "input_channels", "input_channel_offset"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (dq_node_int(call->node, names[i], 0) != 0)
-            return dq_call_fail(call, err, DQ_UNSUPPORTED, "attribute '%s' is %" PRId64 ", wanted 0",
+            return dq_call_fail(call, err, DQ_UNSUPPORTED, "attribute '%s' is %" PRId64 ", expected 0",
                                 names[i], dq_node_int(call->node, names[i], 0));
     if (dq_node_int(call->node, "ndim", 1) != 1)
-        return dq_call_fail(call, err, DQ_UNSUPPORTED, "attribute 'ndim' is %" PRId64 ", wanted 1",
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "attribute 'ndim' is %" PRId64 ", expected 1",
                             dq_node_int(call->node, "ndim", 1));
     int64_t last = dq_node_int(call->node, "state_channels_last", -1);
     if (last >= 0 && last != dq_node_int(call->node, "channels_last", 0))
@@ -50,15 +50,15 @@ static dq_status read_sizes(const dq_op_call *call, state *s, dq_error *err)
     if (call->out_count > 2 && call->out[2])
         return dq_call_fail(call, err, DQ_UNSUPPORTED, "has output 2, which is not known here");
     if (x->rank != 3 && !(s->channels_last && x->rank > 3))
-        return dq_call_fail_input(call, err, INPUT, "has rank %u, wanted 3", x->rank);
+        return dq_call_fail_input(call, err, INPUT, "has rank %u, expected 3", x->rank);
     s->batch = (size_t)x->dims[0];
     s->steps = (size_t)x->dims[s->channels_last ? 1 : 2];
     s->channels = s->channels_last ? dq_dims_product(x->dims, 2, x->rank) : (size_t)x->dims[1];
     if (w->rank != 3 || w->dims[0] != (int64_t)s->channels || w->dims[1] != 1 || w->dims[2] < 1)
-        return dq_call_fail_input(call, err, WEIGHT, "has shape %s, wanted %zux1 and a kernel",
+        return dq_call_fail_input(call, err, WEIGHT, "has shape %s, expected %zux1 and a kernel",
                                   dq_shape_text(w->rank, w->dims, text), s->channels);
     if (bias && (bias->rank != 1 || bias->dims[0] != (int64_t)s->channels))
-        return dq_call_fail_input(call, err, BIAS, "has %zu elements, wanted %zu (channels)", bias->count,
+        return dq_call_fail_input(call, err, BIAS, "has %zu elements, expected %zu (channels)", bias->count,
                                   s->channels);
     s->taps = (size_t)w->dims[2];
     s->dilation = dilation < 1 ? 0 : (size_t)dilation;
@@ -66,7 +66,7 @@ static dq_status read_sizes(const dq_op_call *call, state *s, dq_error *err)
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'dilation' is %" PRId64, dilation);
     if (s->swish && strcmp(activation, "silu") != 0 && strcmp(activation, "swish") != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'activation' is '%s', wanted none, silu or swish", activation);
+                            "attribute 'activation' is '%s', expected none, silu or swish", activation);
     return DQ_OK;
 }
 
@@ -80,7 +80,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     dims[s.channels_last ? 1 : 2] = (int64_t)s.carried;
     if (past && (past->rank != x->rank || memcmp(past->dims, dims, x->rank * sizeof *dims) != 0))
-        return dq_call_fail_input(call, err, PAST, "has shape %s, wanted %s",
+        return dq_call_fail_input(call, err, PAST, "has shape %s, expected %s",
                                   dq_shape_text(past->rank, past->dims, mine),
                                   dq_shape_text(x->rank, dims, theirs));
     DQ_TRY(dq_call_output(call, 1, x->dtype, x->rank, dims, err));

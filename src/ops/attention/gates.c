@@ -35,10 +35,10 @@ static dq_status gate_infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *a = call->in[A], *b = dq_call_in(call, B);
     if (a->rank < 1)
-        return dq_call_fail_input(call, err, A, "has rank 0, wanted a last axis of heads");
+        return dq_call_fail_input(call, err, A, "has rank 0, expected a last axis of heads");
     for (uint32_t i = DT_BIAS; i <= DECAY_SCALE; i++)
         if (call->in[i]->count != heads_of(call))
-            return dq_call_fail_input(call, err, i, "has %zu elements, wanted %zu (heads)",
+            return dq_call_fail_input(call, err, i, "has %zu elements, expected %zu (heads)",
                                       call->in[i]->count, heads_of(call));
     if (b && !dq_tensor_same_shape(a, b))
         return dq_call_fail_input(call, err, B, "has another shape than input 0");
@@ -97,13 +97,14 @@ static dq_status norm_infer(dq_op_call *call, dq_error *err)
     const char *name = dq_node_string(call->node, "activation", "silu");
     if (x->rank < 1 || scale->rank != 1 || scale->count == 0 ||
         x->dims[x->rank - 1] % (int64_t)scale->count != 0)
-        return dq_call_fail_input(
-            call, err, SCALE, "has %zu elements, wanted a divisor of the last axis of input 0", scale->count);
+        return dq_call_fail_input(call, err, SCALE,
+                                  "has %zu elements, expected a divisor of the last axis of input 0",
+                                  scale->count);
     if (!dq_tensor_same_shape(x, call->in[GATE]))
         return dq_call_fail_input(call, err, GATE, "has another shape than input 0");
     if (strcmp(name, "silu") != 0 && strcmp(name, "swish") != 0 && strcmp(name, "sigmoid") != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'activation' is '%s', wanted silu, swish or sigmoid", name);
+                            "attribute 'activation' is '%s', expected silu, swish or sigmoid", name);
     return dq_call_output_like(call, 0, x->dtype, x, err);
 }
 

@@ -67,11 +67,11 @@ typedef struct state {
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-static dq_status wrong(const dq_op_call *call, uint32_t i, dq_error *err, const char *wanted)
+static dq_status wrong(const dq_op_call *call, uint32_t i, dq_error *err, const char *expected)
 {
     char text[DQ_SHAPE_TEXT];
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted %s",
-                              dq_shape_text(call->in[i]->rank, call->in[i]->dims, text), wanted);
+    return dq_call_fail_input(call, err, i, "has shape %s, expected %s",
+                              dq_shape_text(call->in[i]->rank, call->in[i]->dims, text), expected);
 }
 
 static dq_status read_heads(const dq_op_call *call, state *s, dq_error *err)
@@ -81,10 +81,10 @@ static dq_status read_heads(const dq_op_call *call, state *s, dq_error *err)
     if (n < 1 || kv < 1 || n % kv != 0 || n > INT32_MAX)
         return dq_call_fail(
             call, err, DQ_BAD_MODEL,
-            "has %" PRId64 " heads of queries and %" PRId64 " of keys, wanted a multiple of them", n, kv);
+            "has %" PRId64 " heads of queries and %" PRId64 " of keys, expected a multiple of them", n, kv);
     int64_t parts = k ? n : n + 2 * kv;
     if (!k != !v)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "has keys or values alone, wanted both or none");
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "has keys or values alone, expected both or none");
     if (q->rank != 3 || q->dims[2] % parts != 0)
         return wrong(call, QUERY, err, "batch, sequence and a width that all heads can share");
     s->batch = (size_t)q->dims[0];
@@ -174,7 +174,7 @@ static dq_status read_options(const dq_op_call *call, state *s, dq_error *err)
     s->sliding = dq_node_int(call->node, "sliding_window_cache", 0) != 0;
     if (s->sliding && (!s->window || s->window > s->past))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "has a sliding cache of %zu positions, wanted a window and as many or more",
+                            "has a sliding cache of %zu positions, expected a window and as many or more",
                             s->past);
     if (s->sliding && (dq_call_in(call, ATTENTION_BIAS) || s->look != NO_SCORES))
         return dq_call_fail(call, err, DQ_UNSUPPORTED, "has a sliding cache and attention_bias or qk_output");
@@ -196,7 +196,8 @@ static dq_status read_all(const dq_op_call *call, state *s, dq_error *err)
     s->v.norm = UINT32_MAX;
     DQ_TRY(read_heads(call, s, err));
     if (!dq_call_in(call, PAST_KEY) != !dq_call_in(call, PAST_VALUE))
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "has a past of keys or of values, wanted both or none");
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "has a past of keys or of values, expected both or none");
     DQ_TRY(read_half(call, s, &s->k, false, err));
     DQ_TRY(read_half(call, s, &s->v, true, err));
     DQ_TRY(read_rotary(call, s, err));
@@ -219,7 +220,7 @@ static dq_status read_total(const dq_op_call *call, state *s, dq_error *err)
     int64_t total = dq_tensor_get_int(call->in[TOTAL], 0);
     if (total < (int64_t)s->rows)
         return dq_call_fail(call, err, DQ_BAD_INPUT,
-                            "input %d is %" PRId64 ", wanted %zu or more, the new positions", TOTAL, total,
+                            "input %d is %" PRId64 ", expected %zu or more, the new positions", TOTAL, total,
                             s->rows);
     s->total = (size_t)total;
     s->capacity = s->total > s->past && !s->sliding ? s->total : s->past;
@@ -253,9 +254,9 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 static bool place_half(dq_op_call *call, const state *s, half *h)
 {
     size_t rows;
-    bool wanted = h->present < call->out_count && call->out[h->present];
+    bool expected = h->present < call->out_count && call->out[h->present];
     return dq_mul_size(s->batch * s->kv_heads, s->held, &rows) &&
-           dq_call_reserve(call, wanted && !s->sliding ? 0 : rows, h->cache.row_bytes, 1, &h->cache_at) &&
+           dq_call_reserve(call, expected && !s->sliding ? 0 : rows, h->cache.row_bytes, 1, &h->cache_at) &&
            dq_call_reserve(call, h->cache.dtype == DQ_FLOAT ? 0 : rows, s->size, sizeof(float),
                            &h->floats_at);
 }
@@ -355,8 +356,8 @@ static float *floats_of(const dq_op_call *call, const half *h)
 {
     if (h->cache.dtype != DQ_FLOAT)
         return at_scratch(call, h->floats_at);
-    bool wanted = h->present < call->out_count && call->out[h->present];
-    bool direct = wanted && !((const state *)call->state)->sliding;
+    bool expected = h->present < call->out_count && call->out[h->present];
+    bool direct = expected && !((const state *)call->state)->sliding;
     return direct ? call->out[h->present]->data : at_scratch(call, h->cache_at);
 }
 
@@ -396,11 +397,11 @@ static void fill_cache(const dq_op_call *call, const half *h, bool keys, size_t 
                        float *own)
 {
     const state *s = call->state;
-    bool wanted = h->present < call->out_count && call->out[h->present];
+    bool expected = h->present < call->out_count && call->out[h->present];
     const dq_tensor *old = dq_call_in(call, h->past);
     size_t number = batch * s->kv_heads + head, bytes = h->cache.row_bytes, past = past_of(call, batch);
     size_t added = new_rows(call, batch), filled = past + added, rest = filled > s->past ? filled : s->past;
-    char *cache = wanted ? call->out[h->present]->data : at_scratch(call, h->cache_at);
+    char *cache = expected ? call->out[h->present]->data : at_scratch(call, h->cache_at);
     cache += number * s->capacity * bytes;
     const char *from = old ? (const char *)old->data + number * s->past * bytes : cache;
     if (from != cache) {
@@ -476,11 +477,11 @@ static dq_status check_counts(const dq_op_call *call, dq_error *err)
         int64_t most = (int64_t)s->rows < length ? (int64_t)s->rows : length, past = length - n;
         if (length < 1 || length > (int64_t)s->total)
             return dq_call_fail(call, err, DQ_BAD_INPUT,
-                                "input %d says %" PRId64 " positions for sequence %zu, wanted 1 to %zu",
+                                "input %d says %" PRId64 " positions for sequence %zu, expected 1 to %zu",
                                 LENGTHS, length, b, s->total);
         if (n < 0 || n > most)
             return dq_call_fail(call, err, DQ_BAD_INPUT,
-                                "input %d says %" PRId64 " new rows for sequence %zu, wanted 0 to %" PRId64,
+                                "input %d says %" PRId64 " new rows for sequence %zu, expected 0 to %" PRId64,
                                 NEW_ROWS, n, b, most);
         if (!s->sliding && ((size_t)past > s->past || (size_t)past + s->rows > s->capacity))
             return dq_call_fail(
@@ -503,7 +504,7 @@ static dq_status check_lengths(const dq_op_call *call, dq_error *err)
             most = (int64_t)s->total;
         if (length < least || length > most)
             return dq_call_fail(call, err, DQ_BAD_INPUT,
-                                "input %d says %" PRId64 " positions for sequence %zu, wanted %" PRId64
+                                "input %d says %" PRId64 " positions for sequence %zu, expected %" PRId64
                                 " to %" PRId64,
                                 LENGTHS, length, b, least, most);
     }

@@ -28,16 +28,16 @@ dq_status dq_kv_cache_infer(const dq_op_call *call, dq_dtype dtype, size_t heads
         return DQ_OK;
     if (dq_node_int(call->node, "kv_cache_bit_width", bits) != bits || (four_bits && size % 2 != 0))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'kv_cache_bit_width' is %" PRId64 ", wanted %" PRId64
+                            "attribute 'kv_cache_bit_width' is %" PRId64 ", expected %" PRId64
                             " for a cache of %s, and heads of even size for 4",
                             dq_node_int(call->node, "kv_cache_bit_width", bits), bits,
                             dq_dtype_get(dtype)->name);
-    size_t wanted = c->per_channel ? heads * size : 1;
+    size_t expected = c->per_channel ? heads * size : 1;
     if (!s)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "has no input %" PRIu32 ", the scale of a quantized cache", scale);
-    if (s->count != wanted)
-        return dq_call_fail_input(call, err, scale, "has %zu elements, wanted %zu", s->count, wanted);
+    if (s->count != expected)
+        return dq_call_fail_input(call, err, scale, "has %zu elements, expected %zu", s->count, expected);
     return DQ_OK;
 }
 

@@ -29,7 +29,7 @@ static dq_status read_rule(const dq_op_call *call, state *s, dq_error *err)
     s->delta = strcmp(rule, "delta") == 0 || strcmp(rule, "gated_delta") == 0;
     if (strcmp(rule, "linear") != 0 && strcmp(rule, "gated") != 0 && !s->delta)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'update_rule' is '%s', wanted linear, gated, delta or gated_delta",
+                            "attribute 'update_rule' is '%s', expected linear, gated, delta or gated_delta",
                             rule);
     if (s->gated && !dq_call_in(call, DECAY))
         return dq_call_fail(call, err, DQ_BAD_MODEL, "has update rule '%s' and no decay", rule);
@@ -38,15 +38,15 @@ static dq_status read_rule(const dq_op_call *call, state *s, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status wanted_last(const dq_op_call *call, uint32_t i, const state *s, int64_t a, int64_t b,
-                             dq_error *err)
+static dq_status requested_last(const dq_op_call *call, uint32_t i, const state *s, int64_t a, int64_t b,
+                                dq_error *err)
 {
     const dq_tensor *t = call->in[i];
     char text[DQ_SHAPE_TEXT];
     if (t->rank == 3 && t->dims[0] == (int64_t)s->batch && t->dims[1] == (int64_t)s->steps &&
         (t->dims[2] == a || t->dims[2] == b))
         return DQ_OK;
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted [%zu,%zu,%" PRId64 "] (or %" PRId64 ")",
+    return dq_call_fail_input(call, err, i, "has shape %s, expected [%zu,%zu,%" PRId64 "] (or %" PRId64 ")",
                               dq_shape_text(t->rank, t->dims, text), s->batch, s->steps, a, b);
 }
 
@@ -65,7 +65,7 @@ static dq_status read_shapes(const dq_op_call *call, state *s, dq_error *err)
                             " and %" PRId64,
                             heads, kv, query->dims[2], value->dims[2]);
     if (dq_node_int(call->node, "state_window", 0) != 0)
-        return dq_call_fail(call, err, DQ_UNSUPPORTED, "attribute 'state_window' is %" PRId64 ", wanted 0",
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "attribute 'state_window' is %" PRId64 ", expected 0",
                             dq_node_int(call->node, "state_window", 0));
     *s = (state){.batch = (size_t)query->dims[0],
                  .steps = (size_t)query->dims[1],
@@ -81,19 +81,19 @@ static dq_status read_shapes(const dq_op_call *call, state *s, dq_error *err)
     if (*call->node->domain && s->size && row > 0 && row % (int64_t)s->size == 0 && keys % row == 0)
         s->key_heads = (size_t)row / s->size;
     row = (int64_t)(s->key_heads * s->size);
-    DQ_TRY(wanted_last(call, KEY, s, row, row, err));
-    DQ_TRY(wanted_last(call, VALUE, s, value->dims[2], value->dims[2], err));
+    DQ_TRY(requested_last(call, KEY, s, row, row, err));
+    DQ_TRY(requested_last(call, VALUE, s, value->dims[2], value->dims[2], err));
     DQ_TRY(read_rule(call, s, err));
     if (s->gated)
-        DQ_TRY(wanted_last(call, DECAY, s, kv, keys, err));
+        DQ_TRY(requested_last(call, DECAY, s, kv, keys, err));
     if (s->delta)
-        DQ_TRY(wanted_last(call, BETA, s, kv, 1, err));
+        DQ_TRY(requested_last(call, BETA, s, kv, 1, err));
     s->decay_size = s->gated ? (size_t)(call->in[DECAY]->dims[2] / kv) : 0;
     s->beta_heads = s->delta ? (size_t)call->in[BETA]->dims[2] : 0;
     const int64_t dims[4] = {(int64_t)s->batch, kv, (int64_t)s->size, (int64_t)s->value_size};
     char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
     if (past && (past->rank != 4 || memcmp(past->dims, dims, sizeof dims) != 0))
-        return dq_call_fail_input(call, err, PAST, "has shape %s, wanted %s",
+        return dq_call_fail_input(call, err, PAST, "has shape %s, expected %s",
                                   dq_shape_text(past->rank, past->dims, mine),
                                   dq_shape_text(4, dims, theirs));
     s->scale = dq_node_float(call->node, "scale", 0);

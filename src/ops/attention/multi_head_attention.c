@@ -36,11 +36,11 @@ typedef struct state {
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-static dq_status wrong(const dq_op_call *call, uint32_t i, dq_error *err, const char *wanted)
+static dq_status wrong(const dq_op_call *call, uint32_t i, dq_error *err, const char *expected)
 {
     char text[DQ_SHAPE_TEXT];
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted %s",
-                              dq_shape_text(call->in[i]->rank, call->in[i]->dims, text), wanted);
+    return dq_call_fail_input(call, err, i, "has shape %s, expected %s",
+                              dq_shape_text(call->in[i]->rank, call->in[i]->dims, text), expected);
 }
 
 /* Rows of one part of `parts` that are packed together as [batch, positions, heads, parts, size]. */
@@ -63,8 +63,8 @@ static dq_status read_query(const dq_op_call *call, state *s, dq_error *err)
     int64_t heads = dq_node_int(call->node, "num_heads", 0);
     bool alone = dq_call_in(call, KEY) != NULL;
     if (heads < 1)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'num_heads' is %" PRId64 ", wanted 1 or more",
-                            heads);
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'num_heads' is %" PRId64 ", expected 1 or more", heads);
     if (alone && (q->rank != 3 || q->dims[2] % heads != 0))
         return wrong(call, QUERY, err, "batch, sequence and a width that the heads can share");
     if (!alone && (q->rank != 5 || q->dims[2] != heads || q->dims[3] != 3))
@@ -131,7 +131,8 @@ static dq_status read_past(const dq_op_call *call, state *s, dq_error *err)
     const dq_tensor *length = dq_call_in(call, PAST_LENGTH);
     s->capacity = s->added;
     if (!past[0] != !past[1])
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "has a past of keys or of values, wanted both or none");
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "has a past of keys or of values, expected both or none");
     if (!past[0])
         return DQ_OK;
     for (uint32_t i = 0; i < 2; i++) {
@@ -361,7 +362,7 @@ static dq_status begin(const dq_op_call *call, job *j, dq_error *err)
     int64_t given = length ? dq_tensor_get_int(length, 0) : 0;
     if (length && (given < 0 || (size_t)given > s->capacity - s->added))
         return dq_call_fail(call, err, DQ_BAD_INPUT,
-                            "input %d is a past of %" PRId64 " positions, wanted 0 to %zu", PAST_LENGTH,
+                            "input %d is a past of %" PRId64 " positions, expected 0 to %zu", PAST_LENGTH,
                             given, s->capacity - s->added);
     j->call = call;
     j->s = s;

@@ -53,7 +53,7 @@ static dq_status heads_of(const dq_op_call *call, uint32_t i, const char *name, 
     int64_t heads = dq_node_int(call->node, name, 0);
     if (heads < 1 || t->dims[2] % heads != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute '%s' is %" PRId64 ", wanted a divisor of %" PRId64
+                            "attribute '%s' is %" PRId64 ", expected a divisor of %" PRId64
                             " (the last axis of input %u)",
                             name, heads, t->dims[2], i);
     dims[0] = t->dims[0];
@@ -63,12 +63,12 @@ static dq_status heads_of(const dq_op_call *call, uint32_t i, const char *name, 
     return DQ_OK;
 }
 
-static dq_status unlike(const dq_op_call *call, uint32_t i, const int64_t wanted[4], dq_error *err)
+static dq_status unlike(const dq_op_call *call, uint32_t i, const int64_t expected[4], dq_error *err)
 {
     char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted %s",
+    return dq_call_fail_input(call, err, i, "has shape %s, expected %s",
                               dq_shape_text(call->in[i]->rank, call->in[i]->dims, mine),
-                              dq_shape_text(4, wanted, theirs));
+                              dq_shape_text(4, expected, theirs));
 }
 
 static dq_status read_past(const dq_op_call *call, state *s, dq_error *err)
@@ -81,12 +81,12 @@ static dq_status read_past(const dq_op_call *call, state *s, dq_error *err)
     if (dq_call_in(call, VALID))
         return dq_call_fail(call, err, DQ_BAD_MODEL, "has both past_key and nonpad_kv_seqlen");
     int64_t steps = key->rank == 4 ? key->dims[2] : 0;
-    int64_t wanted[4] = {(int64_t)s->batch, (int64_t)s->kv_heads, steps, (int64_t)s->size};
-    if (key->rank != 4 || memcmp(key->dims, wanted, sizeof wanted) != 0)
-        return unlike(call, PAST_KEY, wanted, err);
-    wanted[3] = (int64_t)s->value_size;
-    if (value->rank != 4 || memcmp(value->dims, wanted, sizeof wanted) != 0)
-        return unlike(call, PAST_VALUE, wanted, err);
+    int64_t expected[4] = {(int64_t)s->batch, (int64_t)s->kv_heads, steps, (int64_t)s->size};
+    if (key->rank != 4 || memcmp(key->dims, expected, sizeof expected) != 0)
+        return unlike(call, PAST_KEY, expected, err);
+    expected[3] = (int64_t)s->value_size;
+    if (value->rank != 4 || memcmp(value->dims, expected, sizeof expected) != 0)
+        return unlike(call, PAST_VALUE, expected, err);
     s->past = (size_t)steps;
     return DQ_OK;
 }
@@ -97,11 +97,11 @@ static dq_status read_mask(const dq_op_call *call, state *s, dq_error *err)
     const dq_tensor *mask = dq_call_in(call, MASK);
     if (!mask)
         return DQ_OK;
-    const size_t wanted[4] = {s->batch, s->heads, s->queries, s->total};
+    const size_t expected[4] = {s->batch, s->heads, s->queries, s->total};
     bool fits = mask->rank >= 1 && mask->rank <= 4;
     size_t strides[DQ_MAX_RANK];
     for (size_t d = 0; fits && d < mask->rank; d++) {
-        size_t n = (size_t)mask->dims[d], want = wanted[4 - mask->rank + d];
+        size_t n = (size_t)mask->dims[d], want = expected[4 - mask->rank + d];
         fits = d + 1 == mask->rank ? n <= want : n == want || n == 1;
     }
     if (!fits) {
@@ -128,15 +128,15 @@ static dq_status read_attributes(const dq_op_call *call, state *s, dq_error *err
     s->right = dq_node_int(node, "right_window_size", -1);
     if (s->left < -1 || s->right < -1)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "has a window of %" PRId64 " and %" PRId64 ", wanted -1 or more", s->left,
+                            "has a window of %" PRId64 " and %" PRId64 ", expected -1 or more", s->left,
                             s->right);
     if (show < DQ_ATTENTION_RAW || show > DQ_ATTENTION_WEIGHTS)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'qk_matmul_output_mode' is %" PRId64 ", wanted 0 to 3", show);
+                            "attribute 'qk_matmul_output_mode' is %" PRId64 ", expected 0 to 3", show);
     if (precision != DQ_FLOAT && precision != DQ_FLOAT16 && precision != DQ_BFLOAT16 &&
         precision != DQ_DOUBLE)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'softmax_precision' is %" PRId64 ", wanted 1, 10, 11 or 16",
+                            "attribute 'softmax_precision' is %" PRId64 ", expected 1, 10, 11 or 16",
                             precision);
     s->show = (dq_attention_stage)show;
     s->precision = (dq_dtype)precision;
@@ -148,7 +148,7 @@ static dq_status read_all(const dq_op_call *call, state *s, dq_error *err)
     int64_t q[4], k[4], v[4];
     for (uint32_t i = Q; i <= V; i++)
         if (call->in[i]->rank != call->in[Q]->rank || call->in[i]->rank < 3 || call->in[i]->rank > 4)
-            return dq_call_fail_input(call, err, i, "has rank %u, wanted 3 or 4, the same for Q, K and V",
+            return dq_call_fail_input(call, err, i, "has rank %u, expected 3 or 4, the same for Q, K and V",
                                       call->in[i]->rank);
     *s = (state){.packed = call->in[Q]->rank == 3};
     DQ_TRY(heads_of(call, Q, "q_num_heads", q, err));
@@ -161,7 +161,7 @@ static dq_status read_all(const dq_op_call *call, state *s, dq_error *err)
         return unlike(call, V, value, err);
     if (k[1] == 0 || q[1] % k[1] != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "has %" PRId64 " heads of queries and %" PRId64 " of keys, wanted a multiple",
+                            "has %" PRId64 " heads of queries and %" PRId64 " of keys, expected a multiple",
                             q[1], k[1]);
     s->batch = (size_t)q[0];
     s->heads = (size_t)q[1];
@@ -175,7 +175,7 @@ static dq_status read_all(const dq_op_call *call, state *s, dq_error *err)
         return dq_call_fail(call, err, DQ_BAD_MODEL, "has more keys than a tensor can hold");
     const dq_tensor *valid = dq_call_in(call, VALID);
     if (valid && (valid->rank != 1 || valid->count != s->batch))
-        return dq_call_fail_input(call, err, VALID, "has %zu elements, wanted %zu (batch elements)",
+        return dq_call_fail_input(call, err, VALID, "has %zu elements, expected %zu (batch elements)",
                                   valid->count, s->batch);
     DQ_TRY(read_attributes(call, s, err));
     return read_mask(call, s, err);
@@ -515,8 +515,8 @@ static dq_status check_valid(const dq_op_call *call, dq_error *err)
     for (size_t b = 0; valid && b < s->batch; b++) {
         int64_t given = dq_data(valid, int64_t)[b];
         if (given < 0 || (size_t)given > s->total)
-            return dq_call_fail(call, err, DQ_BAD_INPUT, "input 6 holds %" PRId64 ", wanted 0 to %zu (keys)",
-                                given, s->total);
+            return dq_call_fail(call, err, DQ_BAD_INPUT,
+                                "input 6 holds %" PRId64 ", expected 0 to %zu (keys)", given, s->total);
     }
     return DQ_OK;
 }

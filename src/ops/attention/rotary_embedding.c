@@ -50,7 +50,7 @@ dq_status dq_rotary_check(const dq_op_call *call, uint32_t cos, uint32_t sin, dq
 {
     const dq_tensor *c = call->in[cos], *s = call->in[sin];
     if (c->rank != 2)
-        return dq_call_fail_input(call, err, cos, "has rank %u, wanted 2: positions, pairs", c->rank);
+        return dq_call_fail_input(call, err, cos, "has rank %u, expected 2: positions, pairs", c->rank);
     if (!dq_tensor_same_shape(c, s))
         return dq_call_fail_input(call, err, sin, "has another shape than the cosines");
     return DQ_OK;
@@ -78,7 +78,7 @@ static dq_status read_ms_sizes(const dq_op_call *call, state *s, dq_error *err)
     int64_t rotated = dq_node_int(call->node, "rotary_embedding_dim", 0);
     if (rotated != 0 && rotated != 2 * half)
         return dq_call_fail_input(
-            call, err, s->cos, "has %" PRId64 " columns, wanted half of %" PRId64 " (rotary_embedding_dim)",
+            call, err, s->cos, "has %" PRId64 " columns, expected half of %" PRId64 " (rotary_embedding_dim)",
             half, rotated);
     if (rotated != 0 && heads < 1 && x->rank == 3)
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'rotary_embedding_dim' needs 'num_heads'");
@@ -104,13 +104,13 @@ static dq_status read_ms(const dq_op_call *call, state *s, dq_error *err)
     const dq_tensor *x = call->in[INPUT], *positions = call->in[s->positions];
     char text[DQ_SHAPE_TEXT];
     if (x->rank != 3 && x->rank != 4)
-        return dq_call_fail_input(call, err, INPUT, "has rank %u, wanted 3 or 4", x->rank);
+        return dq_call_fail_input(call, err, INPUT, "has rank %u, expected 3 or 4", x->rank);
     DQ_TRY(dq_rotary_check(call, s->cos, s->sin, err));
     DQ_TRY(read_ms_sizes(call, s, err));
     s->places = positions->rank < 2 && positions->count == 1 ? FROM_FIRST : GIVEN;
     if (s->places == GIVEN && (positions->rank != 2 || positions->dims[0] != (int64_t)s->batch ||
                                positions->dims[1] != (int64_t)s->rows))
-        return dq_call_fail_input(call, err, s->positions, "has shape %s, wanted [1] or [%zu,%zu]",
+        return dq_call_fail_input(call, err, s->positions, "has shape %s, expected [1] or [%zu,%zu]",
                                   dq_shape_text(positions->rank, positions->dims, text), s->batch, s->rows);
     return DQ_OK;
 }
@@ -121,12 +121,12 @@ static dq_status read_onnx_sizes(const dq_op_call *call, state *s, dq_error *err
 {
     const dq_tensor *x = call->in[INPUT];
     if (x->rank != 3 && x->rank != 4)
-        return dq_call_fail_input(call, err, INPUT, "has rank %u, wanted 3 or 4", x->rank);
+        return dq_call_fail_input(call, err, INPUT, "has rank %u, expected 3 or 4", x->rank);
     int64_t heads = x->rank == 4 ? x->dims[1] : dq_node_int(call->node, "num_heads", 0);
     int64_t last = x->dims[x->rank - 1];
     if (x->rank == 3 && (heads < 1 || last % heads != 0))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'num_heads' is %" PRId64 ", wanted a divisor of %" PRId64, heads,
+                            "attribute 'num_heads' is %" PRId64 ", expected a divisor of %" PRId64, heads,
                             last);
     s->batch = (size_t)x->dims[0];
     s->heads = (size_t)heads;
@@ -138,8 +138,8 @@ static dq_status read_onnx_sizes(const dq_op_call *call, state *s, dq_error *err
         rotated = (int64_t)s->size;
     if (rotated < 0 || rotated > (int64_t)s->size || rotated % 2 != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "turns %" PRId64 " numbers of heads of %zu, wanted an even part of them", rotated,
-                            s->size);
+                            "turns %" PRId64 " numbers of heads of %zu, expected an even part of them",
+                            rotated, s->size);
     s->half = (size_t)rotated / 2;
     return DQ_OK;
 }
@@ -159,14 +159,14 @@ static dq_status read_onnx(const dq_op_call *call, state *s, dq_error *err)
                         : t->rank == 3 && t->dims[0] == batch && t->dims[1] == steps && t->dims[2] == pairs;
         if (!fits && positions)
             return dq_call_fail_input(call, err, i,
-                                      "has shape %s, wanted a row of %" PRId64 " for each position",
+                                      "has shape %s, expected a row of %" PRId64 " for each position",
                                       dq_shape_text(t->rank, t->dims, text), pairs);
         if (!fits)
-            return dq_call_fail_input(call, err, i, "has shape %s, wanted [%zu,%zu,%" PRId64 "]",
+            return dq_call_fail_input(call, err, i, "has shape %s, expected [%zu,%zu,%" PRId64 "]",
                                       dq_shape_text(t->rank, t->dims, text), s->batch, s->rows, pairs);
     }
     if (positions && (positions->rank != 2 || positions->dims[0] != batch || positions->dims[1] != steps))
-        return dq_call_fail_input(call, err, s->positions, "has shape %s, wanted [%zu,%zu]",
+        return dq_call_fail_input(call, err, s->positions, "has shape %s, expected [%zu,%zu]",
                                   dq_shape_text(positions->rank, positions->dims, text), s->batch, s->rows);
     return DQ_OK;
 }

@@ -12,11 +12,11 @@ enum { OUTPUT, PRESENT };
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-static dq_status wrong(const dq_op_call *call, uint32_t i, dq_error *err, const char *wanted)
+static dq_status wrong(const dq_op_call *call, uint32_t i, dq_error *err, const char *expected)
 {
     char text[DQ_SHAPE_TEXT];
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted %s",
-                              dq_shape_text(call->in[i]->rank, call->in[i]->dims, text), wanted);
+    return dq_call_fail_input(call, err, i, "has shape %s, expected %s",
+                              dq_shape_text(call->in[i]->rank, call->in[i]->dims, text), expected);
 }
 
 /* Widths of queries, keys and values. */
@@ -26,12 +26,12 @@ static dq_status read_widths(const dq_op_call *call, dq_self_attention *s, dq_er
     size_t count;
     const int64_t *given = dq_node_ints(call->node, "qkv_hidden_sizes", &count);
     if (heads < 1)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'num_heads' is %" PRId64 ", wanted 1 or more",
-                            heads);
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'num_heads' is %" PRId64 ", expected 1 or more", heads);
     int64_t widths[3] = {all / 3, all / 3, all / 3};
     if (given && count != 3)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'qkv_hidden_sizes' has %zu elements, wanted 3", count);
+                            "attribute 'qkv_hidden_sizes' has %zu elements, expected 3", count);
     if (given)
         memcpy(widths, given, sizeof widths);
     for (size_t i = 0; i < 3; i++)
@@ -46,7 +46,7 @@ static dq_status read_widths(const dq_op_call *call, dq_self_attention *s, dq_er
     if (widths[0] != widths[1] || widths[0] + widths[1] + widths[2] != all)
         return dq_call_fail_input(call, err, s->at.weights,
                                   "has %" PRId64
-                                  " columns, wanted as many for queries as for keys and the rest (%" PRId64
+                                  " columns, expected as many for queries as for keys and the rest (%" PRId64
                                   ") for values",
                                   all, widths[2]);
     s->heads = (size_t)heads;
@@ -63,10 +63,10 @@ static dq_status read_past(const dq_op_call *call, dq_self_attention *s, dq_erro
     s->capacity = s->rows;
     if (!past)
         return DQ_OK;
-    int64_t wanted[5] = {2, (int64_t)s->batch, (int64_t)s->heads, 0, (int64_t)s->size};
+    int64_t expected[5] = {2, (int64_t)s->batch, (int64_t)s->heads, 0, (int64_t)s->size};
     bool fits = past->rank == 5;
     for (size_t d = 0; fits && d < 5; d++)
-        fits = d == 3 || past->dims[d] == wanted[d];
+        fits = d == 3 || past->dims[d] == expected[d];
     if (!fits || s->width != s->v_width)
         return wrong(call, s->at.past, err,
                      "2, batch, heads, positions, head size, alike for keys and values");
@@ -240,8 +240,8 @@ static dq_status read_length(const dq_op_call *call, const dq_self_attention *s,
     int64_t given = dq_tensor_get_int(length, 0);
     if (given < 0 || (size_t)given > s->capacity - s->rows)
         return dq_call_fail(call, err, DQ_BAD_INPUT,
-                            "input %u is a past of %" PRId64 " positions, wanted 0 to %zu", s->at.past_length,
-                            given, s->capacity - s->rows);
+                            "input %u is a past of %" PRId64 " positions, expected 0 to %zu",
+                            s->at.past_length, given, s->capacity - s->rows);
     *past = (size_t)given;
     return DQ_OK;
 }

@@ -15,10 +15,11 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     size_t axis;
     if (!dq_axis(given, cache->rank, &axis) || axis == 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", wanted an axis of a rank of %u after the first",
+                            "attribute 'axis' is %" PRId64
+                            ", expected an axis of a rank of %u after the first",
                             given, cache->rank);
     if (strcmp(mode, "linear") != 0 && strcmp(mode, "circular") != 0)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'mode' is '%s', wanted linear or circular",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'mode' is '%s', expected linear or circular",
                             mode);
     bool fits = cache->rank == update->rank;
     for (size_t d = 0; fits && d < cache->rank; d++)
@@ -26,12 +27,12 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     if (!fits) {
         char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
         return dq_call_fail_input(call, err, UPDATE,
-                                  "has shape %s, wanted %s with at most that along axis %zu",
+                                  "has shape %s, expected %s with at most that along axis %zu",
                                   dq_shape_text(update->rank, update->dims, mine),
                                   dq_shape_text(cache->rank, cache->dims, theirs), axis);
     }
     if (where && (where->rank != 1 || where->dims[0] != cache->dims[0]))
-        return dq_call_fail_input(call, err, WHERE, "has %zu elements, wanted %" PRId64 " (batch elements)",
+        return dq_call_fail_input(call, err, WHERE, "has %zu elements, expected %" PRId64 " (batch elements)",
                                   where->count, cache->dims[0]);
     return dq_call_output_like(call, 0, cache->dtype, cache, err);
 }

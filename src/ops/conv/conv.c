@@ -157,12 +157,12 @@ static dq_status find_activation(const dq_op_call *call, dq_rnn_activation *to, 
     if (i == KNOWN)
         return dq_call_fail(
             call, err, DQ_UNSUPPORTED,
-            "attribute 'activation' is '%s', wanted Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid "
+            "attribute 'activation' is '%s', expected Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid "
             "or Clip",
             name);
     if (known[i].params && given != known[i].params)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'activation_params' has %zu values, wanted %zu for %s", given,
+                            "attribute 'activation_params' has %zu values, expected %zu for %s", given,
                             known[i].params, name);
     if (known[i].params == GATE_PARAMS && call->in[X]->dtype == DQ_DOUBLE)
         return dq_call_fail(call, err, DQ_UNSUPPORTED,
@@ -179,11 +179,11 @@ static dq_status check(const dq_op_call *call, dq_conv_shape *shape, dq_rnn_acti
     DQ_TRY(dq_conv_shape_infer(call, X, W, false, false, shape, err));
     DQ_TRY(dq_conv_bias_check(call, BIAS, shape, err));
     const dq_tensor *z = dq_call_in(call, Z);
-    char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+    char got[DQ_SHAPE_TEXT], expected[DQ_SHAPE_TEXT];
     if (z && (z->rank != shape->rank || memcmp(z->dims, shape->dims, z->rank * sizeof *z->dims) != 0))
-        return dq_call_fail_input(call, err, Z, "has shape %s, wanted that of the result, %s",
+        return dq_call_fail_input(call, err, Z, "has shape %s, expected that of the result, %s",
                                   dq_shape_text(z->rank, z->dims, got),
-                                  dq_shape_text(shape->rank, shape->dims, wanted));
+                                  dq_shape_text(shape->rank, shape->dims, expected));
     return find_activation(call, activation, err);
 }
 

@@ -80,11 +80,11 @@ static void choose_band(const dq_op_call *call, dq_conv_direct *r)
     size_t out = (size_t)w->out[0], slice = 1, span = (size_t)dq_window_span(w, 0);
     for (size_t d = 1; d < w->rank; d++)
         slice *= dq_least(r->places[d] * r->step[d], COPY);
-    size_t planes = r->shape->batch * r->shape->group, wanted = 2 * dq_threads_count(call->threads),
+    size_t planes = r->shape->batch * r->shape->group, expected = 2 * dq_threads_count(call->threads),
            workspace = COPY / slice;
     r->band = workspace > span ? (workspace - span) / (size_t)w->stride[0] + 1 : 1;
-    if (wanted > 2 && planes < wanted)
-        r->band = dq_least(r->band, out / wanted + 1);
+    if (expected > 2 && planes < expected)
+        r->band = dq_least(r->band, out / expected + 1);
     r->band = dq_least(r->band, out);
     find_places(w, 0, r->band, r);
 }

@@ -25,7 +25,7 @@ static dq_status check_param(const dq_op_call *call, uint32_t i, const dq_conv_s
     const dq_tensor *t = dq_call_in(call, i);
     if (!t || t->count == 1 || t->count == s->out_channels)
         return DQ_OK;
-    return dq_call_fail_input(call, err, i, "has %zu elements, wanted 1 or %zu (output channels)", t->count,
+    return dq_call_fail_input(call, err, i, "has %zu elements, expected 1 or %zu (output channels)", t->count,
                               s->out_channels);
 }
 
@@ -39,10 +39,10 @@ static dq_status check_z(const dq_op_call *call, state *st, dq_error *err)
         return DQ_OK;
     if (!dq_broadcast(z->rank, z->dims, s->rank, s->dims, &rank, dims) || rank != s->rank ||
         memcmp(dims, s->dims, rank * sizeof *dims) != 0) {
-        char got[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
-        return dq_call_fail_input(call, err, Z, "has shape %s, wanted one that broadcasts to %s",
+        char got[DQ_SHAPE_TEXT], expected[DQ_SHAPE_TEXT];
+        return dq_call_fail_input(call, err, Z, "has shape %s, expected one that broadcasts to %s",
                                   dq_shape_text(z->rank, z->dims, got),
-                                  dq_shape_text(s->rank, s->dims, wanted));
+                                  dq_shape_text(s->rank, s->dims, expected));
     }
     st->z_same = z->count == dq_dims_product(s->dims, 0, s->rank);
     dq_broadcast_strides(z, s->rank, s->dims, st->z_strides);
@@ -59,9 +59,10 @@ static dq_status resolve(const dq_op_call *call, state *st, dq_error *err)
     conv->bias = NO_SUM_BIAS;
     DQ_TRY(dq_conv_s8_infer(call, conv, err));
     if (!call->in[X_SCALE])
-        return dq_call_fail_input(call, err, X_SCALE, "is missing, wanted where x is no float");
+        return dq_call_fail_input(call, err, X_SCALE, "is missing, expected where x is no float");
     if (call->in[X_SCALE]->count != 1)
-        return dq_call_fail_input(call, err, X_SCALE, "has %zu elements, wanted 1", call->in[X_SCALE]->count);
+        return dq_call_fail_input(call, err, X_SCALE, "has %zu elements, expected 1",
+                                  call->in[X_SCALE]->count);
     DQ_TRY(check_param(call, W_SCALE, &conv->s, err));
     DQ_TRY(check_param(call, BIAS, &conv->s, err));
     DQ_TRY(dq_call_bounds(call, &st->bounds, err));

@@ -9,7 +9,7 @@ static dq_status check_kernel(const dq_op_call *call, uint32_t w, const dq_tenso
     size_t rank = tw->rank - 2, given;
     const int64_t *kernel = dq_node_ints(call->node, "kernel_shape", &given);
     if (given && given != rank)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'kernel_shape' has %zu values, wanted %zu",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'kernel_shape' has %zu values, expected %zu",
                             given, rank);
     for (size_t i = 0; i < rank; i++) {
         if (given && kernel[i] != tw->dims[2 + i])
@@ -18,8 +18,8 @@ static dq_status check_kernel(const dq_op_call *call, uint32_t w, const dq_tenso
                                 " at place %zu, but the weights have %" PRId64,
                                 kernel[i], i, tw->dims[2 + i]);
         if (tw->dims[2 + i] < 1)
-            return dq_call_fail_input(call, err, w, "has an empty spatial axis %zu, wanted 1 element or more",
-                                      i);
+            return dq_call_fail_input(call, err, w,
+                                      "has an empty spatial axis %zu, expected 1 element or more", i);
     }
     return DQ_OK;
 }
@@ -31,16 +31,16 @@ static dq_status check_channels(const dq_op_call *call, uint32_t x, uint32_t w, 
     int64_t channels = tx->dims[s->x_last ? tx->rank - 1 : 1];
     int64_t group = dq_node_int(call->node, "group", 1);
     if (group < 1)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'group' is %" PRId64 ", wanted 1 or more",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'group' is %" PRId64 ", expected 1 or more",
                             group);
     if (channels % group != 0 || channels / group != tw->dims[1])
         return dq_call_fail_input(call, err, x,
-                                  "has %" PRId64 " channels, wanted %" PRId64 " for each of %" PRId64
+                                  "has %" PRId64 " channels, expected %" PRId64 " for each of %" PRId64
                                   " groups as the weights have",
                                   channels, tw->dims[1], group);
     if (tw->dims[0] % group != 0)
         return dq_call_fail_input(
-            call, err, w, "has %" PRId64 " output channels, wanted a multiple of the %" PRId64 " groups",
+            call, err, w, "has %" PRId64 " output channels, expected a multiple of the %" PRId64 " groups",
             tw->dims[0], group);
     s->batch = (size_t)tx->dims[0];
     s->group = (size_t)group;
@@ -59,11 +59,11 @@ dq_status dq_conv_shape_infer(const dq_op_call *call, uint32_t x, uint32_t w, bo
     s->x_last = x_last;
     s->y_last = y_last;
     if (tx->rank < 3)
-        return dq_call_fail_input(call, err, x,
-                                  "has %u axes, wanted batch, channels and 1 or more spatial axes", tx->rank);
+        return dq_call_fail_input(
+            call, err, x, "has %u axes, expected batch, channels and 1 or more spatial axes", tx->rank);
     if (tw->rank != tx->rank)
-        return dq_call_fail_input(call, err, w, "has %u axes, wanted %u as input %u has", tw->rank, tx->rank,
-                                  x);
+        return dq_call_fail_input(call, err, w, "has %u axes, expected %u as input %u has", tw->rank,
+                                  tx->rank, x);
     DQ_TRY(check_channels(call, x, w, s, err));
     DQ_TRY(check_kernel(call, w, tw, err));
     s->rank = tx->rank;
@@ -106,8 +106,8 @@ dq_status dq_conv_param_check(const dq_op_call *call, uint32_t i, bool per_chann
     if (!t || t->count == 1 || (per_channel && t->rank == 1 && t->count == s->out_channels))
         return DQ_OK;
     if (!per_channel)
-        return dq_call_fail_input(call, err, i, "has %zu elements, wanted 1", t->count);
-    return dq_call_fail_input(call, err, i, "has %zu elements, wanted 1 or %zu (output channels)", t->count,
+        return dq_call_fail_input(call, err, i, "has %zu elements, expected 1", t->count);
+    return dq_call_fail_input(call, err, i, "has %zu elements, expected 1 or %zu (output channels)", t->count,
                               s->out_channels);
 }
 
@@ -117,6 +117,6 @@ dq_status dq_conv_bias_check(const dq_op_call *call, uint32_t i, const dq_conv_s
     if (!t || (t->rank == 1 && t->count == s->out_channels))
         return DQ_OK;
     char text[DQ_SHAPE_TEXT];
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted [%zu] (output channels)",
+    return dq_call_fail_input(call, err, i, "has shape %s, expected [%zu] (output channels)",
                               dq_shape_text(t->rank, t->dims, text), s->out_channels);
 }

@@ -39,13 +39,13 @@ static dq_status read_list(const dq_op_call *call, const char *name, size_t coun
     const int64_t *list = dq_node_ints(call->node, name, &length);
     *given = length > 0;
     if (length && length != count)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' has %zu values, wanted %zu", name,
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' has %zu values, expected %zu", name,
                             length, count);
     for (size_t i = 0; i < count; i++) {
         to[i] = length ? list[i] : absent;
         if (to[i] < least || to[i] > INT32_MAX)
             return dq_call_fail(call, err, DQ_BAD_MODEL,
-                                "attribute '%s' has %" PRId64 " at place %zu, wanted %" PRId64
+                                "attribute '%s' has %" PRId64 " at place %zu, expected %" PRId64
                                 " to 2147483647",
                                 name, to[i], i, least);
     }
@@ -84,24 +84,24 @@ static dq_status read_channels(const dq_op_call *call, dq_transposed *s, dq_erro
 {
     const dq_tensor *x = call->in[X], *w = call->in[W], *bias = dq_call_in(call, BIAS);
     if (x->rank < 3)
-        return dq_call_fail_input(call, err, X, "has rank %u, wanted 3 or more", x->rank);
+        return dq_call_fail_input(call, err, X, "has rank %u, expected 3 or more", x->rank);
     if (w->rank != x->rank)
-        return dq_call_fail_input(call, err, W, "has rank %u, wanted %u as input 0 has", w->rank, x->rank);
+        return dq_call_fail_input(call, err, W, "has rank %u, expected %u as input 0 has", w->rank, x->rank);
     int64_t group = dq_node_int(call->node, "group", 1);
     if (group < 1 || x->dims[1] % group != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'group' is %" PRId64 ", wanted a divisor of %" PRId64 " channels",
+                            "attribute 'group' is %" PRId64 ", expected a divisor of %" PRId64 " channels",
                             group, x->dims[1]);
     if (w->dims[0] != x->dims[1])
-        return dq_call_fail_input(call, err, W, "has %" PRId64 " input channels, wanted %" PRId64, w->dims[0],
-                                  x->dims[1]);
+        return dq_call_fail_input(call, err, W, "has %" PRId64 " input channels, expected %" PRId64,
+                                  w->dims[0], x->dims[1]);
     s->rank = x->rank - 2;
     s->batch = (size_t)x->dims[0];
     s->group = (size_t)group;
     s->group_in = (size_t)(x->dims[1] / group);
     s->group_out = (size_t)w->dims[1];
     if (bias && bias->count != s->group * s->group_out)
-        return dq_call_fail_input(call, err, BIAS, "has %zu elements, wanted %zu (output channels)",
+        return dq_call_fail_input(call, err, BIAS, "has %zu elements, expected %zu (output channels)",
                                   bias->count, s->group * s->group_out);
     return DQ_OK;
 }

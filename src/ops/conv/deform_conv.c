@@ -28,15 +28,15 @@ static dq_status read_list(const dq_op_call *call, const char *name, size_t coun
     return DQ_OK;
 }
 
-static dq_status wanted_shape(const dq_op_call *call, uint32_t i, size_t channels, const state *s,
-                              dq_error *err)
+static dq_status expected_shape(const dq_op_call *call, uint32_t i, size_t channels, const state *s,
+                                dq_error *err)
 {
     const dq_tensor *t = call->in[i];
     char text[DQ_SHAPE_TEXT];
     if (t->rank == 4 && t->dims[0] == (int64_t)s->batch && t->dims[1] == (int64_t)channels &&
         t->dims[2] == s->result[0] && t->dims[3] == s->result[1])
         return DQ_OK;
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted [%zu,%zu,%" PRId64 ",%" PRId64 "]",
+    return dq_call_fail_input(call, err, i, "has shape %s, expected [%zu,%zu,%" PRId64 ",%" PRId64 "]",
                               dq_shape_text(t->rank, t->dims, text), s->batch, channels, s->result[0],
                               s->result[1]);
 }
@@ -90,12 +90,12 @@ static dq_status read_state(const dq_op_call *call, state *s, dq_error *err)
     if (!dq_mul_size((size_t)s->kernel[0], (size_t)s->kernel[1], &s->taps) ||
         !dq_mul_size(s->taps, 2 * s->offset_groups, &moved))
         return dq_call_fail(call, err, DQ_BAD_MODEL, "has a kernel that is too large");
-    DQ_TRY(wanted_shape(call, OFFSET, moved, s, err));
+    DQ_TRY(expected_shape(call, OFFSET, moved, s, err));
     if (dq_call_in(call, MASK))
-        DQ_TRY(wanted_shape(call, MASK, moved / 2, s, err));
+        DQ_TRY(expected_shape(call, MASK, moved / 2, s, err));
     if (bias && bias->count != s->out)
-        return dq_call_fail_input(call, err, B, "has %zu elements, wanted %zu (output channels)", bias->count,
-                                  s->out);
+        return dq_call_fail_input(call, err, B, "has %zu elements, expected %zu (output channels)",
+                                  bias->count, s->out);
     return DQ_OK;
 }
 

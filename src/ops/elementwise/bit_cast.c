@@ -10,14 +10,15 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     int64_t to = dq_node_int(call->node, "to", 0);
     if (!dq_dtype_valid(to) || to == DQ_STRING)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'to' is %" PRId64 ", wanted the number of a type other than string",
+                            "attribute 'to' is %" PRId64 ", expected the number of a type other than string",
                             to);
     dq_dtype from = call->in[0]->dtype;
-    unsigned wanted = dq_dtype_bits(from), got = dq_dtype_bits((dq_dtype)to);
-    if (got != wanted)
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'to' is %s of %u bits, wanted a type of %u bits as input 0 of %s has",
-                            dq_dtype_name((dq_dtype)to), got, wanted, dq_dtype_name(from));
+    unsigned expected = dq_dtype_bits(from), got = dq_dtype_bits((dq_dtype)to);
+    if (got != expected)
+        return dq_call_fail(
+            call, err, DQ_BAD_MODEL,
+            "attribute 'to' is %s of %u bits, expected a type of %u bits as input 0 of %s has",
+            dq_dtype_name((dq_dtype)to), got, expected, dq_dtype_name(from));
     return dq_call_output_like(call, 0, (dq_dtype)to, call->in[0], err);
 }
 

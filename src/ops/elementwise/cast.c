@@ -43,14 +43,14 @@ static dq_status read_to(const dq_op_call *call, dq_dtype *to, dq_error *err)
         *to = attr->u.s.length < sizeof name ? dq_dtype_from_name(name) : DQ_UNDEFINED;
         if (*to == DQ_UNDEFINED)
             return dq_call_fail(call, err, DQ_BAD_MODEL,
-                                "attribute 'to' is '%.*s', wanted the name of a type",
+                                "attribute 'to' is '%.*s', expected the name of a type",
                                 (int)(attr->u.s.length < 64 ? attr->u.s.length : 64), attr->u.s.bytes);
         return DQ_OK;
     }
     int64_t number = attr ? attr->u.i : 0;
     if (!dq_dtype_valid(number))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'to' is %" PRId64 ", wanted the number of a type", number);
+                            "attribute 'to' is %" PRId64 ", expected the number of a type", number);
     *to = (dq_dtype)number;
     return DQ_OK;
 }
@@ -58,12 +58,12 @@ static dq_status read_to(const dq_op_call *call, dq_dtype *to, dq_error *err)
 static dq_status infer_to(dq_op_call *call, dq_dtype to, dq_error *err)
 {
     if (dq_dtype_get(to)->cls == DQ_CLASS_COMPLEX)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "casts to %s, wanted a type that is not complex",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "casts to %s, expected a type that is not complex",
                             dq_dtype_name(to));
     const char *mode = dq_node_string(call->node, "round_mode", "up");
     if (strcmp(mode, "up") != 0 && strcmp(mode, "down") != 0 && strcmp(mode, "nearest") != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'round_mode' is '%.64s', wanted 'up', 'down' or 'nearest'", mode);
+                            "attribute 'round_mode' is '%.64s', expected 'up', 'down' or 'nearest'", mode);
     return dq_call_output_like(call, 0, to, call->in[0], err);
 }
 

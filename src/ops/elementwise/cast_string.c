@@ -190,7 +190,7 @@ static dq_status read_element(const dq_op_call *call, size_t i, bool saturate, d
     }
     if (kind == LITERAL_NONE)
         return dq_call_fail(
-            call, err, DQ_BAD_INPUT, "element %zu of input 0 is '%.*s', wanted a number for %s", i,
+            call, err, DQ_BAD_INPUT, "element %zu of input 0 is '%.*s', expected a number for %s", i,
             (int)(s.length < 64 ? s.length : 64), s.length ? s.bytes : "", dq_dtype_name(y->dtype));
     if (dq_dtype_is_float(y->dtype)) {
         double value = number(kind, text, y->dtype != DQ_DOUBLE);

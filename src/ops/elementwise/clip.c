@@ -47,7 +47,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     for (uint32_t i = 1; i < 3; i++) {
         const dq_tensor *limit = dq_call_in(call, i);
         if (limit && limit->count != 1)
-            return dq_call_fail_input(call, err, i, "has %zu elements, wanted a scalar", limit->count);
+            return dq_call_fail_input(call, err, i, "has %zu elements, expected a scalar", limit->count);
     }
     return dq_call_output_like(call, 0, call->in[0]->dtype, call->in[0], err);
 }

@@ -16,7 +16,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
         DQ_TRY(dq_call_need(call, 1));
     bool drops = trains && (!ratio || ratio->count != 1 || dq_tensor_get_double(ratio, 0) != 0);
     if (drops || (call->version < 7 && dq_node_int(call->node, "is_test", 0) == 0))
-        return dq_call_fail(call, err, DQ_UNSUPPORTED, "is in training mode, wanted inference");
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "is in training mode, expected inference");
     dq_dtype mask = call->version < 10 ? call->in[0]->dtype : DQ_BOOL;
     DQ_TRY(dq_call_output_like(call, 1, mask, call->in[0], err));
     return dq_call_output_like(call, 0, call->in[0]->dtype, call->in[0], err);

@@ -75,10 +75,11 @@ static dq_status aligned(const dq_op_call *call, const dq_ew_table *table, uint3
     if (!axis)
         return DQ_OK; /* the last axes: today's rule */
     if (!dq_axis(axis->u.i, first->rank, &at) || at + t->rank > first->rank)
-        return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %lld, wanted one that lays input 1 (rank %u) inside input 0 "
-                            "(rank %u)",
-                            (long long)axis->u.i, t->rank, first->rank);
+        return dq_call_fail(
+            call, err, DQ_BAD_MODEL,
+            "attribute 'axis' is %lld, expected one that lays input 1 (rank %u) inside input 0 "
+            "(rank %u)",
+            (long long)axis->u.i, t->rank, first->rank);
     while (at + shape->rank < first->rank)
         shape->dims[shape->rank++] = 1;
     return DQ_OK;

@@ -196,7 +196,7 @@ static dq_status shift_prepare(dq_op_call *call, dq_error *err)
     const char *direction = dq_node_string(call->node, "direction", "");
     bool left = strcmp(direction, "LEFT") == 0;
     if (!left && strcmp(direction, "RIGHT") != 0)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'direction' is '%s', wanted LEFT or RIGHT",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'direction' is '%s', expected LEFT or RIGHT",
                             direction);
     return dq_ew_prepare(call, left ? &shift_left : &shift_right, NULL, 0, err);
 }

@@ -234,7 +234,7 @@ static dq_status gelu_prepare(dq_op_call *call, dq_error *err)
     const char *form = dq_node_string(call->node, "approximate", "none");
     bool exact = strcmp(form, "none") == 0;
     if (!exact && strcmp(form, "tanh") != 0)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'approximate' is '%s', wanted none or tanh",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'approximate' is '%s', expected none or tanh",
                             form);
     return dq_ew_prepare(call, exact ? &gelu_table : &gelu_tanh_table, NULL, 0, err);
 }
@@ -255,9 +255,9 @@ static dq_status biased_infer(dq_op_call *call, dq_error *err)
     const dq_tensor *x = call->in[0], *bias = dq_call_in(call, 1);
     char text[DQ_SHAPE_TEXT];
     if (bias && x->rank == 0)
-        return dq_call_fail_input(call, err, 0, "is a scalar, wanted an axis for the bias");
+        return dq_call_fail_input(call, err, 0, "is a scalar, expected an axis for the bias");
     if (bias && (bias->rank != 1 || bias->dims[0] != x->dims[x->rank - 1]))
-        return dq_call_fail_input(call, err, 1, "has shape %s, wanted [%lld] (last axis of input 0)",
+        return dq_call_fail_input(call, err, 1, "has shape %s, expected [%lld] (last axis of input 0)",
                                   dq_shape_text(bias->rank, bias->dims, text),
                                   (long long)x->dims[x->rank - 1]);
     return dq_call_output_like(call, 0, x->dtype, x, err);
@@ -311,7 +311,7 @@ static dq_status swiglu_infer(dq_op_call *call, dq_error *err)
 {
     char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
     if (!dq_tensor_same_shape(call->in[0], call->in[1]))
-        return dq_call_fail_input(call, err, 1, "has shape %s, wanted that of input 0, %s",
+        return dq_call_fail_input(call, err, 1, "has shape %s, expected that of input 0, %s",
                                   dq_shape_text(call->in[1]->rank, call->in[1]->dims, mine),
                                   dq_shape_text(call->in[0]->rank, call->in[0]->dims, theirs));
     return dq_ew_infer(call, &swiglu_table, err);

@@ -20,7 +20,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     char text[DQ_SHAPE_TEXT];
     if (x->rank < 1 || gate->rank != x->rank || gate->dims[x->rank - 1] != 1 ||
         memcmp(gate->dims, x->dims, (x->rank - 1) * sizeof *x->dims) != 0)
-        return dq_call_fail_input(call, err, GATE, "has shape %s, wanted a number for each row of input 0",
+        return dq_call_fail_input(call, err, GATE, "has shape %s, expected a number for each row of input 0",
                                   dq_shape_text(gate->rank, gate->dims, text));
     return dq_call_output_like(call, 0, x->dtype, x, err);
 }

@@ -59,10 +59,10 @@ static dq_status of_shape_infer(dq_op_call *call, dq_error *err)
     const dq_tensor *shape = call->in[0];
     const dq_attr *value = dq_node_attr(call->node, "value");
     if (value && value->u.tensor->count != 1)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'value' has %zu elements, wanted 1",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'value' has %zu elements, expected 1",
                             value->u.tensor->count);
     if (shape->rank != 1 || shape->count > DQ_MAX_RANK)
-        return dq_call_fail_input(call, err, 0, "has %zu elements and rank %u, wanted a list of at most %d",
+        return dq_call_fail_input(call, err, 0, "has %zu elements and rank %u, expected a list of at most %d",
                                   shape->count, shape->rank, DQ_MAX_RANK);
     int64_t dims[DQ_MAX_RANK];
     for (size_t i = 0; i < shape->count; i++)

@@ -9,7 +9,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     const dq_tensor *in = call->in[0];
     int64_t dtype = dq_node_int(call->node, "dtype", in->dtype);
     if (in->rank != 2)
-        return dq_call_fail_input(call, err, 0, "has rank %u, wanted 2", in->rank);
+        return dq_call_fail_input(call, err, 0, "has rank %u, expected 2", in->rank);
     if (!dq_dtype_valid(dtype))
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'dtype' is %" PRId64 ", which is no type",
                             dtype);

@@ -122,7 +122,7 @@ static dq_status multinomial_infer(dq_op_call *call, dq_error *err)
     int64_t dims[2] = {0, dq_node_int(call->node, "sample_size", 1)};
     DQ_TRY(read_type(call, DQ_INT32, &dtype, err));
     if (call->in[0]->rank != 2 || call->in[0]->dims[1] == 0)
-        return dq_call_fail_input(call, err, 0, "has rank %u, wanted rows of one class or more",
+        return dq_call_fail_input(call, err, 0, "has rank %u, expected rows of one class or more",
                                   call->in[0]->rank);
     dims[0] = call->in[0]->dims[0];
     return dq_call_output(call, 0, dtype, 2, dims, err);

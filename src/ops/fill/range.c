@@ -47,7 +47,8 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 {
     for (uint32_t i = START; i <= DELTA; i++) {
         if (call->in[i]->count != 1)
-            return dq_call_fail_input(call, err, i, "has %zu elements, wanted a scalar", call->in[i]->count);
+            return dq_call_fail_input(call, err, i, "has %zu elements, expected a scalar",
+                                      call->in[i]->count);
         DQ_TRY(dq_call_need(call, i));
     }
     int64_t count = 0;

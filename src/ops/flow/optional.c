@@ -77,7 +77,7 @@ static dq_status element_of(const dq_op_call *call, const dq_tensor **element, d
     if ((*element)->kind != DQ_KIND_OPTIONAL)
         return DQ_OK;
     if (!(*element)->count)
-        return dq_call_fail_input(call, err, 0, "is empty, wanted an element");
+        return dq_call_fail_input(call, err, 0, "is empty, expected an element");
     *element = dq_item(*element, 0);
     return DQ_OK;
 }

@@ -12,7 +12,7 @@ static dq_status want_sequence(const dq_op_call *call, uint32_t i, dq_error *err
     char text[DQ_KIND_TEXT];
     if (call->in[i]->kind == DQ_KIND_SEQUENCE)
         return DQ_OK;
-    return dq_call_fail_input(call, err, i, "is %s, wanted a sequence",
+    return dq_call_fail_input(call, err, i, "is %s, expected a sequence",
                               dq_tensor_kind_text(call->in[i], text));
 }
 
@@ -69,7 +69,7 @@ static dq_status position(const dq_op_call *call, uint32_t i, int64_t last, size
     const dq_tensor *t = call->in[i];
     int64_t count = (int64_t)call->in[0]->count;
     if (t->count != 1)
-        return dq_call_fail_input(call, err, i, "has %zu elements, wanted one", t->count);
+        return dq_call_fail_input(call, err, i, "has %zu elements, expected one", t->count);
     int64_t given = dq_tensor_get_int(t, 0), from_start = given < 0 ? given + count : given;
     if (from_start < 0 || from_start > last)
         return dq_call_fail_input(call, err, i, "is %" PRId64 ", outside a sequence of %" PRId64 " items",
@@ -134,7 +134,7 @@ static dq_status change_infer(dq_op_call *call, dq_error *err)
 static dq_status insert_infer(dq_op_call *call, dq_error *err)
 {
     if (call->in[0]->kind == DQ_KIND_SEQUENCE && call->in[0]->dtype != call->in[1]->dtype)
-        return dq_call_fail_input(call, err, 1, "is of %s, wanted %s as the sequence is",
+        return dq_call_fail_input(call, err, 1, "is of %s, expected %s as the sequence is",
                                   dq_dtype_name(call->in[1]->dtype), dq_dtype_name(call->in[0]->dtype));
     return change_infer(call, err);
 }
@@ -158,7 +158,7 @@ static dq_status erase_run(const dq_op_call *call, dq_error *err)
     const dq_tensor *list = call->in[0];
     size_t at = list->count - 1;
     if (!list->count)
-        return dq_call_fail_input(call, err, 0, "is empty, wanted an item to erase");
+        return dq_call_fail_input(call, err, 0, "is empty, expected an item to erase");
     if (dq_call_in(call, 1))
         DQ_TRY(position(call, 1, (int64_t)list->count - 1, &at, err));
     return call->out[0] ? dq_items_erase(call->strings, list, at, call->out[0], err) : DQ_OK;

@@ -48,12 +48,12 @@ static dq_status read_list(const dq_op_call *call, split *s, dq_error *err)
     for (size_t i = 0; i < s->list->count; i++) {
         int64_t length = dq_tensor_get_int(s->list, i);
         if (length < 0 || !dq_add_i64(sum, length, &sum))
-            return dq_call_fail_input(call, err, 1, "has %" PRId64 " as entry %zu, wanted 0 or more", length,
-                                      i);
+            return dq_call_fail_input(call, err, 1, "has %" PRId64 " as entry %zu, expected 0 or more",
+                                      length, i);
     }
     if (sum != s->whole)
         return dq_call_fail_input(
-            call, err, 1, "sums up to %" PRId64 ", wanted %" PRId64 " as the axis is long", sum, s->whole);
+            call, err, 1, "sums up to %" PRId64 ", expected %" PRId64 " as the axis is long", sum, s->whole);
     s->count = s->list->count;
     return DQ_OK;
 }
@@ -70,7 +70,7 @@ static dq_status read_split(const dq_op_call *call, split *s, dq_error *err)
     }
     s->equal = lengths ? dq_tensor_get_int(lengths, 0) : 1;
     if (s->equal < 1)
-        return dq_call_fail_input(call, err, 1, "is %" PRId64 ", wanted 1 or more", s->equal);
+        return dq_call_fail_input(call, err, 1, "is %" PRId64 ", expected 1 or more", s->equal);
     s->count = (size_t)(s->whole / s->equal + (s->whole % s->equal != 0));
     return DQ_OK;
 }
@@ -115,7 +115,7 @@ static dq_status concat_axis(const dq_op_call *call, bool *new_axis, size_t *axi
 {
     int64_t given = dq_node_int(call->node, "axis", 0);
     if (call->in[0]->kind != DQ_KIND_SEQUENCE || !call->in[0]->count)
-        return dq_call_fail_input(call, err, 0, "is empty, wanted items to put together");
+        return dq_call_fail_input(call, err, 0, "is empty, expected items to put together");
     uint32_t rank = dq_item(call->in[0], 0)->rank;
     *new_axis = dq_node_int(call->node, "new_axis", 0) != 0;
     if (!dq_axis(given, (size_t)rank + *new_axis, axis))
@@ -139,7 +139,7 @@ static dq_status concat_infer(dq_op_call *call, dq_error *err)
             fits = t->dims[d] == first->dims[d] || (d == axis && !new_axis);
         if (!fits || !dq_add_i64(length, new_axis ? 1 : t->dims[axis], &length)) {
             char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
-            return dq_call_fail_input(call, err, 0, "has an item %zu of shape %s, wanted %s%s", i,
+            return dq_call_fail_input(call, err, 0, "has an item %zu of shape %s, expected %s%s", i,
                                       dq_shape_text(t->rank, t->dims, mine),
                                       dq_shape_text(first->rank, first->dims, theirs),
                                       new_axis ? "" : " but for the axis");

@@ -65,10 +65,10 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
     DQ_TRY(read_state(call, &s, err));
     if (x->rank < 3)
-        return dq_call_fail_input(call, err, X, "has rank %u, wanted 3 or more", x->rank);
+        return dq_call_fail_input(call, err, X, "has rank %u, expected 3 or more", x->rank);
     if (grid->rank != x->rank || grid->dims[0] != x->dims[0] || grid->dims[grid->rank - 1] != x->rank - 2)
         return dq_call_fail_input(call, err, GRID,
-                                  "has shape %s, wanted places of %u numbers for images of %s",
+                                  "has shape %s, expected places of %u numbers for images of %s",
                                   dq_shape_text(grid->rank, grid->dims, mine), x->rank - 2,
                                   dq_shape_text(x->rank, x->dims, theirs));
     if (!dq_dtype_is_float(x->dtype) && !dq_dtype_is_int(x->dtype) &&
@@ -381,12 +381,13 @@ static dq_status affine_infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *theta = call->in[0], *size = call->in[1];
     if (size->rank != 1 || size->count < 4 || size->count > 5)
-        return dq_call_fail_input(call, err, 1, "has %zu elements, wanted 4 or 5", size->count);
+        return dq_call_fail_input(call, err, 1, "has %zu elements, expected 4 or 5", size->count);
     DQ_TRY(dq_call_need(call, 1));
     int64_t axes = (int64_t)size->count - 2, dims[5] = {dq_tensor_get_int(size, 0)};
     char text[DQ_SHAPE_TEXT];
     if (theta->rank != 3 || theta->dims[0] != dims[0] || theta->dims[1] != axes || theta->dims[2] != axes + 1)
-        return dq_call_fail_input(call, err, 0, "has shape %s, wanted [%" PRId64 ",%" PRId64 ",%" PRId64 "]",
+        return dq_call_fail_input(call, err, 0,
+                                  "has shape %s, expected [%" PRId64 ",%" PRId64 ",%" PRId64 "]",
                                   dq_shape_text(theta->rank, theta->dims, text), dims[0], axes, axes + 1);
     for (size_t d = 0; d < (size_t)axes; d++)
         dims[d + 1] = dq_tensor_get_int(size, d + 2);

@@ -25,7 +25,7 @@ static dq_status read_number(const dq_op_call *call, uint32_t i, double *to, dq_
     if (!t || t->count == 0)
         return DQ_OK;
     if (t->count != 1)
-        return dq_call_fail_input(call, err, i, "has %zu elements, wanted a scalar", t->count);
+        return dq_call_fail_input(call, err, i, "has %zu elements, expected a scalar", t->count);
     DQ_TRY(dq_call_need(call, i));
     *to = dq_tensor_get_double(t, 0);
     return DQ_OK;
@@ -36,7 +36,7 @@ static dq_status read_rules(const dq_op_call *call, rules *r, dq_error *err)
     const dq_tensor *boxes = call->in[BOXES], *scores = call->in[SCORES], *lowest = dq_call_in(call, LOWEST);
     double most = 0, overlap = 0, least = 0;
     if (boxes->rank != 3 || boxes->dims[2] != 4)
-        return dq_call_fail_input(call, err, BOXES, "has rank %u, wanted batch, boxes and 4 numbers each",
+        return dq_call_fail_input(call, err, BOXES, "has rank %u, expected batch, boxes and 4 numbers each",
                                   boxes->rank);
     if (scores->rank != 3 || scores->dims[0] != boxes->dims[0] || scores->dims[2] != boxes->dims[1])
         return dq_call_fail_input(

@@ -92,7 +92,7 @@ static dq_status from_scales(const dq_op_call *call, const dq_tensor *scales, co
         dq_resize_axis *a = &s->axis[d];
         float scale = (float)dq_tensor_get_double(scales, k);
         if (!(scale > 0) || isinf(scale))
-            return dq_call_fail(call, err, DQ_BAD_MODEL, "has scale %g for axis %zu, wanted more than 0",
+            return dq_call_fail(call, err, DQ_BAD_MODEL, "has scale %g for axis %zu, expected more than 0",
                                 (double)scale, d);
         a->scale = (double)scale;
         float part = crop ? (float)(a->roi_end - a->roi_start) : 1;
@@ -132,7 +132,7 @@ static dq_status read_roi(const dq_op_call *call, const dq_list *axes, state *s,
     DQ_TRY(dq_call_need(call, 1));
     if (!roi || roi->count != 2 * axes->count)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "crops with %zu numbers in input 1 'roi', wanted %zu (two for each axis)",
+                            "crops with %zu numbers in input 1 'roi', expected %zu (two for each axis)",
                             roi ? roi->count : 0, 2 * axes->count);
     for (size_t k = 0; k < axes->count; k++) {
         s->axis[axes->at[k]].roi_start = dq_tensor_get_double(roi, k);
@@ -163,7 +163,7 @@ static dq_status read_lengths(const dq_op_call *call, state *s, dq_error *err)
     const dq_tensor *given = by_size ? sizes : scales;
     if (!given || given->count != axes.count)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "has %zu scales or sizes, wanted %zu (one for each axis)",
+                            "has %zu scales or sizes, expected %zu (one for each axis)",
                             given ? given->count : 0, axes.count);
     DQ_TRY(dq_call_need(call, by_size ? scales_at + 1 : scales_at));
     return by_size ? from_sizes(call, sizes, &axes, s, err) : from_scales(call, scales, &axes, s, err);
@@ -186,7 +186,7 @@ static dq_status read_upsample(const dq_op_call *call, state *s, dq_error *err)
     DQ_TRY(dq_call_need(call, 1));
     size_t count = scales ? scales->count : list ? list->count : 4;
     if (count != in->rank)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "has %zu scales, wanted %u (one for each axis)", count,
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "has %zu scales, expected %u (one for each axis)", count,
                             in->rank);
     for (size_t d = 0; d < in->rank; d++) {
         float scale = 1;
@@ -197,7 +197,7 @@ static dq_status read_upsample(const dq_op_call *call, state *s, dq_error *err)
         else if (d >= 2)
             scale = dq_node_float(call->node, d == 2 ? "height_scale" : "width_scale", 1);
         if (!(scale >= 1) || isinf(scale))
-            return dq_call_fail(call, err, DQ_BAD_MODEL, "has scale %g for axis %zu, wanted 1 or more",
+            return dq_call_fail(call, err, DQ_BAD_MODEL, "has scale %g for axis %zu, expected 1 or more",
                                 (double)scale, d);
         s->axis[d] = (dq_resize_axis){.in = (size_t)in->dims[d], .scale = (double)scale, .roi_end = 1};
         DQ_TRY(set_length(call, &s->axis[d], d, (double)floorf((float)in->dims[d] * scale), err));

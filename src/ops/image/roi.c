@@ -25,12 +25,12 @@ static dq_status infer_shape(dq_op_call *call, int64_t rows, int64_t cols, uint3
     const dq_tensor *x = call->in[X], *rois = call->in[ROIS];
     char text[DQ_SHAPE_TEXT];
     if (x->rank != 4)
-        return dq_call_fail_input(call, err, X, "has rank %u, wanted 4", x->rank);
+        return dq_call_fail_input(call, err, X, "has rank %u, expected 4", x->rank);
     if (rois->rank != 2 || rois->dims[1] != roi_size)
-        return dq_call_fail_input(call, err, ROIS, "has shape %s, wanted rows of %u numbers",
+        return dq_call_fail_input(call, err, ROIS, "has shape %s, expected rows of %u numbers",
                                   dq_shape_text(rois->rank, rois->dims, text), roi_size);
     if (rows < 1 || cols < 1)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "pools to %" PRId64 "x%" PRId64 ", wanted 1 or more",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "pools to %" PRId64 "x%" PRId64 ", expected 1 or more",
                             rows, cols);
     const int64_t dims[4] = {rois->dims[0], x->dims[1], rows, cols};
     return dq_call_output(call, 0, x->dtype, 4, dims, err);
@@ -55,8 +55,8 @@ static dq_status read_image(const dq_op_call *call, double given, size_t *image,
 {
     int64_t images = call->in[X]->dims[0];
     if (!(given >= 0 && given < (double)images))
-        return dq_call_fail(call, err, DQ_BAD_INPUT, "has a region of image %g, wanted 0 to %" PRId64, given,
-                            images - 1);
+        return dq_call_fail(call, err, DQ_BAD_INPUT, "has a region of image %g, expected 0 to %" PRId64,
+                            given, images - 1);
     *image = (size_t)given;
     return DQ_OK;
 }
@@ -68,14 +68,14 @@ static dq_status align_infer(dq_op_call *call, dq_error *err)
     const char *mode = dq_node_string(call->node, "mode", "avg");
     const char *how = dq_node_string(call->node, "coordinate_transformation_mode", "half_pixel");
     if (strcmp(mode, "avg") != 0 && strcmp(mode, "max") != 0)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'mode' is '%s', wanted avg or max", mode);
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'mode' is '%s', expected avg or max", mode);
     if (strcmp(how, "half_pixel") != 0 && strcmp(how, "output_half_pixel") != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'coordinate_transformation_mode' is '%s', wanted half_pixel or "
+                            "attribute 'coordinate_transformation_mode' is '%s', expected half_pixel or "
                             "output_half_pixel",
                             how);
     if (call->in[BATCH]->rank != 1 || call->in[BATCH]->dims[0] != call->in[ROIS]->dims[0])
-        return dq_call_fail_input(call, err, BATCH, "has %zu elements, wanted one for each region",
+        return dq_call_fail_input(call, err, BATCH, "has %zu elements, expected one for each region",
                                   call->in[BATCH]->count);
     return infer_shape(call, dq_node_int(call->node, "output_height", 1),
                        dq_node_int(call->node, "output_width", 1), 4, err);
@@ -446,7 +446,7 @@ static dq_status pool_infer(dq_op_call *call, dq_error *err)
     size_t count = 0;
     const int64_t *shape = dq_node_ints(call->node, "pooled_shape", &count);
     if (count != 2)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'pooled_shape' has %zu elements, wanted 2",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'pooled_shape' has %zu elements, expected 2",
                             count);
     return infer_shape(call, shape[0], shape[1], 5, err);
 }

@@ -42,14 +42,14 @@ static dq_status shape_of(const dq_op_call *call, shape *s, dq_error *err)
     const dq_tensor *a = call->in[0], *b = call->in[1];
     for (uint32_t i = 0; i < 2; i++)
         if (call->in[i]->rank != 2)
-            return dq_call_fail_input(call, err, i, "has rank %u, wanted a matrix", call->in[i]->rank);
+            return dq_call_fail_input(call, err, i, "has rank %u, expected a matrix", call->in[i]->rank);
     s->trans_a = dq_node_int(call->node, "transA", 0) != 0;
     s->trans_b = dq_node_int(call->node, "transB", 0) != 0;
     s->m = (size_t)a->dims[s->trans_a];
     s->k = (size_t)a->dims[!s->trans_a];
     s->n = (size_t)b->dims[!s->trans_b];
     if ((size_t)b->dims[s->trans_b] != s->k)
-        return dq_call_fail_input(call, err, 1, "has %lld terms to a sum, wanted the %zu of input 0",
+        return dq_call_fail_input(call, err, 1, "has %lld terms to a sum, expected the %zu of input 0",
                                   (long long)b->dims[s->trans_b], s->k);
     const dq_tensor *c = dq_call_in(call, 2);
     if (!c)
@@ -59,7 +59,7 @@ static dq_status shape_of(const dq_op_call *call, shape *s, dq_error *err)
     if (!dq_broadcast(c->rank, c->dims, 2, want, &rank, dims) || rank != 2 ||
         memcmp(dims, want, sizeof want) != 0) {
         char text[DQ_SHAPE_TEXT];
-        return dq_call_fail_input(call, err, 2, "has shape %s, wanted one that broadcasts to [%zu,%zu]",
+        return dq_call_fail_input(call, err, 2, "has shape %s, expected one that broadcasts to [%zu,%zu]",
                                   dq_shape_text(c->rank, c->dims, text), s->m, s->n);
     }
     return DQ_OK;

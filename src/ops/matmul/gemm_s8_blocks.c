@@ -206,13 +206,13 @@ size_t dq_gemm_s8_chunk(const dq_qweights *w, const dq_threads *threads, size_t 
     bool alone = count == 1 && !(w->kernel->dots && far(w));
     if (alone || blocks >= MANY_BLOCKS || w->panels <= 1)
         return w->panels ? w->panels : 1;
-    double wanted = TASK / (1 + products_of(w, rows)) + 1;
+    double expected = TASK / (1 + products_of(w, rows)) + 1;
     double most = (double)w->panels * (double)blocks / (double)(PIECES * count);
-    if (w->kernel->packed_a_size && wanted < REPAY_PACKING)
-        wanted = REPAY_PACKING;
-    if (w->kernel->packed_a_size && !w->kernel->dots && wanted < most)
-        wanted = most;
-    return even_chunk(w->panels, blocks, wanted < (double)w->panels ? (size_t)wanted : w->panels);
+    if (w->kernel->packed_a_size && expected < REPAY_PACKING)
+        expected = REPAY_PACKING;
+    if (w->kernel->packed_a_size && !w->kernel->dots && expected < most)
+        expected = most;
+    return even_chunk(w->panels, blocks, expected < (double)w->panels ? (size_t)expected : w->panels);
 }
 
 dq_qtask dq_gemm_s8_task(const dq_qweights *w, size_t task, size_t blocks, size_t chunks)

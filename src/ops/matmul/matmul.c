@@ -130,7 +130,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     DQ_TRY(shape_of(call, &a, &b, &shape, err));
     const dq_tensor *bias = dq_call_in(call, BIAS);
     if (bias && bias->count != shape.n)
-        return dq_call_fail_input(call, err, BIAS, "has %zu elements, wanted %zu (columns)", bias->count,
+        return dq_call_fail_input(call, err, BIAS, "has %zu elements, expected %zu (columns)", bias->count,
                                   shape.n);
     return dq_call_output(call, 0, call->in[0]->dtype, shape.rank, shape.dims, err);
 }

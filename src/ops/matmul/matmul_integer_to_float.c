@@ -49,7 +49,7 @@ static dq_status resolve_bias(const dq_dynamic_call *v, uint32_t at, state *st, 
     st->bias_broadcast = bias->count == 1;
     if (bias->count == 1 || (bias->count == s->n && bias->rank == 1))
         return DQ_OK;
-    return dq_call_fail_input(&v->call, err, at, "has shape %s, wanted [%zu], one a column",
+    return dq_call_fail_input(&v->call, err, at, "has shape %s, expected [%zu], one a column",
                               dq_shape_text(bias->rank, bias->dims, text), s->n);
 }
 

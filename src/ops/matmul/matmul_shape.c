@@ -43,15 +43,16 @@ dq_status dq_matmul_shape_of(const dq_op_call *call, uint32_t a, uint32_t b, con
 {
     memset(s, 0, sizeof *s);
     if (ta->rank == 0)
-        return dq_call_fail_input(call, err, a, "is a scalar, wanted a vector, a matrix or more axes");
+        return dq_call_fail_input(call, err, a, "is a scalar, expected a vector, a matrix or more axes");
     if (tb->rank == 0)
-        return dq_call_fail_input(call, err, b, "is a scalar, wanted a vector, a matrix or more axes");
+        return dq_call_fail_input(call, err, b, "is a scalar, expected a vector, a matrix or more axes");
     s->a_vector = ta->rank == 1;
     s->b_vector = tb->rank == 1;
     int64_t k = ta->dims[ta->rank - 1], kb = tb->dims[s->b_vector ? 0 : tb->rank - 2];
     if (k != kb)
         return dq_call_fail_input(
-            call, err, b, "has %" PRId64 " rows, wanted %" PRId64 " as the other operand has columns", kb, k);
+            call, err, b, "has %" PRId64 " rows, expected %" PRId64 " as the other operand has columns", kb,
+            k);
     s->m = s->a_vector ? 1 : (size_t)ta->dims[ta->rank - 2];
     s->n = s->b_vector ? 1 : (size_t)tb->dims[tb->rank - 1];
     s->k = (size_t)k;

@@ -45,10 +45,11 @@ static dq_status resolve_broadcast(const dq_op_call *call, uint32_t input, const
     for (size_t i = 0; fits && i < t->rank; i++)
         fits = t->dims[i] == 1 || t->dims[i] == s->dims[s->rank - t->rank + i];
     if (!fits) {
-        char text[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+        char text[DQ_SHAPE_TEXT], expected[DQ_SHAPE_TEXT];
         return dq_call_fail_input(
-            call, err, input, "has shape %s, wanted 1 element or a shape that broadcasts to the output's, %s",
-            dq_shape_text(t->rank, t->dims, text), dq_shape_text(s->rank, s->dims, wanted));
+            call, err, input,
+            "has shape %s, expected 1 element or a shape that broadcasts to the output's, %s",
+            dq_shape_text(t->rank, t->dims, text), dq_shape_text(s->rank, s->dims, expected));
     }
     size_t strides[DQ_MAX_RANK];
     dq_broadcast_strides(t, s->rank, s->dims, strides);

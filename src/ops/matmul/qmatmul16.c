@@ -41,7 +41,7 @@ static dq_status check_param(const dq_op_call *call, uint32_t i, size_t columns,
     const dq_tensor *t = dq_call_in(call, i);
     if (!t || t->count == 1 || (columns && t->rank == 1 && t->count == columns))
         return DQ_OK;
-    return dq_call_fail_input(call, err, i, "has %zu elements, wanted %s", t->count,
+    return dq_call_fail_input(call, err, i, "has %zu elements, expected %s", t->count,
                               columns ? "1 or one a column" : "1");
 }
 
@@ -51,7 +51,7 @@ static dq_status check(const dq_op_call *call, dq_matmul_shape *s, dq_error *err
     dq_tensor transposed = *b;
     if (dq_node_int(call->node, "transB", 0) != 0) {
         if (b->rank != 2)
-            return dq_call_fail_input(call, err, DQ_Q16_W, "has rank %u, wanted a matrix", b->rank);
+            return dq_call_fail_input(call, err, DQ_Q16_W, "has rank %u, expected a matrix", b->rank);
         transposed.dims[0] = b->dims[1];
         transposed.dims[1] = b->dims[0];
     }

@@ -31,7 +31,7 @@ static dq_status resolve_shape(const dq_op_call *call, dq_int_matmul *mm, dq_err
     char text[DQ_SHAPE_TEXT];
     for (uint32_t i = A; i <= B; i += B)
         if (call->in[i]->rank != 2)
-            return dq_call_fail_input(call, err, i, "has shape %s, wanted a matrix",
+            return dq_call_fail_input(call, err, i, "has shape %s, expected a matrix",
                                       dq_shape_text(call->in[i]->rank, call->in[i]->dims, text));
     mm->a = A;
     mm->b = B;
@@ -40,7 +40,7 @@ static dq_status resolve_shape(const dq_op_call *call, dq_int_matmul *mm, dq_err
     int64_t m = a->dims[mm->a_transposed], k = a->dims[!mm->a_transposed];
     int64_t n = b->dims[!mm->b_transposed], b_k = b->dims[mm->b_transposed];
     if (k != b_k)
-        return dq_call_fail_input(call, err, B, "has shape %s, wanted %lld in axis %d to go with A",
+        return dq_call_fail_input(call, err, B, "has shape %s, expected %lld in axis %d to go with A",
                                   dq_shape_text(2, b->dims, text), (long long)k, mm->b_transposed);
     mm->s = (dq_matmul_shape){.m = (size_t)m,
                               .k = (size_t)k,
@@ -65,15 +65,15 @@ static dq_status resolve_param(const dq_op_call *call, uint32_t i, size_t column
     if (columns && t->rank == 1 && t->count == columns)
         return DQ_OK;
     if (columns)
-        return dq_call_fail_input(call, err, i, "has %zu elements, wanted 1 or %zu (columns of B)", t->count,
-                                  columns);
-    return dq_call_fail_input(call, err, i, "has %zu elements, wanted 1", t->count);
+        return dq_call_fail_input(call, err, i, "has %zu elements, expected 1 or %zu (columns of B)",
+                                  t->count, columns);
+    return dq_call_fail_input(call, err, i, "has %zu elements, expected 1", t->count);
 }
 
 static dq_status resolve_c(const dq_op_call *call, state *st, dq_error *err)
 {
     const dq_tensor *c = dq_call_in(call, C);
-    char text[DQ_SHAPE_TEXT], wanted[DQ_SHAPE_TEXT];
+    char text[DQ_SHAPE_TEXT], expected[DQ_SHAPE_TEXT];
     size_t strides[DQ_MAX_RANK];
     if (!c)
         return DQ_OK;
@@ -83,8 +83,8 @@ static dq_status resolve_c(const dq_op_call *call, state *st, dq_error *err)
         fits = c->dims[i] == 1 || c->dims[i] == y[2 - c->rank + i];
     if (!fits)
         return dq_call_fail_input(call, err, C,
-                                  "has shape %s, wanted one that broadcasts to the output's, %s",
-                                  dq_shape_text(c->rank, c->dims, text), dq_shape_text(2, y, wanted));
+                                  "has shape %s, expected one that broadcasts to the output's, %s",
+                                  dq_shape_text(c->rank, c->dims, text), dq_shape_text(2, y, expected));
     dq_broadcast_strides(c, 2, y, strides);
     st->c_row = strides[0];
     st->c_col = strides[1];

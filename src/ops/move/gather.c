@@ -90,7 +90,7 @@ static dq_status elements_infer(dq_op_call *call, dq_error *err)
         fits = d == axis || indices->dims[d] <= data->dims[d];
     if (!fits) {
         char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
-        return dq_call_fail_input(call, err, INDICES, "has shape %s, wanted at most %s but for axis %zu",
+        return dq_call_fail_input(call, err, INDICES, "has shape %s, expected at most %s but for axis %zu",
                                   dq_shape_text(indices->rank, indices->dims, mine),
                                   dq_shape_text(data->rank, data->dims, theirs), axis);
     }

@@ -13,19 +13,19 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     int64_t batch = dq_node_int(call->node, "batch_dims", 0), dims[2 * DQ_MAX_RANK];
     if (data->rank == 0 || indices->rank == 0)
         return dq_call_fail_input(call, err, data->rank ? INDICES : DATA,
-                                  "is a scalar, wanted rank 1 or more");
+                                  "is a scalar, expected rank 1 or more");
     if (batch < 0 || batch >= indices->rank || batch >= data->rank)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'batch_dims' is %" PRId64
-                            ", wanted 0 to less than both ranks, %u and %u",
+                            ", expected 0 to less than both ranks, %u and %u",
                             batch, data->rank, indices->rank);
     for (size_t d = 0; d < (size_t)batch; d++)
         if (data->dims[d] != indices->dims[d])
-            return dq_call_fail_input(call, err, INDICES, "has %" PRId64 " along axis %zu, wanted %" PRId64,
+            return dq_call_fail_input(call, err, INDICES, "has %" PRId64 " along axis %zu, expected %" PRId64,
                                       indices->dims[d], d, data->dims[d]);
     int64_t tuple = indices->dims[indices->rank - 1];
     if (tuple > data->rank - batch)
-        return dq_call_fail_input(call, err, INDICES, "has tuples of %" PRId64 ", wanted at most %" PRId64,
+        return dq_call_fail_input(call, err, INDICES, "has tuples of %" PRId64 ", expected at most %" PRId64,
                                   tuple, data->rank - batch);
     size_t rank = 0;
     for (size_t d = 0; d + 1 < indices->rank; d++)

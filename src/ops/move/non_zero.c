@@ -186,7 +186,7 @@ static dq_status compress_infer(dq_op_call *call, dq_error *err)
     size_t outer, n, inner, axis;
     DQ_TRY(split(call, &outer, &n, &inner, &axis, err));
     if (condition->rank != 1)
-        return dq_call_fail_input(call, err, 1, "has rank %u, wanted 1", condition->rank);
+        return dq_call_fail_input(call, err, 1, "has rank %u, expected 1", condition->rank);
     DQ_TRY(dq_call_need(call, 1));
     int64_t dims[DQ_MAX_RANK], kept = 0;
     for (size_t i = 0; i < named(condition, n); i++)
@@ -201,11 +201,11 @@ static dq_status compress_infer(dq_op_call *call, dq_error *err)
  * many. */
 static size_t find_wanted(const dq_tensor *condition, size_t first, size_t few, size_t number, size_t *at)
 {
-    const uint8_t *wanted = dq_data(condition, uint8_t) + first;
+    const uint8_t *expected = dq_data(condition, uint8_t) + first;
     uint8_t some[PLACES];
     size_t sum = 0;
     for (size_t i = 0; i < few; i++)
-        sum += some[i] = wanted[i] != 0;
+        sum += some[i] = expected[i] != 0;
     return list_places(some, few, sum, number, at);
 }
 

@@ -28,14 +28,14 @@ static dq_status infer(dq_op_call *call, dq_error *err)
                             "attribute 'axis' is %" PRId64 ", outside a result of rank %u", given,
                             indices->rank + 1);
     if (depth->count != 1)
-        return dq_call_fail_input(call, err, DEPTH, "has %zu elements, wanted 1", depth->count);
+        return dq_call_fail_input(call, err, DEPTH, "has %zu elements, expected 1", depth->count);
     if (values->rank != 1 || values->count != 2)
-        return dq_call_fail_input(call, err, VALUES, "has rank %u and %zu elements, wanted a list of 2",
+        return dq_call_fail_input(call, err, VALUES, "has rank %u and %zu elements, expected a list of 2",
                                   values->rank, values->count);
     DQ_TRY(dq_call_need(call, DEPTH));
     int64_t length = integer(depth, 0);
     if (length < 1)
-        return dq_call_fail_input(call, err, DEPTH, "is %" PRId64 ", wanted 1 or more", length);
+        return dq_call_fail_input(call, err, DEPTH, "is %" PRId64 ", expected 1 or more", length);
     for (size_t d = 0; d <= indices->rank; d++)
         dims[d] = d == axis ? length : indices->dims[d < axis ? d : d - 1];
     return dq_call_output(call, 0, values->dtype, indices->rank + 1u, dims, err);

@@ -35,7 +35,7 @@ static dq_status read_mode(const dq_op_call *call, mode *to, dq_error *err)
             return DQ_OK;
         }
     return dq_call_fail(call, err, DQ_BAD_MODEL,
-                        "attribute 'mode' is '%s', wanted constant, edge, reflect or wrap", text);
+                        "attribute 'mode' is '%s', expected constant, edge, reflect or wrap", text);
 }
 
 static dq_status read_pads(const dq_op_call *call, int64_t begin[DQ_MAX_RANK], int64_t end[DQ_MAX_RANK],
@@ -52,7 +52,7 @@ static dq_status read_pads(const dq_op_call *call, int64_t begin[DQ_MAX_RANK], i
         axes.at[axes.count++] = (int64_t)d;
     DQ_TRY(dq_list_axes(call, &axes, rank, err));
     if (pads.count != 2 * axes.count)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "has %zu pads, wanted %zu (two for each of %zu axes)",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "has %zu pads, expected %zu (two for each of %zu axes)",
                             pads.count, 2 * axes.count, axes.count);
     memset(begin, 0, DQ_MAX_RANK * sizeof *begin);
     memset(end, 0, DQ_MAX_RANK * sizeof *end);
@@ -72,7 +72,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     DQ_TRY(read_pads(call, begin, end, err));
     const dq_tensor *value = call->version >= 11 ? dq_call_in(call, 2) : NULL;
     if (value && value->count != 1)
-        return dq_call_fail_input(call, err, 2, "has %zu elements, wanted a scalar", value->count);
+        return dq_call_fail_input(call, err, 2, "has %zu elements, expected a scalar", value->count);
     for (size_t d = 0; d < in->rank; d++) {
         bool fits = dq_add_i64(in->dims[d], begin[d], &dims[d]) && dq_add_i64(dims[d], end[d], &dims[d]);
         if (!fits || dims[d] < 0)

@@ -76,7 +76,7 @@ static dq_status flatten_infer(dq_op_call *call, dq_error *err)
     int64_t axis = dq_node_int(call->node, "axis", 1), rank = in->rank;
     if (axis < -rank || axis > rank)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", wanted %" PRId64 " to %" PRId64, axis, -rank,
+                            "attribute 'axis' is %" PRId64 ", expected %" PRId64 " to %" PRId64, axis, -rank,
                             rank);
     size_t at = (size_t)(axis < 0 ? axis + rank : axis);
     int64_t dims[2] = {(int64_t)dq_dims_product(in->dims, 0, at),
@@ -100,7 +100,7 @@ static dq_status squeeze_infer(dq_op_call *call, dq_error *err)
     for (size_t k = 0; k < axes.count; k++) {
         size_t d = (size_t)axes.at[k];
         if (in->dims[d] != 1)
-            return dq_call_fail_input(call, err, 0, "has dimension %" PRId64 " at axis %zu, wanted 1",
+            return dq_call_fail_input(call, err, 0, "has dimension %" PRId64 " at axis %zu, expected 1",
                                       in->dims[d], d);
         drop[d] = true;
     }

@@ -11,15 +11,16 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     const dq_tensor *in = call->in[X], *lengths = call->in[LENGTHS];
     int64_t batch = dq_node_int(call->node, "batch_axis", 1), time = dq_node_int(call->node, "time_axis", 0);
     if (in->rank < 2)
-        return dq_call_fail_input(call, err, X, "has rank %u, wanted 2 or more", in->rank);
+        return dq_call_fail_input(call, err, X, "has rank %u, expected 2 or more", in->rank);
     if (batch < 0 || batch > 1 || time != 1 - batch)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attributes 'batch_axis' and 'time_axis' are %" PRId64 " and %" PRId64
-                            ", wanted 0 and 1 or 1 and 0",
+                            ", expected 0 and 1 or 1 and 0",
                             batch, time);
     if (lengths->rank != 1 || lengths->dims[0] != in->dims[batch])
-        return dq_call_fail_input(call, err, LENGTHS, "has %zu elements, wanted %" PRId64 " (batch elements)",
-                                  lengths->count, in->dims[batch]);
+        return dq_call_fail_input(call, err, LENGTHS,
+                                  "has %zu elements, expected %" PRId64 " (batch elements)", lengths->count,
+                                  in->dims[batch]);
     return dq_call_output_like(call, 0, in->dtype, in, err);
 }
 
@@ -32,8 +33,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     for (size_t b = 0; b < batches; b++) {
         int64_t length = dq_tensor_get_int(lengths, b);
         if (length < 0 || length > (int64_t)steps)
-            return dq_call_fail(call, err, DQ_BAD_INPUT, "input 1 holds length %" PRId64 ", wanted 0 to %zu",
-                                length, steps);
+            return dq_call_fail(call, err, DQ_BAD_INPUT,
+                                "input 1 holds length %" PRId64 ", expected 0 to %zu", length, steps);
         for (size_t t = 0; t < steps && inner; t++) {
             size_t from = t < (size_t)length ? (size_t)length - 1 - t : t;
             size_t at = time_first ? from * batches + b : b * steps + from;

@@ -34,7 +34,7 @@ static dq_status read_join(const dq_op_call *call, join *out, dq_error *err)
             return DQ_OK;
         }
     return dq_call_fail(call, err, DQ_BAD_MODEL,
-                        "attribute 'reduction' is '%s', wanted none, add, mul, min or max", given);
+                        "attribute 'reduction' is '%s', expected none, add, mul, min or max", given);
 }
 
 /* ---- Joining ------------------------------------------------------------------------------------------- */
@@ -139,11 +139,11 @@ static dq_status elements_infer(dq_op_call *call, dq_error *err)
     for (size_t d = 0; fits && d < data->rank; d++)
         fits = d == axis || indices->dims[d] <= data->dims[d];
     if (!fits)
-        return dq_call_fail_input(call, err, INDICES, "has shape %s, wanted at most %s but for axis %zu",
+        return dq_call_fail_input(call, err, INDICES, "has shape %s, expected at most %s but for axis %zu",
                                   dq_shape_text(indices->rank, indices->dims, mine),
                                   dq_shape_text(data->rank, data->dims, theirs), axis);
     if (!dq_tensor_same_shape(indices, updates))
-        return dq_call_fail_input(call, err, UPDATES, "has shape %s, wanted that of the indices, %s",
+        return dq_call_fail_input(call, err, UPDATES, "has shape %s, expected that of the indices, %s",
                                   dq_shape_text(updates->rank, updates->dims, mine),
                                   dq_shape_text(indices->rank, indices->dims, theirs));
     return dq_call_output_like(call, 0, data->dtype, data, err);
@@ -215,7 +215,7 @@ static dq_status nd_infer(dq_op_call *call, dq_error *err)
     DQ_TRY(read_join(call, &how, err));
     if (indices->rank == 0 || indices->dims[indices->rank - 1] > data->rank)
         return dq_call_fail_input(
-            call, err, INDICES, "has rank %u and tuples of %" PRId64 ", wanted tuples of at most %u",
+            call, err, INDICES, "has rank %u and tuples of %" PRId64 ", expected tuples of at most %u",
             indices->rank, indices->rank ? indices->dims[indices->rank - 1] : 0, data->rank);
     size_t tuple = (size_t)indices->dims[indices->rank - 1], rank = 0;
     int64_t dims[2 * DQ_MAX_RANK];
@@ -228,7 +228,7 @@ static dq_status nd_infer(dq_op_call *call, dq_error *err)
         fits = dims[d] == updates->dims[d];
     if (!fits) {
         char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
-        return dq_call_fail_input(call, err, UPDATES, "has shape %s, wanted %s",
+        return dq_call_fail_input(call, err, UPDATES, "has shape %s, expected %s",
                                   dq_shape_text(updates->rank, updates->dims, mine),
                                   dq_shape_text(rank, dims, theirs));
     }

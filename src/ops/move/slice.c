@@ -50,7 +50,7 @@ static dq_status read_cut(const dq_op_call *call, cut *c, dq_error *err)
     if (ends.count != starts.count || axes.count != starts.count ||
         (steps.given && steps.count != starts.count))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "has %zu starts, %zu ends, %zu axes and %zu steps, wanted as many of each",
+                            "has %zu starts, %zu ends, %zu axes and %zu steps, expected as many of each",
                             starts.count, ends.count, axes.count, steps.given ? steps.count : starts.count);
     DQ_TRY(dq_list_axes(call, &axes, in->rank, err));
     for (size_t d = 0; d < in->rank; d++)

@@ -11,10 +11,10 @@ static dq_status read_block(const dq_op_call *call, bool to_space, size_t *block
     const dq_tensor *in = call->in[0];
     int64_t b = dq_node_int(call->node, "blocksize", 0);
     if (in->rank != 4)
-        return dq_call_fail_input(call, err, 0, "has rank %u, wanted 4", in->rank);
+        return dq_call_fail_input(call, err, 0, "has rank %u, expected 4", in->rank);
     if (b < 1 || b > INT32_MAX)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'blocksize' is %" PRId64 ", wanted 1 or more",
-                            b);
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'blocksize' is %" PRId64 ", expected 1 or more", b);
     bool fits = to_space ? in->dims[1] % (b * b) == 0 : in->dims[2] % b == 0 && in->dims[3] % b == 0;
     char text[DQ_SHAPE_TEXT];
     if (!fits)

@@ -25,7 +25,7 @@ static dq_status concat_infer(dq_op_call *call, dq_error *err)
             fits = d == axis || t->dims[d] == dims[d];
         if (!fits || !dq_add_i64(total, t->dims[axis], &total)) {
             char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
-            return dq_call_fail_input(call, err, i, "has shape %s, wanted %s but for axis %zu",
+            return dq_call_fail_input(call, err, i, "has shape %s, expected %s but for axis %zu",
                                       dq_shape_text(t->rank, t->dims, mine),
                                       dq_shape_text(first->rank, first->dims, theirs), axis);
         }
@@ -98,8 +98,9 @@ static dq_status read_lengths(const dq_op_call *call, size_t axis, lengths *l, d
     if (!l->attr && !l->input) {
         const int64_t parts = dq_node_int(call->node, "num_outputs", call->out_count);
         if (parts != call->out_count)
-            return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'num_outputs' is %" PRId64 ", wanted %u",
-                                parts, call->out_count);
+            return dq_call_fail(call, err, DQ_BAD_MODEL,
+                                "attribute 'num_outputs' is %" PRId64 ", expected %u", parts,
+                                call->out_count);
         const int64_t left = l->whole % parts;
         l->count = call->out_count;
         if (left != 0 && !dq_node_attr(call->node, "num_outputs"))
@@ -132,13 +133,13 @@ static dq_status split_infer(dq_op_call *call, dq_error *err)
             call->parts[i] = (size_t)total * dq_dims_product(in->dims, axis + 1, in->rank);
         if (dims[axis] < 0 || !dq_add_i64(total, dims[axis], &total))
             return dq_call_fail(call, err, DQ_BAD_MODEL,
-                                "has length %" PRId64 " for output %u, wanted 0 or more", dims[axis], i);
+                                "has length %" PRId64 " for output %u, expected 0 or more", dims[axis], i);
         DQ_TRY(dq_call_output(call, i, in->dtype, in->rank, dims, err));
     }
     if (total != l.whole)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "has lengths that sum to %" PRId64 ", wanted the %" PRId64 " of axis %zu", total,
-                            l.whole, axis);
+                            "has lengths that sum to %" PRId64 ", expected the %" PRId64 " of axis %zu",
+                            total, l.whole, axis);
     return DQ_OK;
 }
 

@@ -70,7 +70,7 @@ static dq_status read_repeats(const dq_op_call *call, dq_list *repeats, dq_error
         DQ_TRY(dq_list_from_input(call, 2, &axis, err));
         DQ_TRY(dq_list_axes(call, &axis, rank, err));
         if (repeats->count != 1 || axis.count != 1)
-            return dq_call_fail(call, err, DQ_BAD_MODEL, "has %zu tiles and %zu axes, wanted one of each",
+            return dq_call_fail(call, err, DQ_BAD_MODEL, "has %zu tiles and %zu axes, expected one of each",
                                 repeats->count, axis.count);
         int64_t times = repeats->at[0];
         for (size_t d = 0; d < rank; d++)
@@ -78,12 +78,12 @@ static dq_status read_repeats(const dq_op_call *call, dq_list *repeats, dq_error
         repeats->count = rank;
     }
     if (repeats->count != rank)
-        return dq_call_fail_input(call, err, 1, "has %zu elements, wanted %zu, one an axis of input 0",
+        return dq_call_fail_input(call, err, 1, "has %zu elements, expected %zu, one an axis of input 0",
                                   repeats->count, rank);
     for (size_t d = 0; d < rank; d++)
         if (repeats->at[d] < 0)
-            return dq_call_fail_input(call, err, 1, "repeats axis %zu %" PRId64 " times, wanted 0 or more", d,
-                                      repeats->at[d]);
+            return dq_call_fail_input(call, err, 1, "repeats axis %zu %" PRId64 " times, expected 0 or more",
+                                      d, repeats->at[d]);
     return DQ_OK;
 }
 

@@ -13,8 +13,8 @@ static dq_status read_perm(const dq_op_call *call, dq_list *perm, dq_error *err)
             perm->at[d] = (int64_t)(rank - 1 - d);
     }
     if (perm->count != rank)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'perm' has %zu axes, wanted the input's %zu",
-                            perm->count, rank);
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'perm' has %zu axes, expected the input's %zu", perm->count, rank);
     return dq_list_axes(call, perm, rank, err);
 }
 

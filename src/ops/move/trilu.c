@@ -10,9 +10,9 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     dq_list k;
     DQ_TRY(dq_list_from_input(call, 1, &k, err));
     if (k.given && k.count != 1)
-        return dq_call_fail_input(call, err, 1, "has %zu elements, wanted one diagonal", k.count);
+        return dq_call_fail_input(call, err, 1, "has %zu elements, expected one diagonal", k.count);
     if (call->in[0]->rank < 2)
-        return dq_call_fail_input(call, err, 0, "has rank %u, wanted 2 or more", call->in[0]->rank);
+        return dq_call_fail_input(call, err, 0, "has rank %u, expected 2 or more", call->in[0]->rank);
     return dq_call_output_like(call, 0, call->in[0]->dtype, call->in[0], err);
 }
 

@@ -44,19 +44,19 @@ static dq_status windows(const dq_op_call *call, bool global, state *s, dq_error
     const dq_tensor *in = call->in[0];
     dq_window *w = &s->window;
     if (in->rank < 3)
-        return dq_call_fail_input(call, err, 0, "has rank %u, wanted 3 or more", in->rank);
+        return dq_call_fail_input(call, err, 0, "has rank %u, expected 3 or more", in->rank);
     w->rank = in->rank - 2;
     size_t given;
     const int64_t *kernel = dq_node_ints(call->node, "kernel_shape", &given);
     if (!global && given != w->rank)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'kernel_shape' has %zu values, wanted %zu",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'kernel_shape' has %zu values, expected %zu",
                             given, w->rank);
     for (size_t d = 0; d < w->rank; d++) {
         w->in[d] = in->dims[d + 2];
         w->kernel[d] = global ? w->in[d] : kernel[d];
         if (!global && kernel[d] < 1)
             return dq_call_fail(call, err, DQ_BAD_MODEL,
-                                "attribute 'kernel_shape' has %" PRId64 " at place %zu, wanted 1 or more",
+                                "attribute 'kernel_shape' has %" PRId64 " at place %zu, expected 1 or more",
                                 kernel[d], d);
         w->stride[d] = w->dilation[d] = w->out[d] = 1;
     }

@@ -23,8 +23,8 @@ static dq_status global_infer(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_q8_check(call, 1, 2, err));
     DQ_TRY(dq_q8_check(call, 3, 4, err));
     if (x->rank < 3)
-        return dq_call_fail_input(call, err, 0,
-                                  "has %u axes, wanted batch, channels and 1 or more spatial axes", x->rank);
+        return dq_call_fail_input(
+            call, err, 0, "has %u axes, expected batch, channels and 1 or more spatial axes", x->rank);
     size_t channel = dq_node_int(call->node, "channels_last", 0) != 0 ? x->rank - 1 : 1;
     for (size_t i = 0; i < x->rank; i++)
         dims[i] = i == 0 || i == channel ? x->dims[i] : 1;

@@ -17,21 +17,21 @@ static dq_status read_shape(const dq_op_call *call, bool channels_last, dq_q8_wi
     const dq_tensor *x = call->in[0];
     memset(s, 0, sizeof *s);
     if (x->rank < 3)
-        return dq_call_fail_input(call, err, 0,
-                                  "has %u axes, wanted batch, channels and 1 or more spatial axes", x->rank);
+        return dq_call_fail_input(
+            call, err, 0, "has %u axes, expected batch, channels and 1 or more spatial axes", x->rank);
     size_t given, first = channels_last ? 1 : 2;
     dq_window *w = &s->window;
     w->rank = x->rank - 2;
     const int64_t *kernel = dq_node_ints(call->node, "kernel_shape", &given);
     if (given != w->rank)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'kernel_shape' has %zu values, wanted %zu",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'kernel_shape' has %zu values, expected %zu",
                             given, w->rank);
     for (size_t i = 0; i < w->rank; i++) {
         w->in[i] = x->dims[first + i];
         w->kernel[i] = kernel[i];
         if (kernel[i] < 1)
             return dq_call_fail(call, err, DQ_BAD_MODEL,
-                                "attribute 'kernel_shape' has %" PRId64 " at place %zu, wanted 1 or more",
+                                "attribute 'kernel_shape' has %" PRId64 " at place %zu, expected 1 or more",
                                 kernel[i], i);
     }
     DQ_TRY(dq_window_infer(call, 0, dq_node_int(call->node, "ceil_mode", 0) != 0, w, err));

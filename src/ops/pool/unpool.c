@@ -12,12 +12,12 @@
 
 enum { X, PLACES, SHAPE };
 
-static dq_status wanted_count(const dq_op_call *call, const char *what, size_t count, size_t wanted,
-                              dq_error *err)
+static dq_status requested_count(const dq_op_call *call, const char *what, size_t count, size_t expected,
+                                 dq_error *err)
 {
-    if (count == wanted)
+    if (count == expected)
         return DQ_OK;
-    return dq_call_fail(call, err, DQ_BAD_MODEL, "%s has %zu elements, wanted %zu", what, count, wanted);
+    return dq_call_fail(call, err, DQ_BAD_MODEL, "%s has %zu elements, expected %zu", what, count, expected);
 }
 
 static dq_status spatial_list(const dq_op_call *call, const char *name, size_t count, int64_t absent,
@@ -28,7 +28,7 @@ static dq_status spatial_list(const dq_op_call *call, const char *name, size_t c
         list->at[d] = absent;
     if (!list->given)
         list->count = count;
-    return wanted_count(call, name, list->count, count, err);
+    return requested_count(call, name, list->count, count, err);
 }
 
 /* The shape before the pooling. */
@@ -37,7 +37,7 @@ static dq_status unpooled(const dq_op_call *call, int64_t dims[DQ_MAX_RANK], dq_
     const dq_tensor *x = call->in[X];
     dq_list kernel, strides, pads;
     if (x->rank < 3)
-        return dq_call_fail_input(call, err, X, "has rank %u, wanted 3 or more", x->rank);
+        return dq_call_fail_input(call, err, X, "has rank %u, expected 3 or more", x->rank);
     size_t axes = x->rank - 2;
     DQ_TRY(spatial_list(call, "kernel_shape", axes, 1, &kernel, err));
     DQ_TRY(spatial_list(call, "strides", axes, 1, &strides, err));
@@ -66,11 +66,11 @@ static dq_status unpool_infer(dq_op_call *call, dq_error *err)
         return dq_call_fail_input(call, err, PLACES, "has another shape than input 0");
     DQ_TRY(dq_list_from_input(call, SHAPE, &given, err));
     if (given.given) {
-        DQ_TRY(wanted_count(call, "input 2", given.count, x->rank, err));
+        DQ_TRY(requested_count(call, "input 2", given.count, x->rank, err));
         for (size_t d = 0; d < x->rank; d++) {
             if (given.at[d] < dims[d])
                 return dq_call_fail_input(call, err, SHAPE,
-                                          "has %" PRId64 " for axis %zu, wanted %" PRId64 " or more",
+                                          "has %" PRId64 " for axis %zu, expected %" PRId64 " or more",
                                           given.at[d], d, dims[d]);
             dims[d] = given.at[d];
         }
@@ -97,7 +97,7 @@ static dq_status unpool_run(const dq_op_call *call, dq_error *err)
             int64_t given = dq_data(call->in[PLACES], int64_t)[i + k];
             if (given < 0 || (uint64_t)given >= places)
                 return dq_call_fail(call, err, DQ_BAD_INPUT,
-                                    "input 1 holds place %" PRId64 ", wanted 0 to %zu", given, places - 1);
+                                    "input 1 holds place %" PRId64 ", expected 0 to %zu", given, places - 1);
             at[k] = whole ? (size_t)given : 0;
             for (size_t d = whole ? 0 : out->rank, rest = (size_t)given; d-- > 0; rest /= (size_t)dims[d])
                 at[k] += rest % (size_t)dims[d] * strides[d];
@@ -145,9 +145,9 @@ static dq_status read_blocks(const dq_op_call *call, blocks *b, dq_error *err)
     DQ_TRY(dq_list_from_input(call, 2, &block, err));
     *b = (blocks){.axes = image.count, .taps = 1, .count = 1};
     if (image.count == 0 || image.count + 2 > DQ_MAX_RANK)
-        return dq_call_fail_input(call, err, 1, "has %zu elements, wanted 1 to %d", image.count,
+        return dq_call_fail_input(call, err, 1, "has %zu elements, expected 1 to %d", image.count,
                                   DQ_MAX_RANK - 2);
-    DQ_TRY(wanted_count(call, "input 2", block.count, image.count, err));
+    DQ_TRY(requested_count(call, "input 2", block.count, image.count, err));
     DQ_TRY(spatial_list(call, "strides", b->axes, 1, &b->strides, err));
     DQ_TRY(spatial_list(call, "dilations", b->axes, 1, &b->dilations, err));
     DQ_TRY(spatial_list(call, "pads", 2 * b->axes, 0, &b->pads, err));
@@ -159,7 +159,7 @@ static dq_status read_blocks(const dq_op_call *call, blocks *b, dq_error *err)
     char text[DQ_SHAPE_TEXT];
     if (in->rank != 3 || (size_t)in->dims[1] % b->taps != 0 || (size_t)in->dims[2] != b->count)
         return dq_call_fail_input(
-            call, err, 0, "has shape %s, wanted a multiple of %zu (a block) by %zu (blocks of an image)",
+            call, err, 0, "has shape %s, expected a multiple of %zu (a block) by %zu (blocks of an image)",
             dq_shape_text(in->rank, in->dims, text), b->taps, b->count);
     return DQ_OK;
 }
@@ -289,10 +289,10 @@ static dq_status crop_shape(const dq_op_call *call, int64_t dims[DQ_MAX_RANK], d
     }
     DQ_TRY(dq_list_axes(call, &axes, in->rank, err));
     DQ_TRY(dq_list_from_input(call, 1, &lengths, err));
-    DQ_TRY(wanted_count(call, "input 1", lengths.count, axes.count, err));
+    DQ_TRY(requested_count(call, "input 1", lengths.count, axes.count, err));
     for (size_t k = 0; k < axes.count; k++) {
         if (lengths.at[k] < 0)
-            return dq_call_fail_input(call, err, 1, "holds %" PRId64 ", wanted a length", lengths.at[k]);
+            return dq_call_fail_input(call, err, 1, "holds %" PRId64 ", expected a length", lengths.at[k]);
         dims[axes.at[k]] = lengths.at[k];
     }
     return DQ_OK;

@@ -29,13 +29,14 @@ static dq_status result_type(const dq_op_call *call, dq_dtype *dtype, dq_error *
     *dtype = given == 0 ? call->in[1]->dtype : (dq_dtype)given;
     if (given != 0 && !is_result_type(given))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'output_dtype' is %" PRId64 " (%s), wanted float, float16 or bfloat16",
+                            "attribute 'output_dtype' is %" PRId64
+                            " (%s), expected float, float16 or bfloat16",
                             given, dq_dtype_valid(given) ? dq_dtype_name((dq_dtype)given) : "no type");
     if (!is_result_type((int64_t)*dtype))
         return dq_call_fail(
             call, err, DQ_BAD_MODEL,
             "attribute 'output_dtype' is not given and input 1 'x_scale' is %s, which cannot be "
-            "the output's type, wanted float, float16 or bfloat16",
+            "the output's type, expected float, float16 or bfloat16",
             dq_dtype_name(*dtype));
     return DQ_OK;
 }

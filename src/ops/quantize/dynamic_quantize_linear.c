@@ -15,7 +15,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 {
     dq_dtype dtype = result_type(call);
     if (dtype != DQ_UINT8 && dtype != DQ_INT8)
-        return dq_call_fail(call, err, DQ_UNSUPPORTED, "output 0 'y' is %s, wanted uint8 or int8",
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "output 0 'y' is %s, expected uint8 or int8",
                             dq_dtype_name(dtype));
     DQ_TRY(dq_call_output_like(call, 0, dtype, call->in[0], err));
     DQ_TRY(dq_call_output(call, 1, DQ_FLOAT, 0, NULL, err));

@@ -21,12 +21,12 @@ typedef struct params {
     bool dynamic;
 } params;
 
-static dq_status check_count(const dq_op_call *call, const char *what, size_t got, size_t wanted,
+static dq_status check_count(const dq_op_call *call, const char *what, size_t got, size_t expected,
                              dq_error *err)
 {
-    if (got == wanted)
+    if (got == expected)
         return DQ_OK;
-    return dq_call_fail(call, err, DQ_BAD_MODEL, "has %zu %s, wanted %zu", got, what, wanted);
+    return dq_call_fail(call, err, DQ_BAD_MODEL, "has %zu %s, expected %zu", got, what, expected);
 }
 
 /* How many scales there must be, and the stride of the axis. */
@@ -42,9 +42,9 @@ static dq_status read_axis(const dq_op_call *call, params *p, dq_error *err)
         return DQ_OK;
     if (strcmp(qtype, "per_channel") != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'qtype' is '%s', wanted per_tensor or per_channel", qtype);
+                            "attribute 'qtype' is '%s', expected per_tensor or per_channel", qtype);
     if (!dq_axis(given, src->rank, &axis))
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'axis' is %" PRId64 ", wanted %d to %d",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'axis' is %" PRId64 ", expected %d to %d",
                             given, -(int)src->rank, (int)src->rank - 1);
     p->count = (size_t)src->dims[axis];
     p->inner = dq_dims_product(src->dims, axis + 1, src->rank);
@@ -69,7 +69,8 @@ static dq_status read_dynamic(const dq_op_call *call, params *p, dq_error *err)
     p->dynamic = true;
     DQ_TRY(read_axis(call, p, err));
     if (call->in[SCALES]->rank > 1)
-        return dq_call_fail_input(call, err, SCALES, "has rank %u, wanted a vector", call->in[SCALES]->rank);
+        return dq_call_fail_input(call, err, SCALES, "has rank %u, expected a vector",
+                                  call->in[SCALES]->rank);
     DQ_TRY(check_count(call, "scales", call->in[SCALES]->count, p->count, err));
     return zps ? check_count(call, "zps", zps->count, p->count, err) : DQ_OK;
 }
@@ -90,7 +91,7 @@ static dq_status infer_quantize(dq_op_call *call, dq_error *err)
     if (dtype != DQ_INT8 && dtype != DQ_UINT8)
         return dq_call_fail(
             call, err, DQ_BAD_MODEL,
-            "output 0 'dst' is declared %s in the graph, wanted int8 or uint8, which is its only say "
+            "output 0 'dst' is declared %s in the graph, expected int8 or uint8, which is its only say "
             "in the type",
             dq_dtype_name(dtype));
     return dq_call_output_like(call, 0, dtype, call->in[SRC], err);

@@ -10,7 +10,7 @@ dq_status dq_q8_check(const dq_op_call *call, uint32_t scale, uint32_t zero, dq_
     for (size_t k = 0; k < 2; k++) {
         const dq_tensor *t = dq_call_in(call, inputs[k]);
         if (t && t->count != 1)
-            return dq_call_fail_input(call, err, inputs[k], "has %zu elements, wanted 1", t->count);
+            return dq_call_fail_input(call, err, inputs[k], "has %zu elements, expected 1", t->count);
     }
     return DQ_OK;
 }

@@ -149,7 +149,7 @@ static dq_status integer_infer(dq_op_call *call, dq_error *err)
     for (uint32_t i = 1; i <= 3; i += 2) {
         const dq_tensor *zero = dq_call_in(call, i);
         if (zero && zero->count != 1)
-            return dq_call_fail_input(call, err, i, "has %zu elements, wanted 1", zero->count);
+            return dq_call_fail_input(call, err, i, "has %zu elements, expected 1", zero->count);
     }
     return dq_loop_infer(call, integer_operands, 2, DQ_INT32, err);
 }

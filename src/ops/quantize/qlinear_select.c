@@ -22,8 +22,8 @@ static dq_status concat_axis(const dq_op_call *call, size_t rank, size_t *axis, 
     if (dq_axis(given, rank, axis))
         return DQ_OK;
     if (rank == 0)
-        return dq_call_fail_input(call, err, 2, "is a scalar, wanted 1 axis or more");
-    return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'axis' is %" PRId64 ", wanted %d to %d", given,
+        return dq_call_fail_input(call, err, 2, "is a scalar, expected 1 axis or more");
+    return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'axis' is %" PRId64 ", expected %d to %d", given,
                         -(int)rank, (int)rank - 1);
 }
 
@@ -37,13 +37,13 @@ static dq_status concat_operand(dq_op_call *call, uint32_t i, dq_error *err)
 {
     const dq_tensor *x = call->in[i], *scale = call->in[i + 1], *zero = call->in[i + 2];
     if (!is_code(x))
-        return dq_call_fail_input(call, err, i, "is %s, wanted a tensor of uint8 or int8",
+        return dq_call_fail_input(call, err, i, "is %s, expected a tensor of uint8 or int8",
                                   x ? dq_dtype_name(x->dtype) : "left out");
     if (!scale || scale->dtype != DQ_FLOAT)
-        return dq_call_fail_input(call, err, i + 1, "is %s, wanted the scale of input %u, a float",
+        return dq_call_fail_input(call, err, i + 1, "is %s, expected the scale of input %u, a float",
                                   scale ? dq_dtype_name(scale->dtype) : "left out", i);
     if (zero && zero->dtype != x->dtype)
-        return dq_call_fail_input(call, err, i + 2, "is %s, wanted the zero point of input %u, %s",
+        return dq_call_fail_input(call, err, i + 2, "is %s, expected the zero point of input %u, %s",
                                   dq_dtype_name(zero->dtype), i, dq_dtype_name(x->dtype));
     return dq_q8_check(call, i + 1, i + 2, err);
 }
@@ -57,7 +57,7 @@ static dq_status concat_infer(dq_op_call *call, dq_error *err)
     if (call->in_count % 3 != 2 || call->in_count < 5)
         return dq_call_fail(
             call, err, DQ_BAD_MODEL,
-            "has %u inputs, wanted 2 and then 3 for each tensor: itself, its scale, its zero point",
+            "has %u inputs, expected 2 and then 3 for each tensor: itself, its scale, its zero point",
             call->in_count);
     for (uint32_t i = 2; i < call->in_count; i += 3) {
         const dq_tensor *x = call->in[i];

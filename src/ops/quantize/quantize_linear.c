@@ -49,11 +49,11 @@ static dq_status result_type(const dq_op_call *call, dq_dtype *dtype, dq_error *
     if (!is_result_type(given))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'output_dtype' is %" PRId64
-                            " (%s), wanted an integer type of at most 16 bits or a float type of at most 8",
+                            " (%s), expected an integer type of at most 16 bits or a float type of at most 8",
                             given, dq_dtype_valid(given) ? dq_dtype_name((dq_dtype)given) : "no type");
     if (zero && (dq_dtype)given != zero->dtype)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'output_dtype' is %s, wanted %s as input 2 'y_zero_point' is",
+                            "attribute 'output_dtype' is %s, expected %s as input 2 'y_zero_point' is",
                             dq_dtype_name((dq_dtype)given), dq_dtype_name(zero->dtype));
     *dtype = (dq_dtype)given;
     return DQ_OK;
@@ -71,7 +71,7 @@ static dq_status division_precision(const dq_op_call *call, dq_dtype *precision,
         given != (int64_t)*precision)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'precision' is %" PRId64
-                            " (%s), wanted float, float16, bfloat16 or double",
+                            " (%s), expected float, float16, bfloat16 or double",
                             given, dq_dtype_valid(given) ? dq_dtype_name((dq_dtype)given) : "no type");
     *precision = (dq_dtype)given;
     return DQ_OK;

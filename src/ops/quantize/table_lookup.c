@@ -14,7 +14,7 @@ typedef struct lookup {
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
     if (call->in[TABLE]->count != CODES)
-        return dq_call_fail_input(call, err, TABLE, "has %zu elements, wanted %d", call->in[TABLE]->count,
+        return dq_call_fail_input(call, err, TABLE, "has %zu elements, expected %d", call->in[TABLE]->count,
                                   CODES);
     return dq_call_output_like(call, 0, call->in[TABLE]->dtype, call->in[X], err);
 }

@@ -46,7 +46,7 @@ static dq_status read_shapes(const dq_op_call *call, state *s, dq_error *err)
     DQ_TRY(dq_rnn_direction(call, &s->directions, &s->first_backward, err));
     for (uint32_t i = X; i <= R; i++)
         if (call->in[i]->rank != 3)
-            return dq_call_fail_input(call, err, i, "has rank %u, wanted 3", call->in[i]->rank);
+            return dq_call_fail_input(call, err, i, "has rank %u, expected 3", call->in[i]->rank);
     s->steps = (size_t)x->dims[0];
     s->batch = (size_t)x->dims[1];
     s->input = (size_t)x->dims[2];
@@ -56,7 +56,7 @@ static dq_status read_shapes(const dq_op_call *call, state *s, dq_error *err)
         return dq_call_fail_input(call, err, R, "has too many rows");
     int64_t given = dq_node_int(call->node, "hidden_size", (int64_t)h);
     if (given != (int64_t)h)
-        return dq_call_fail_input(call, err, R, "has %zu rows, wanted %" PRId64 ", attribute 'hidden_size'",
+        return dq_call_fail_input(call, err, R, "has %zu rows, expected %" PRId64 ", attribute 'hidden_size'",
                                   h, given);
     DQ_TRY(dq_rnn_want_shape(call, W, 3, d, s->input, rows / 2, err));
     DQ_TRY(dq_rnn_want_shape(call, R, 3, d, h, rows / 2, err));

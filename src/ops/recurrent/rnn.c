@@ -33,7 +33,7 @@ static dq_status read_shapes(const dq_op_call *call, dq_rnn_kind what, dq_rnn *s
     DQ_TRY(dq_rnn_direction(call, &s->directions, &s->first_backward, err));
     for (uint32_t i = X; i <= R; i++)
         if (call->in[i]->rank != 3)
-            return dq_call_fail_input(call, err, i, "has rank %u, wanted 3", call->in[i]->rank);
+            return dq_call_fail_input(call, err, i, "has rank %u, expected 3", call->in[i]->rank);
     s->steps = (size_t)x->dims[s->batch_first];
     s->batch = (size_t)x->dims[!s->batch_first];
     s->input = (size_t)x->dims[2];

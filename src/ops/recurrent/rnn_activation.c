@@ -154,7 +154,7 @@ dq_status dq_rnn_activations(const dq_op_call *call, const char *const *absent, 
     size_t alphas_used = 0, betas_used = 0;
     /* A schema's default may name those of two directions where there is one. */
     if (names && names->count < count * directions)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'activations' has %zu names, wanted %zu",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'activations' has %zu names, expected %zu",
                             names->count, count * directions);
     for (size_t i = 0; i < count * directions; i++) {
         const char *name = name_of(names, absent, count, i);

@@ -13,8 +13,8 @@ dq_status dq_rnn_want_shape(const dq_op_call *call, uint32_t i, size_t rank, siz
     if (!t || (t->rank == rank && memcmp(t->dims, dims, rank * sizeof *dims) == 0))
         return DQ_OK;
     char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted %s", dq_shape_text(t->rank, t->dims, mine),
-                              dq_shape_text(rank, dims, theirs));
+    return dq_call_fail_input(call, err, i, "has shape %s, expected %s",
+                              dq_shape_text(t->rank, t->dims, mine), dq_shape_text(rank, dims, theirs));
 }
 
 dq_status dq_rnn_check_lengths(const dq_op_call *call, size_t steps, size_t batch, dq_error *err)
@@ -24,7 +24,7 @@ dq_status dq_rnn_check_lengths(const dq_op_call *call, size_t steps, size_t batc
         int32_t length = dq_data(lengths, int32_t)[i];
         if (length < 0 || (size_t)length > steps)
             return dq_call_fail(call, err, DQ_BAD_INPUT,
-                                "input %d has length %" PRId32 " for sequence %zu, wanted 0 to %zu",
+                                "input %d has length %" PRId32 " for sequence %zu, expected 0 to %zu",
                                 DQ_RNN_LENGTHS, length, i, steps);
     }
     return DQ_OK;
@@ -39,7 +39,7 @@ dq_status dq_rnn_direction(const dq_op_call *call, size_t *directions, bool *fir
     bool forward = strcmp(direction, "forward") == 0 || strcmp(direction, "foward") == 0;
     if (*directions == 1 && !*first_backward && !forward)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'direction' is '%s', wanted forward, reverse or bidirectional",
+                            "attribute 'direction' is '%s', expected forward, reverse or bidirectional",
                             direction);
     return DQ_OK;
 }

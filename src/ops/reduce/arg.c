@@ -144,8 +144,8 @@ static size_t best_place(const dq_arg *s, const way *w, const values *best, cons
         const size_t at = (size_t)place[k];
         if (isnan(v))
             return SIZE_MAX;
-        bool wanted = s->last ? at > found : at < found;
-        if (found == SIZE_MAX || v > most || (v == most && wanted)) {
+        bool expected = s->last ? at > found : at < found;
+        if (found == SIZE_MAX || v > most || (v == most && expected)) {
             most = v;
             found = at;
         }

@@ -32,14 +32,14 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     sizes(call, &channels, &inner);
     /* The old versions asked for more outputs as their sign of training. */
     if (dq_node_int(call->node, "training_mode", 0) != 0 || dq_node_int(call->node, "is_test", 1) == 0)
-        return dq_call_fail(call, err, DQ_UNSUPPORTED, "is in training mode, wanted inference");
+        return dq_call_fail(call, err, DQ_UNSUPPORTED, "is in training mode, expected inference");
     for (uint32_t i = 1; i < call->out_count; i++)
         if (call->out[i])
             return dq_call_fail(call, err, DQ_UNSUPPORTED,
                                 "gives running statistics, which only training has");
     for (uint32_t i = SCALE; i < INPUTS; i++)
         if (call->in[i]->count != channels)
-            return dq_call_fail_input(call, err, i, "has %zu elements, wanted %zu (channels)",
+            return dq_call_fail_input(call, err, i, "has %zu elements, expected %zu (channels)",
                                       call->in[i]->count, channels);
     return dq_call_output_like(call, 0, call->in[X]->dtype, call->in[X], err);
 }

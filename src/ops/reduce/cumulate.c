@@ -20,7 +20,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_list_from_input(call, 1, &axis, err));
     DQ_TRY(dq_list_axes(call, &axis, call->in[0]->rank, err));
     if (axis.count != 1)
-        return dq_call_fail_input(call, err, 1, "has %zu elements, wanted one axis", axis.count);
+        return dq_call_fail_input(call, err, 1, "has %zu elements, expected one axis", axis.count);
     return dq_call_output_like(call, 0, call->in[0]->dtype, call->in[0], err);
 }
 

@@ -13,7 +13,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     const dq_tensor *in = call->in[0];
     char text[DQ_SHAPE_TEXT];
     if (in->rank < 2 || in->dims[in->rank - 1] != in->dims[in->rank - 2])
-        return dq_call_fail_input(call, err, 0, "has shape %s, wanted square matrices",
+        return dq_call_fail_input(call, err, 0, "has shape %s, expected square matrices",
                                   dq_shape_text(in->rank, in->dims, text));
     return dq_call_output(call, 0, in->dtype, in->rank - 2, in->dims, err);
 }

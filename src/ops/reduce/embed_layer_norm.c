@@ -23,18 +23,18 @@ typedef struct state {
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-static dq_status wrong_shape(const dq_op_call *call, uint32_t i, const char *wanted, dq_error *err)
+static dq_status wrong_shape(const dq_op_call *call, uint32_t i, const char *expected, dq_error *err)
 {
     char text[DQ_SHAPE_TEXT];
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted %s",
-                              dq_shape_text(call->in[i]->rank, call->in[i]->dims, text), wanted);
+    return dq_call_fail_input(call, err, i, "has shape %s, expected %s",
+                              dq_shape_text(call->in[i]->rank, call->in[i]->dims, text), expected);
 }
 
 static dq_status check_ids(const dq_op_call *call, bool quantized, dq_error *err)
 {
     const dq_tensor *ids = call->in[IDS], *positions = quantized ? NULL : dq_call_in(call, POSITION_IDS);
     if (ids->rank != 2)
-        return dq_call_fail_input(call, err, IDS, "has rank %u, wanted 2: batch, sequence", ids->rank);
+        return dq_call_fail_input(call, err, IDS, "has rank %u, expected 2: batch, sequence", ids->rank);
     const uint32_t alike[] = {SEGMENTS, MASK};
     for (size_t i = 0; i < 2; i++)
         if (dq_call_in(call, alike[i]) && !dq_tensor_same_shape(ids, call->in[alike[i]]))
@@ -47,7 +47,7 @@ static dq_status check_ids(const dq_op_call *call, bool quantized, dq_error *err
                             dq_call_in(call, SEGMENT) ? "a segment table" : "segment ids",
                             dq_call_in(call, SEGMENT) ? "segment ids" : "segment table");
     if (!positions && call->in[POSITION]->rank == 2 && call->in[POSITION]->dims[0] < ids->dims[1])
-        return dq_call_fail_input(call, err, POSITION, "has %" PRId64 " rows, wanted %" PRId64 " or more",
+        return dq_call_fail_input(call, err, POSITION, "has %" PRId64 " rows, expected %" PRId64 " or more",
                                   call->in[POSITION]->dims[0], ids->dims[1]);
     return DQ_OK;
 }
@@ -66,7 +66,7 @@ static dq_status check_tables(const dq_op_call *call, bool quantized, dq_error *
             uint32_t at = (p ? ZEROS : SCALES) + i - WORD;
             const dq_tensor *param = dq_call_in(call, at);
             if (param && param->count != 1)
-                return dq_call_fail_input(call, err, at, "has %zu elements, wanted 1", param->count);
+                return dq_call_fail_input(call, err, at, "has %zu elements, expected 1", param->count);
             if (!param && !p)
                 return dq_call_fail(call, err, DQ_BAD_MODEL, "input %u needs input %u, its scale", i, at);
         }

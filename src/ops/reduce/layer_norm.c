@@ -137,16 +137,17 @@ static dq_status images(const dq_op_call *call, int64_t groups, dq_error *err)
 {
     const dq_tensor *x = call->in[X];
     if (x->rank < 2)
-        return dq_call_fail_input(call, err, X, "has rank %u, wanted 2 or more", x->rank);
+        return dq_call_fail_input(call, err, X, "has rank %u, expected 2 or more", x->rank);
     if (groups < 1 || x->dims[1] % groups != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'num_groups' is %" PRId64 ", wanted a divisor of %" PRId64 " channels",
+                            "attribute 'num_groups' is %" PRId64 ", expected a divisor of %" PRId64
+                            " channels",
                             groups, x->dims[1]);
-    int64_t wanted = call->version == 18 ? groups : x->dims[1]; /* GroupNormalization-18: one a group */
+    int64_t expected = call->version == 18 ? groups : x->dims[1]; /* GroupNormalization-18: one a group */
     for (uint32_t i = SCALE; i <= BIAS; i++)
-        if (call->in[i]->count != (size_t)wanted)
-            return dq_call_fail_input(call, err, i, "has %zu elements, wanted %" PRId64, call->in[i]->count,
-                                      wanted);
+        if (call->in[i]->count != (size_t)expected)
+            return dq_call_fail_input(call, err, i, "has %zu elements, expected %" PRId64, call->in[i]->count,
+                                      expected);
     return DQ_OK;
 }
 

@@ -29,7 +29,7 @@ static dq_status read_reduction(const dq_op_call *call, reduction *out, dq_error
             *out = (reduction)i;
             return DQ_OK;
         }
-    return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'reduction' is '%s', wanted none, sum or mean",
+    return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'reduction' is '%s', expected none, sum or mean",
                         given);
 }
 
@@ -40,20 +40,21 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     reduction how = NONE;
     DQ_TRY(read_reduction(call, &how, err));
     if (scores->rank < 2)
-        return dq_call_fail_input(call, err, SCORES_IN, "has rank %u, wanted 2 or more", scores->rank);
+        return dq_call_fail_input(call, err, SCORES_IN, "has rank %u, expected 2 or more", scores->rank);
     bool fits = labels->rank + 1 == scores->rank;
     for (size_t d = 0; fits && d < labels->rank; d++)
         fits = labels->dims[d] == scores->dims[d ? d + 1 : 0];
     if (!fits) {
         char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
         return dq_call_fail_input(call, err, LABELS,
-                                  "has shape %s, wanted that of the scores, %s, without axis 1",
+                                  "has shape %s, expected that of the scores, %s, without axis 1",
                                   dq_shape_text(labels->rank, labels->dims, mine),
                                   dq_shape_text(scores->rank, scores->dims, theirs));
     }
     if (weights && (weights->rank != 1 || weights->dims[0] != scores->dims[1]))
-        return dq_call_fail_input(call, err, CLASS_WEIGHTS, "has %zu elements, wanted %" PRId64 " (classes)",
-                                  weights->count, scores->dims[1]);
+        return dq_call_fail_input(call, err, CLASS_WEIGHTS,
+                                  "has %zu elements, expected %" PRId64 " (classes)", weights->count,
+                                  scores->dims[1]);
     DQ_TRY(dq_call_output_like(call, 1, scores->dtype, scores, err));
     return dq_call_output(call, 0, scores->dtype, how == NONE ? labels->rank : 0, labels->dims, err);
 }
@@ -110,7 +111,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         int64_t label = dq_tensor_get_int(labels, i);
         bool ignored = s->ignores && label == s->ignored;
         if (!ignored && (label < 0 || (uint64_t)label >= s->classes))
-            return dq_call_fail(call, err, DQ_BAD_INPUT, "input 1 holds class %" PRId64 ", wanted 0 to %zu",
+            return dq_call_fail(call, err, DQ_BAD_INPUT, "input 1 holds class %" PRId64 ", expected 0 to %zu",
                                 label, s->classes - 1);
         double loss = 0, weight = 0;
         if (!ignored) {

@@ -19,7 +19,7 @@ static dq_status lp_infer(dq_op_call *call, dq_error *err)
     size_t axis;
     DQ_TRY(dq_call_axis(call, -1, &axis, err));
     if (p != 1 && p != 2)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'p' is %" PRId64 ", wanted 1 or 2", p);
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'p' is %" PRId64 ", expected 1 or 2", p);
     return dq_call_output_like(call, 0, in->dtype, in, err);
 }
 

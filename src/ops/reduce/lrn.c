@@ -21,10 +21,10 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 {
     int64_t size = dq_node_int(call->node, "size", 1);
     if (size < 1)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'size' is %" PRId64 ", wanted 1 or more",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'size' is %" PRId64 ", expected 1 or more",
                             size);
     if (call->in[0]->rank < 2)
-        return dq_call_fail_input(call, err, 0, "has rank %u, wanted 2 or more", call->in[0]->rank);
+        return dq_call_fail_input(call, err, 0, "has rank %u, expected 2 or more", call->in[0]->rank);
     return dq_call_output_like(call, 0, call->in[0]->dtype, call->in[0], err);
 }
 

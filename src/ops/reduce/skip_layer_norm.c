@@ -24,7 +24,8 @@ static dq_status check_vector(const dq_op_call *call, uint32_t i, int64_t n, dq_
     char text[DQ_SHAPE_TEXT];
     if (!t || (t->rank == 1 && t->dims[0] == n))
         return DQ_OK;
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted [%" PRId64 "], the length of the last axis",
+    return dq_call_fail_input(call, err, i,
+                              "has shape %s, expected [%" PRId64 "], the length of the last axis",
                               dq_shape_text(t->rank, t->dims, text), n);
 }
 
@@ -47,7 +48,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     const dq_tensor *x = call->in[INPUT], *skip = call->in[SKIP];
     char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
     if (x->rank < 2)
-        return dq_call_fail_input(call, err, INPUT, "has rank %u, wanted 2 or more", x->rank);
+        return dq_call_fail_input(call, err, INPUT, "has rank %u, expected 2 or more", x->rank);
     if (!skip_fits(x, skip))
         return dq_call_fail_input(call, err, SKIP, "has shape %s, which does not broadcast to %s",
                                   dq_shape_text(skip->rank, skip->dims, theirs),

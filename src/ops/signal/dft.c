@@ -23,7 +23,7 @@ static dq_status read_scalar(const dq_op_call *call, uint32_t i, int64_t absent,
     if (!t)
         return DQ_OK;
     if (t->count != 1)
-        return dq_call_fail_input(call, err, i, "has %zu elements, wanted a scalar", t->count);
+        return dq_call_fail_input(call, err, i, "has %zu elements, expected a scalar", t->count);
     DQ_TRY(dq_call_need(call, i));
     *to = dq_tensor_get_int(t, 0);
     return DQ_OK;
@@ -34,7 +34,7 @@ static dq_status check_parts(const dq_op_call *call, dq_error *err)
     const dq_tensor *in = call->in[0];
     char text[DQ_SHAPE_TEXT];
     if (in->rank < 2 || in->dims[in->rank - 1] < 1 || in->dims[in->rank - 1] > 2)
-        return dq_call_fail_input(call, err, 0, "has shape %s, wanted signals and a last axis of 1 or 2",
+        return dq_call_fail_input(call, err, 0, "has shape %s, expected signals and a last axis of 1 or 2",
                                   dq_shape_text(in->rank, in->dims, text));
     return DQ_OK;
 }
@@ -77,7 +77,8 @@ static dq_status read_dft(const dq_op_call *call, state *s, size_t *axis, dq_err
         whole = whole > 1 ? 2 * (whole - 1) : 1;
     DQ_TRY(read_scalar(call, 1, whole, &length, err));
     if (length < 1 || length > INT64_MAX / 64)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "has a length of %" PRId64 ", wanted 1 or more", length);
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "has a length of %" PRId64 ", expected 1 or more",
+                            length);
     if (s->onesided && !s->inverse && s->parts == 2)
         return dq_call_fail_input(call, err, 0, "is complex, and a spectrum of one side is of real signals");
     s->n = (size_t)length;
@@ -169,20 +170,21 @@ static dq_status read_stft(const dq_op_call *call, state *s, dq_error *err)
     if (in->rank != 2)
         DQ_TRY(check_parts(call, err));
     if (in->rank != 2 && in->rank != 3)
-        return dq_call_fail_input(call, err, SIGNAL, "has rank %u, wanted 3, or 2 for real signals",
+        return dq_call_fail_input(call, err, SIGNAL, "has rank %u, expected 3, or 2 for real signals",
                                   in->rank);
     int64_t parts = in->rank == 3 ? in->dims[2] : 1;
     if (window && window->rank != 1)
-        return dq_call_fail_input(call, err, WINDOW, "has rank %u, wanted 1", window->rank);
+        return dq_call_fail_input(call, err, WINDOW, "has rank %u, expected 1", window->rank);
     DQ_TRY(read_scalar(call, STEP, 1, &step, err));
     DQ_TRY(read_scalar(call, LENGTH, window ? window->dims[0] : in->dims[1], &length, err));
     if (step < 1 || length < 1 || length > in->dims[1])
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "has a step of %" PRId64 " and frames of %" PRId64 ", wanted 1 or more and 1 to "
+                            "has a step of %" PRId64 " and frames of %" PRId64
+                            ", expected 1 or more and 1 to "
                             "%" PRId64 " (the signal)",
                             step, length, in->dims[1]);
     if (window && window->dims[0] != length)
-        return dq_call_fail_input(call, err, WINDOW, "has %zu elements, wanted %" PRId64 " (a frame)",
+        return dq_call_fail_input(call, err, WINDOW, "has %zu elements, expected %" PRId64 " (a frame)",
                                   window->count, length);
     *s = (state){.onesided = dq_node_int(call->node, "onesided", 1) != 0 && parts == 1,
                  .parts = (size_t)parts,

@@ -10,7 +10,7 @@
 static dq_status scalar(const dq_op_call *call, uint32_t i, dq_error *err)
 {
     if (call->in[i]->count != 1)
-        return dq_call_fail_input(call, err, i, "has %zu elements, wanted a scalar", call->in[i]->count);
+        return dq_call_fail_input(call, err, i, "has %zu elements, expected a scalar", call->in[i]->count);
     return dq_call_need(call, i);
 }
 
@@ -33,7 +33,7 @@ static dq_status window_infer(dq_op_call *call, dq_error *err)
     DQ_TRY(read_type(call, &dtype, err));
     int64_t size = dq_tensor_get_int(call->in[0], 0);
     if (size < 0)
-        return dq_call_fail_input(call, err, 0, "is %" PRId64 ", wanted a length", size);
+        return dq_call_fail_input(call, err, 0, "is %" PRId64 ", expected a length", size);
     return dq_call_output(call, 0, dtype, 1, &size, err);
 }
 

@@ -233,11 +233,11 @@ static dq_status normalizer_infer(dq_op_call *call, dq_error *err)
     const char *action = dq_node_string(call->node, "case_change_action", "NONE");
     char text[DQ_SHAPE_TEXT];
     if (in->rank < 1 || in->rank > 2 || (in->rank == 2 && in->dims[0] != 1))
-        return dq_call_fail_input(call, err, 0, "has shape %s, wanted a list or one row",
+        return dq_call_fail_input(call, err, 0, "has shape %s, expected a list or one row",
                                   dq_shape_text(in->rank, in->dims, text));
     if (strcmp(action, "NONE") != 0 && strcmp(action, "LOWER") != 0 && strcmp(action, "UPPER") != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'case_change_action' is '%s', wanted NONE, LOWER or UPPER", action);
+                            "attribute 'case_change_action' is '%s', expected NONE, LOWER or UPPER", action);
     DQ_TRY(dq_call_need(call, 0));
     stop_words words;
     int64_t kept = 0;

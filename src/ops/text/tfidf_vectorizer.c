@@ -144,16 +144,16 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     const char *mode = dq_node_string(call->node, "mode", "");
     state s = {0};
     if (in->rank > 2)
-        return dq_call_fail_input(call, err, 0, "has rank %u, wanted at most 2", in->rank);
+        return dq_call_fail_input(call, err, 0, "has rank %u, expected at most 2", in->rank);
     if (strcmp(mode, "TF") != 0 && strcmp(mode, "IDF") != 0 && strcmp(mode, "TFIDF") != 0)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'mode' is '%s', wanted TF, IDF or TFIDF",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'mode' is '%s', expected TF, IDF or TFIDF",
                             mode);
     DQ_TRY(read_pool(call, &s, err));
     DQ_TRY(walk_pool(call, &s, err));
     const dq_attr *weights = dq_node_attr(call->node, "weights");
     if (weights && weights->count != s.places->count)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'weights' has %zu elements, wanted %zu (n-grams)", weights->count,
+                            "attribute 'weights' has %zu elements, expected %zu (n-grams)", weights->count,
                             s.places->count);
     int64_t dims[2] = {in->dims[0], (int64_t)s.width};
     return in->rank == 2 ? dq_call_output(call, 0, DQ_FLOAT, 2, dims, err)

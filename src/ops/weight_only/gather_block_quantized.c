@@ -36,14 +36,14 @@ static dq_status read_codes(const dq_op_call *call, state *s, dq_error *err)
     const dq_tensor *data = call->in[DATA];
     int64_t bits = dq_node_int(call->node, "bits", 4);
     if (data->rank == 0)
-        return dq_call_fail_input(call, err, DATA, "is a scalar, wanted at least one axis");
+        return dq_call_fail_input(call, err, DATA, "is a scalar, expected at least one axis");
     s->rank = data->rank;
     memcpy(s->dims, data->dims, data->rank * sizeof *s->dims);
     s->bits = dq_dtype_get(data->dtype)->bits;
     if (data->dtype != DQ_UINT8)
         return DQ_OK;
     if (bits != 2 && bits != 4 && bits != 8)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'bits' is %" PRId64 ", wanted 2, 4 or 8",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'bits' is %" PRId64 ", expected 2, 4 or 8",
                             bits);
     s->bits = (unsigned)bits;
     s->packed = bits < 8;
@@ -57,7 +57,7 @@ static dq_status read_block(const dq_op_call *call, state *s, dq_error *err)
     int64_t block = dq_node_int(call->node, "block_size", 128), length = s->dims[s->quantize];
     if (block < 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'block_size' is %" PRId64 ", wanted 0 or more", block);
+                            "attribute 'block_size' is %" PRId64 ", expected 0 or more", block);
     s->block = (size_t)(block ? block : length ? length : 1);
     return DQ_OK;
 }
@@ -66,37 +66,37 @@ static dq_status read_block(const dq_op_call *call, state *s, dq_error *err)
 static dq_status read_scales(const dq_op_call *call, state *s, dq_error *err)
 {
     const dq_tensor *scales = call->in[SCALES];
-    char text[DQ_SHAPE_TEXT], wanted_text[DQ_SHAPE_TEXT];
-    int64_t wanted[DQ_MAX_RANK];
-    memcpy(wanted, s->dims, s->rank * sizeof *wanted);
-    wanted[s->quantize] =
-        (int64_t)((size_t)wanted[s->quantize] / s->block + ((size_t)wanted[s->quantize] % s->block != 0));
+    char text[DQ_SHAPE_TEXT], expected_text[DQ_SHAPE_TEXT];
+    int64_t expected[DQ_MAX_RANK];
+    memcpy(expected, s->dims, s->rank * sizeof *expected);
+    expected[s->quantize] =
+        (int64_t)((size_t)expected[s->quantize] / s->block + ((size_t)expected[s->quantize] % s->block != 0));
     bool fits = scales->rank == s->rank;
     for (size_t d = 0; fits && d < s->rank; d++)
-        fits = scales->dims[d] == wanted[d] || scales->dims[d] == 1;
+        fits = scales->dims[d] == expected[d] || scales->dims[d] == 1;
     if (!fits)
-        return dq_call_fail_input(call, err, SCALES, "has shape %s, wanted %s",
+        return dq_call_fail_input(call, err, SCALES, "has shape %s, expected %s",
                                   dq_shape_text(scales->rank, scales->dims, text),
-                                  dq_shape_text(s->rank, wanted, wanted_text));
-    dq_broadcast_strides(scales, s->rank, wanted, s->scale_strides);
+                                  dq_shape_text(s->rank, expected, expected_text));
+    dq_broadcast_strides(scales, s->rank, expected, s->scale_strides);
     return DQ_OK;
 }
 
 static dq_status read_zeros(const dq_op_call *call, state *s, dq_error *err)
 {
     const dq_tensor *zeros = dq_call_in(call, ZEROS), *scales = call->in[SCALES];
-    char text[DQ_SHAPE_TEXT], wanted_text[DQ_SHAPE_TEXT];
-    int64_t wanted[DQ_MAX_RANK];
+    char text[DQ_SHAPE_TEXT], expected_text[DQ_SHAPE_TEXT];
+    int64_t expected[DQ_MAX_RANK];
     if (!zeros)
         return DQ_OK;
     size_t last = s->rank - 1, per_byte = s->packed ? 8 / s->bits : 1;
-    memcpy(wanted, scales->dims, s->rank * sizeof *wanted);
-    wanted[last] = (int64_t)(((size_t)wanted[last] + per_byte - 1) / per_byte);
-    if (zeros->rank != s->rank || memcmp(zeros->dims, wanted, s->rank * sizeof *wanted) != 0)
-        return dq_call_fail_input(call, err, ZEROS, "has shape %s, wanted %s",
+    memcpy(expected, scales->dims, s->rank * sizeof *expected);
+    expected[last] = (int64_t)(((size_t)expected[last] + per_byte - 1) / per_byte);
+    if (zeros->rank != s->rank || memcmp(zeros->dims, expected, s->rank * sizeof *expected) != 0)
+        return dq_call_fail_input(call, err, ZEROS, "has shape %s, expected %s",
                                   dq_shape_text(zeros->rank, zeros->dims, text),
-                                  dq_shape_text(s->rank, wanted, wanted_text));
-    s->zero_row = (size_t)wanted[last] * per_byte;
+                                  dq_shape_text(s->rank, expected, expected_text));
+    s->zero_row = (size_t)expected[last] * per_byte;
     return DQ_OK;
 }
 

@@ -62,15 +62,15 @@ static dq_status choose_function(const dq_op_call *call, state *s, dq_error *err
     while (i < FUNCTIONS && strcmp(names[i], name) != 0)
         i++;
     if (i == FUNCTIONS)
-        return dq_call_fail(
-            call, err, DQ_BAD_MODEL,
-            "attribute 'activation_type' is '%s', wanted relu, relu2, gelu, silu, swiglu, geglu or identity",
-            name);
+        return dq_call_fail(call, err, DQ_BAD_MODEL,
+                            "attribute 'activation_type' is '%s', expected relu, relu2, gelu, silu, swiglu, "
+                            "geglu or identity",
+                            name);
     s->function = (function)i;
     s->fusion = dq_node_int(call->node, "swiglu_fusion", NOT_FUSED);
     if (s->fusion < NOT_FUSED || s->fusion > HALVES)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'swiglu_fusion' is %" PRId64 ", wanted 0, 1 or 2", s->fusion);
+                            "attribute 'swiglu_fusion' is %" PRId64 ", expected 0, 1 or 2", s->fusion);
     bool pairs = s->function == SWIGLU || s->function == GEGLU;
     if (!pairs)
         s->fusion = NOT_FUSED;
@@ -106,17 +106,17 @@ static dq_status check_form(const dq_op_call *call, dq_error *err)
 
 /* ---- Shapes ------------------------------------------------------------------------------------------- */
 
-static dq_status check_shape(const dq_op_call *call, uint32_t i, size_t rank, const size_t *wanted,
+static dq_status check_shape(const dq_op_call *call, uint32_t i, size_t rank, const size_t *expected,
                              dq_error *err)
 {
     const dq_tensor *t = dq_call_in(call, i);
     int64_t dims[DQ_MAX_RANK];
     char got[DQ_SHAPE_TEXT], text[DQ_SHAPE_TEXT];
     for (size_t d = 0; d < rank; d++)
-        dims[d] = (int64_t)wanted[d];
+        dims[d] = (int64_t)expected[d];
     if (!t || (t->rank == rank && memcmp(t->dims, dims, rank * sizeof *dims) == 0))
         return DQ_OK;
-    return dq_call_fail_input(call, err, i, "has shape %s, wanted %s", dq_shape_text(t->rank, t->dims, got),
+    return dq_call_fail_input(call, err, i, "has shape %s, expected %s", dq_shape_text(t->rank, t->dims, got),
                               dq_shape_text(rank, dims, text));
 }
 
@@ -125,18 +125,18 @@ static dq_status find_tokens(const dq_op_call *call, state *s, dq_error *err)
     const dq_tensor *x = call->in[INPUT], *router = call->in[ROUTER];
     int64_t k = dq_node_int(call->node, "k", 1);
     if (x->rank != 2 && x->rank != 3)
-        return dq_call_fail_input(call, err, INPUT, "has rank %u, wanted 2 or 3", x->rank);
+        return dq_call_fail_input(call, err, INPUT, "has rank %u, expected 2 or 3", x->rank);
     s->hidden = (size_t)x->dims[x->rank - 1];
     s->tokens = dq_dims_product(x->dims, 0, x->rank - 1);
     if (router->rank != 2)
-        return dq_call_fail_input(call, err, ROUTER, "has rank %u, wanted 2 (rows, experts)", router->rank);
+        return dq_call_fail_input(call, err, ROUTER, "has rank %u, expected 2 (rows, experts)", router->rank);
     s->experts = (size_t)router->dims[1];
-    size_t wanted[] = {s->tokens, s->experts};
-    DQ_TRY(check_shape(call, ROUTER, 2, wanted, err));
-    DQ_TRY(check_shape(call, ROUTER_WEIGHTS, 2, wanted, err));
+    size_t expected[] = {s->tokens, s->experts};
+    DQ_TRY(check_shape(call, ROUTER, 2, expected, err));
+    DQ_TRY(check_shape(call, ROUTER_WEIGHTS, 2, expected, err));
     if (k < 1 || (size_t)k > s->experts)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'k' is %" PRId64 ", wanted 1 to %zu (experts)", k, s->experts);
+                            "attribute 'k' is %" PRId64 ", expected 1 to %zu (experts)", k, s->experts);
     s->k = (size_t)k;
     s->normalize = dq_node_int(call->node, "normalize_routing_weights", 0) != 0;
     return DQ_OK;
@@ -146,12 +146,12 @@ static dq_status check_bits(const dq_op_call *call, layer *l, const char *name, 
 {
     int64_t bits = dq_node_int(call->node, name, dq_node_int(call->node, "expert_weight_bits", 4));
     if (bits != 2 && bits != 4 && bits != 8)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' is %" PRId64 ", wanted 2, 4 or 8",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' is %" PRId64 ", expected 2, 4 or 8",
                             dq_node_attr(call->node, name) ? name : "expert_weight_bits", bits);
     l->bits = (unsigned)bits;
     if (l->cols % (8 / l->bits) != 0)
         return dq_call_fail_input(call, err, l->weights,
-                                  "has rows of %zu codes, wanted whole bytes of %u-bit codes", l->cols,
+                                  "has rows of %zu codes, expected whole bytes of %u-bit codes", l->cols,
                                   l->bits);
     l->row_bytes = l->cols / (8 / l->bits);
     return DQ_OK;
@@ -166,7 +166,7 @@ static dq_status find_layer(const dq_op_call *call, const state *s, layer *l, co
     l->cols = cols;
     DQ_TRY(check_bits(call, l, bits, err));
     if (weights->dtype != DQ_UINT8)
-        return dq_call_fail_input(call, err, l->weights, "has type %s, wanted uint8",
+        return dq_call_fail_input(call, err, l->weights, "has type %s, expected uint8",
                                   dq_dtype_get(weights->dtype)->name);
     l->rows = rows || weights->rank != 3 ? rows : (size_t)weights->dims[1];
     l->by_block = block > 0;
@@ -182,7 +182,7 @@ static dq_status find_layer(const dq_op_call *call, const state *s, layer *l, co
         return dq_call_fail(call, err, DQ_BAD_MODEL, "needs scales for the weights of input %u", l->weights);
     DQ_TRY(check_shape(call, l->scales, l->by_block ? 3 : 2, scales, err));
     if (dq_dtype_get(scale->dtype)->bits < 16)
-        return dq_call_fail_input(call, err, l->scales, "has type %s, wanted float, float16 or bfloat16",
+        return dq_call_fail_input(call, err, l->scales, "has type %s, expected float, float16 or bfloat16",
                                   dq_dtype_get(scale->dtype)->name);
     return check_shape(call, l->zeros, l->by_block ? 3 : 2, l->by_block ? by_block : by_row, err);
 }
@@ -199,7 +199,7 @@ static dq_status resolve(const dq_op_call *call, state *s, dq_error *err)
     s->inter = s->layers[0].rows;
     if (s->fusion != NOT_FUSED && s->inter % 2 != 0)
         return dq_call_fail_input(call, err, s->layers[0].weights,
-                                  "has %zu rows, wanted as many gates as values", s->inter);
+                                  "has %zu rows, expected as many gates as values", s->inter);
     s->inter /= s->fusion != NOT_FUSED ? 2 : 1;
     if (s->gated)
         DQ_TRY(find_layer(call, s, &s->layers[2], "fc3_expert_weight_bits", s->inter, s->hidden, err));

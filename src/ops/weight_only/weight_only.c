@@ -73,7 +73,7 @@ static dq_status check_groups(const dq_op_call *call, const dq_weights *w, dq_er
     for (size_t k = 0; k < groups->count; k++) {
         int32_t group = dq_data(groups, int32_t)[k];
         if (group < 0 || (size_t)group >= w->form.groups)
-            return dq_call_fail_input(call, err, w->group_idx, "holds %" PRId32 " at %zu, wanted 0 to %zu",
+            return dq_call_fail_input(call, err, w->group_idx, "holds %" PRId32 " at %zu, expected 0 to %zu",
                                       group, k, w->form.groups - 1);
     }
     return DQ_OK;
@@ -236,7 +236,7 @@ typedef struct product {
     size_t first;
 } product;
 
-static void rows_of_x(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
+static void place_a(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     (void)workspace;
     const product *p = arg;
@@ -261,8 +261,8 @@ static void strip_as_floats(const job *j, size_t strip, size_t word, size_t coun
     }
 }
 
-static void weights_as_floats(const void *arg, const dq_gemm_part *part, float *workspace,
-                              dq_gemm_block_f32 *block)
+static void dequantize_b(const void *arg, const dq_gemm_part *part, float *workspace,
+                         dq_gemm_block_f32 *block)
 {
     const job *j = ((const product *)arg)->j;
     size_t fields = fields_of(&j->form);
@@ -274,15 +274,14 @@ static void weights_as_floats(const void *arg, const dq_gemm_part *part, float *
     block->b_panel = part->k * DQ_FPANEL;
 }
 
-static void place_of_results(const void *arg, const dq_gemm_part *part, float *workspace,
-                             dq_gemm_block_f32 *block)
+static void place_c(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const product *p = arg;
     const dq_weights_ends *ends = p->j->ends;
     const bool straight = p->j->w->straight;
+    const size_t row = p->j->first + p->first + part->row;
     block->c_row = straight ? p->j->form.n : part->cols;
-    block->c =
-        straight ? ends->out + (p->j->first + p->first + part->row) * block->c_row + part->col : workspace;
+    block->c = straight ? ends->out + row * block->c_row + part->col : workspace;
     block->z = straight && ends->bias ? ends->bias + part->col : NULL;
     block->low = -INFINITY;
     block->high = INFINITY;
@@ -409,9 +408,9 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
                                .grain = fields_of(&w->form),
                                .strip = COLS,
                                .c_workspace = !w->straight,
-                               .a = rows_of_x,
-                               .b = weights_as_floats,
-                               .c = place_of_results,
+                               .a = place_a,
+                               .b = dequantize_b,
+                               .c = place_c,
                                .done = w->straight ? NULL : store_results};
     DQ_TRY(dq_gemm_f32_prepare(call, &w->product, err));
     worker = row > worker ? row : worker;

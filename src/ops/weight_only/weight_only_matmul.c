@@ -48,19 +48,19 @@ static dq_status positive(const dq_op_call *call, const char *name, size_t *out,
 {
     int64_t value = dq_node_int(call->node, name, 0);
     if (value < 1 || value > INT32_MAX)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' is %" PRId64 ", wanted 1 or more", name,
-                            value);
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' is %" PRId64 ", expected 1 or more",
+                            name, value);
     *out = (size_t)value;
     return DQ_OK;
 }
 
-static dq_status check_count(const dq_op_call *call, uint32_t i, size_t wanted, const char *what,
+static dq_status check_count(const dq_op_call *call, uint32_t i, size_t expected, const char *what,
                              dq_error *err)
 {
     const dq_tensor *t = dq_call_in(call, i);
-    if (!t || t->count == wanted)
+    if (!t || t->count == expected)
         return DQ_OK;
-    return dq_call_fail_input(call, err, i, "has %zu elements, wanted %zu (%s)", t->count, wanted, what);
+    return dq_call_fail_input(call, err, i, "has %zu elements, expected %zu (%s)", t->count, expected, what);
 }
 
 /* What follows from the sizes of the matrix. */
@@ -70,7 +70,7 @@ static dq_status resolve_rows(const dq_op_call *call, dq_weights *w, dq_error *e
     const dq_tensor *a = call->in[A];
     char text[DQ_SHAPE_TEXT];
     if (a->rank < 1 || (size_t)a->dims[a->rank - 1] != f->k)
-        return dq_call_fail_input(call, err, A, "has shape %s, wanted %zu (K) in the last axis",
+        return dq_call_fail_input(call, err, A, "has shape %s, expected %zu (K) in the last axis",
                                   dq_shape_text(a->rank, a->dims, text), f->k);
     f->matrices = 1;
     f->groups = (f->k + f->block - 1) / f->block;
@@ -104,7 +104,7 @@ static dq_status resolve_nbits(const dq_op_call *call, dq_weights *w, dq_error *
     int64_t bits = dq_node_int(call->node, "bits", 4);
     size_t n = f->n, all, groups;
     if (bits != 2 && bits != 4 && bits != 8)
-        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'bits' is %" PRId64 ", wanted 2, 4 or 8",
+        return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'bits' is %" PRId64 ", expected 2, 4 or 8",
                             bits);
     if (dq_node_int(call->node, "weight_prepacked", 0) != 0)
         return dq_call_fail(call, err, DQ_UNSUPPORTED,
@@ -112,7 +112,7 @@ static dq_status resolve_nbits(const dq_op_call *call, dq_weights *w, dq_error *
     f->bits = (uint32_t)bits;
     if (f->block * f->bits % 8)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'block_size' is %zu, wanted whole bytes of %u-bit codes", f->block,
+                            "attribute 'block_size' is %zu, expected whole bytes of %u-bit codes", f->block,
                             f->bits);
     f->zero_row = (f->groups * f->bits + 7) / 8;
     if (!dq_mul_size(f->groups, f->block, &f->code_row) ||
@@ -148,7 +148,7 @@ static dq_status resolve_bnb4(const dq_op_call *call, dq_weights *w, dq_error *e
     size_t count;
     if (type != 0 && type != 1)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'quant_type' is %" PRId64 ", wanted 0 (FP4) or 1 (NF4)", type);
+                            "attribute 'quant_type' is %" PRId64 ", expected 0 (FP4) or 1 (NF4)", type);
     if (!dq_mul_size(f->n, f->k, &count))
         return dq_no_memory(err, SIZE_MAX, "weights");
     DQ_TRY(check_count(call, B, count / 2 + count % 2, "two codes a byte", err));
