@@ -77,7 +77,7 @@ static __m128 exact_products(__m256d sums, const dq_requantize_to *to)
  * nearest one move such a place by no more than NEAR of it, and with a shift, which is rounded to float as
  * its sum with the product is, by NEAR_SHIFTED of where it would be without: where no sum is so near, there
  * is nothing to see. */
-static bool has_exact_scale(const dq_requantize_to *to, float with, int first, int end)
+static bool is_exact(const dq_requantize_to *to, float with, int first, int end)
 {
     const bool shifted = exact_scale_shift(to) != 0;
     const __m256d inverse = _mm256_set1_pd(1 / to->scale[0]);
@@ -116,7 +116,7 @@ float dq_nc4hw4_exact_scale_avx2(const dq_requantize_to *to, double largest)
     if (!(scale >= 0x1p-14) || !(largest * scale + 1 < INT16_MAX))
         return 0;
     for (size_t i = 0; i < TRIES; i++)
-        if (has_exact_scale(to, tries[i], to->lo - to->zero_point, to->hi - to->zero_point))
+        if (is_exact(to, tries[i], to->lo - to->zero_point, to->hi - to->zero_point))
             return tries[i];
     return 0;
 }

@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) void block_of(const dq_q16_sums *s,
 {
     const double magic = 6755399441055744.0; /* adding 1.5 * 2^52 and taking it away rounds */
     const dq_q16_sums at = dq_q16_rest(s, i, j);
-    const double least = s->lo - s->zero_point, most = s->hi - s->zero_point, exact_scale = 0.5 - s->error;
+    const double least = s->lo - s->zero_point, most = s->hi - s->zero_point, margin = 0.5 - s->error;
     double off[BLOCK];
     int near_tie = 0;
     for (size_t k = 0; k < n; k++) {
@@ -69,11 +69,11 @@ static inline __attribute__((always_inline)) void block_of(const dq_q16_sums *s,
         v = v < most ? v : most;
         rounded = v + magic - magic;
         off[k] = fabs(v - rounded);
-        near_tie |= !(off[k] < exact_scale);
+        near_tie |= !(off[k] < margin);
         out[k] = (uint16_t)((int32_t)rounded + s->zero_point);
     }
     for (size_t k = 0; near_tie && k < n; k++)
-        if (!(off[k] < exact_scale))
+        if (!(off[k] < margin))
             out[k] = value_of(s, i, j + k);
 }
 

@@ -147,10 +147,10 @@ static inline __m256i sixteen_values(const form *f, __m256i first, __m256i secon
 
 /* Rows from row i on, until there are all or one is not sure: its number. At least eight columns, the last
  * of which reach back over those before them. No function is called, so that constants stay in registers. */
-static inline __attribute__((always_inline)) size_t put_exact_scale(const dq_q16_sums *s,
-                                                                    const fixed_point *fixed, size_t i,
-                                                                    bool high, bool extra, bool step,
-                                                                    uint16_t *out)
+static inline __attribute__((always_inline)) size_t put_until_tie(const dq_q16_sums *s,
+                                                                  const fixed_point *fixed, size_t i,
+                                                                  bool high, bool extra, bool step,
+                                                                  uint16_t *out)
 {
     const size_t rows = s->rows, cols = s->cols, stride = s->stride, row_step = s->row_step;
     const form f = form_of(fixed);
@@ -175,8 +175,8 @@ static inline __attribute__((always_inline)) size_t put_exact_scale(const dq_q16
             v = sixteen_values(&f, v, v);
             _mm_storeu_si128((__m128i *)(void *)(out + at), _mm256_castsi256_si128(v));
         }
-        __m256i exact_scale = _mm256_cmpeq_epi32(_mm256_max_epu32(least, f.near), least);
-        if (__builtin_expect(_mm256_movemask_epi8(exact_scale) != -1, 0))
+        __m256i far_from_tie = _mm256_cmpeq_epi32(_mm256_max_epu32(least, f.near), least);
+        if (__builtin_expect(_mm256_movemask_epi8(far_from_tie) != -1, 0))
             break;
         r.sums += stride;
         if (high)
@@ -189,17 +189,17 @@ static inline __attribute__((always_inline)) size_t put_exact_scale(const dq_q16
     return i;
 }
 
-/* put_exact_scale for rows of any kind. */
+/* put_until_tie for rows of any kind. */
 static size_t put_any(const dq_q16_sums *s, const fixed_point *f, size_t i, uint16_t *out)
 {
     const bool high = s->high != NULL, extra = s->extra != NULL, step = s->col_step != 0;
     if (high)
-        return put_exact_scale(s, f, i, true, extra, step, out);
+        return put_until_tie(s, f, i, true, extra, step, out);
     if (extra)
-        return step ? put_exact_scale(s, f, i, false, true, true, out)
-                    : put_exact_scale(s, f, i, false, true, false, out);
-    return step ? put_exact_scale(s, f, i, false, false, true, out)
-                : put_exact_scale(s, f, i, false, false, false, out);
+        return step ? put_until_tie(s, f, i, false, true, true, out)
+                    : put_until_tie(s, f, i, false, true, false, out);
+    return step ? put_until_tie(s, f, i, false, false, true, out)
+                : put_until_tie(s, f, i, false, false, false, out);
 }
 
 /* The same for fewer than eight columns, made as many. */
@@ -213,7 +213,7 @@ static size_t put_few(const dq_q16_sums *s, const fixed_point *f, size_t i, uint
             sums[j] = padded.sums[j];
         padded.sums = sums;
         padded.cols = LANES;
-        if (put_exact_scale(&padded, f, 0, false, false, false, values) == 0)
+        if (put_until_tie(&padded, f, 0, false, false, false, values) == 0)
             break;
         for (size_t j = 0; j < s->cols; j++)
             out[i * s->out_stride + j] = values[j];

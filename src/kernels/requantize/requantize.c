@@ -58,7 +58,7 @@ void dq_requantize_near_tie(const int32_t *acc, size_t n, const dq_requantize_to
     for (size_t j = 0; j < n; j++) {
         double v = acc[j] * to->scale[first + j * step];
         v += to->bias.shift ? to->bias.shift[first + j * step] : 0;
-        if (fabs(v) < 512 && !(fabs(v - rint(v)) < dq_requantize_has_exact_scale(to)))
+        if (fabs(v) < 512 && !(fabs(v - rint(v)) < dq_requantize_tie_margin(to)))
             out[j] = dq_requantize_again(acc[j], to, first + j * step);
     }
 }
@@ -73,7 +73,7 @@ static inline __attribute__((always_inline)) bool block_of(const int32_t *acc, s
     const double magic = 6755399441055744.0;
     const double low = to->lo - to->zero_point, high = to->hi - to->zero_point, *scale = to->scale + first;
     const double *shift = shifted ? to->bias.shift + first : NULL;
-    const double exact_scale = dq_requantize_has_exact_scale(to);
+    const double margin = dq_requantize_tie_margin(to);
     int near_tie = 0;
     for (size_t j = 0; j < n; j++) {
         double v = (double)acc[j] * scale[j * step], rounded;
@@ -82,7 +82,7 @@ static inline __attribute__((always_inline)) bool block_of(const int32_t *acc, s
         v = v > low ? v : low; /* also for NaN */
         v = v < high ? v : high;
         rounded = v + magic - magic;
-        near_tie |= fabs(v - rounded) >= exact_scale;
+        near_tie |= fabs(v - rounded) >= margin;
         out[j] = (uint8_t)((int32_t)rounded + to->zero_point);
     }
     return !near_tie;
@@ -93,10 +93,10 @@ void dq_requantize_s32_c(const int32_t *acc, size_t n, const dq_requantize_to *t
 {
     for (size_t j = 0; j < n; j += BLOCK) {
         const size_t some = n - j < BLOCK ? n - j : BLOCK, at = first + j * step;
-        const bool exact_scale = to->bias.shift ? block_of(acc + j, some, to, at, step, true, out + j)
-                                 : step         ? block_of(acc + j, some, to, at, 1, false, out + j)
-                                                : block_of(acc + j, some, to, at, 0, false, out + j);
-        if (!exact_scale)
+        const bool far = to->bias.shift ? block_of(acc + j, some, to, at, step, true, out + j)
+                         : step         ? block_of(acc + j, some, to, at, 1, false, out + j)
+                                        : block_of(acc + j, some, to, at, 0, false, out + j);
+        if (!far)
             dq_requantize_near_tie(acc + j, some, to, at, step, out + j);
     }
 }

@@ -85,7 +85,7 @@ typedef void dq_requantize_tile_s32_fn(const int32_t *acc, size_t acc_stride, si
 #define DQ_NEARLY_HALF (0.5 - 0x1p-42)
 
 /** Products in double are sure that are nearer than this to a whole number. */
-static inline double dq_requantize_has_exact_scale(const dq_requantize_to *to)
+static inline double dq_requantize_tie_margin(const dq_requantize_to *to)
 {
     return to->exact ? 1 : DQ_NEARLY_HALF;
 }

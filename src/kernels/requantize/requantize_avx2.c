@@ -25,7 +25,7 @@ static inline fixed fix(int32_t zero_point, int32_t lo)
 }
 
 /* `least`: the smallest fraction so far. */
-static inline bool exact_scale(__m256i least)
+static inline bool far_from_ties(__m256i least)
 {
     return _mm256_movemask_epi8(_mm256_cmpgt_epi32(least, _mm256_set1_epi32(NEAR_TIE))) == -1;
 }
@@ -84,7 +84,7 @@ static inline __m128i four_exactly(const int32_t *acc, const term *t, const mult
     v = _mm256_min_pd(_mm256_max_pd(v, low), high);
     __m256d whole = _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m256d off = _mm256_andnot_pd(_mm256_set1_pd(-0.0), _mm256_sub_pd(v, whole));
-    const __m256d limit = _mm256_set1_pd(dq_requantize_has_exact_scale(m->to));
+    const __m256d limit = _mm256_set1_pd(dq_requantize_tie_margin(m->to));
     int near_tie = _mm256_movemask_pd(_mm256_cmp_pd(off, limit, _CMP_GE_OQ));
     __m128i rounded = _mm256_cvttpd_epi32(whole);
     if (__builtin_expect(near_tie, 0))
@@ -191,8 +191,8 @@ static inline size_t step_at(const row *r, size_t at)
 
 /* Elements from `at` on, until there are all or a step is not sure: where this begins. No function is called,
  * so that constants stay in registers; `step` and `shifted` are constant in each call. */
-static inline __attribute__((always_inline)) size_t put_exact_scale(const row *r, size_t at, bool step,
-                                                                    bool shifted)
+static inline __attribute__((always_inline)) size_t put_until_tie(const row *r, size_t at, bool step,
+                                                                  bool shifted)
 {
     const fixed f = r->f;
     __m256 begin = same_begins(shifted ? r->shift : NULL);
@@ -211,7 +211,7 @@ static inline __attribute__((always_inline)) size_t put_exact_scale(const row *r
                 begin = eight_begins(r->shift + j + i * LANES);
             v[i] = eight(r->acc + j + i * LANES, s[i], begin, &least);
         }
-        if (!finite || !exact_scale(least))
+        if (!finite || !far_from_ties(least))
             return at;
         _mm256_storeu_si256((__m256i *)(void *)(r->out + j), in_order(codes_of(v, &f)));
     }
@@ -235,9 +235,9 @@ static void put_row(const row *r, bool step)
 {
     for (size_t at = 0; at < r->n; at += ROW_STEP) {
         if (r->shift)
-            at = step ? put_exact_scale(r, at, true, true) : put_exact_scale(r, at, false, true);
+            at = step ? put_until_tie(r, at, true, true) : put_until_tie(r, at, false, true);
         else
-            at = step ? put_exact_scale(r, at, true, false) : put_exact_scale(r, at, false, false);
+            at = step ? put_until_tie(r, at, true, false) : put_until_tie(r, at, false, false);
         if (at >= r->n)
             return;
         put_exact(r, step_at(r, at));
@@ -307,7 +307,7 @@ static inline void two_rows(const tile *t, const int32_t *first, const int32_t *
         eight(first, t->s[0], t->begin[0], &least), eight(first + LANES, t->s[1], t->begin[1], &least),
         eight(second, t->s[0], t->begin[0], &least), eight(second + LANES, t->s[1], t->begin[1], &least)};
     __m256i codes = codes_of(v, &t->f);
-    if (__builtin_expect(!exact_scale(least) || !t->finite, 0)) {
+    if (__builtin_expect(!far_from_ties(least) || !t->finite, 0)) {
         const double *scale = t->scale, *next = scale + LANES, *shift = t->shift;
         const double *next_shift = shift ? shift + LANES : NULL;
         const quad_sums q = {.to = t->to,
@@ -344,7 +344,7 @@ static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int h
     for (int i = 0; i < QUAD; i++)
         v[i] = eight(rows[i] + half * LANES, t->s[half], t->begin[half], &least);
     __m256i codes = codes_of(v, &t->f);
-    if (__builtin_expect(!exact_scale(least) || !t->finite, 0)) {
+    if (__builtin_expect(!far_from_ties(least) || !t->finite, 0)) {
         const int at = half * LANES;
         const size_t first = t->first + (size_t)at;
         const double *scale = t->scale + at, *shift = t->shift ? t->shift + at : NULL;
@@ -455,7 +455,7 @@ void dq_nc4hw4_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
         for (int j = 0; j < QUAD; j++)
             v[j] = eight(rows[j] + p, s[j], begin[j], &least);
         __m256i codes = codes_of(v, &f);
-        if (__builtin_expect(!finite || !exact_scale(least), 0)) {
+        if (__builtin_expect(!finite || !far_from_ties(least), 0)) {
             quad_sums q = {.to = to, .step = 0};
             for (size_t j = 0; j < QUAD; j++) {
                 q.first[j] = j < channels ? j : channels - 1;
@@ -483,13 +483,13 @@ void dq_nc4hw4_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
 
 /* ---- A row whose scale is sure ------------------------------------------------------------------------- */
 
-typedef struct exact_scale_row {
+typedef struct row_until_tie {
     __m256 scale, shift;
     __m256i zero_point, sign_xor;
-} exact_scale_row;
+} row_until_tie;
 
 /* `shifted` is constant in each call. */
-static inline __attribute__((always_inline)) void put_32(const int32_t *c, const exact_scale_row *by,
+static inline __attribute__((always_inline)) void put_32(const int32_t *c, const row_until_tie *by,
                                                          bool shifted, uint8_t *out)
 {
     const __m256i transpose = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 0, 2, 4,
@@ -506,7 +506,7 @@ static inline __attribute__((always_inline)) void put_32(const int32_t *c, const
 }
 
 static inline __attribute__((always_inline)) void
-put_exact_scale_row(const int32_t *c, size_t n, const exact_scale_row *by, bool shifted, uint8_t *out)
+put_row_until_tie(const int32_t *c, size_t n, const row_until_tie *by, bool shifted, uint8_t *out)
 {
     uint8_t few[ROW_STEP];
     if (n < ROW_STEP) {
@@ -522,11 +522,11 @@ put_exact_scale_row(const int32_t *c, size_t n, const exact_scale_row *by, bool 
 void dq_nc4hw4_codes_avx2(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
 {
     const float shift = exact_scale_shift(to);
-    const exact_scale_row by = {_mm256_set1_ps(scale), _mm256_set1_ps(shift),
-                                _mm256_set1_epi16((int16_t)(to->zero_point - to->lo)),
-                                _mm256_set1_epi8((char)to->lo)};
+    const row_until_tie by = {_mm256_set1_ps(scale), _mm256_set1_ps(shift),
+                              _mm256_set1_epi16((int16_t)(to->zero_point - to->lo)),
+                              _mm256_set1_epi8((char)to->lo)};
     if (shift != 0)
-        put_exact_scale_row(c, n, &by, true, to->out);
+        put_row_until_tie(c, n, &by, true, to->out);
     else
-        put_exact_scale_row(c, n, &by, false, to->out);
+        put_row_until_tie(c, n, &by, false, to->out);
 }

@@ -32,7 +32,7 @@ static inline __m256i eight(__m256i acc, __m512d scale, __m512d shift, const dq_
     v = _mm512_min_pd(v, _mm512_set1_pd(to->hi - to->zero_point));
     __m512d whole = _mm512_roundscale_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     __m512d off = _mm512_abs_pd(_mm512_sub_pd(v, whole));
-    *near_tie = _mm512_cmp_pd_mask(off, _mm512_set1_pd(dq_requantize_has_exact_scale(to)), _CMP_GE_OQ);
+    *near_tie = _mm512_cmp_pd_mask(off, _mm512_set1_pd(dq_requantize_tie_margin(to)), _CMP_GE_OQ);
     return _mm256_add_epi32(_mm512_cvtpd_epi32(whole), _mm256_set1_epi32(to->zero_point));
 }
 

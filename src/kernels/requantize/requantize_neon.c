@@ -51,7 +51,7 @@ static void exact(const int32_t *acc, size_t n, const dq_requantize_to *to, size
             int16x4_t high = four(vld1q_s32(acc + j + 4), t + 2, b, &off);
             int16x8_t codes = vaddq_s16(vcombine_s16(low, high), zero);
             vst1_u8(out + j, vmovn_u16(vreinterpretq_u16_s16(codes)));
-            if (vmaxvq_f64(off) >= dq_requantize_has_exact_scale(to))
+            if (vmaxvq_f64(off) >= dq_requantize_tie_margin(to))
                 dq_requantize_near_tie(acc + j, 8, to, first + j * step, step, out + j);
         }
     }

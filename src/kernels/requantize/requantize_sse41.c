@@ -52,7 +52,7 @@ static void exact(const int32_t *acc, size_t n, const dq_requantize_to *to, size
             words = _mm_add_epi16(words, zero);
             __m128i bytes = to->lo < 0 ? _mm_packs_epi16(words, words) : _mm_packus_epi16(words, words);
             _mm_storel_epi64((__m128i *)(void *)(out + j), bytes);
-            if (_mm_movemask_pd(_mm_cmpge_pd(off, _mm_set1_pd(dq_requantize_has_exact_scale(to)))))
+            if (_mm_movemask_pd(_mm_cmpge_pd(off, _mm_set1_pd(dq_requantize_tie_margin(to)))))
                 dq_requantize_near_tie(acc + j, 8, to, first + j * step, step, out + j);
         }
     }
