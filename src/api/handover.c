@@ -45,9 +45,9 @@ void dq_handover_free(dq_handover *h)
 /* Whether runs of the plan can compute the value in memory of its own, of a size that is known now. */
 static bool can_bind(const dq_plan *plan, uint32_t i)
 {
-    const dq_output_binding *home = &plan->homes[i];
-    const dq_slot *slot = dq_plan_slot(plan, home->value);
-    return home->slots && slot->shaped && slot->where == DQ_AT_BUFFER && slot->t.kind == DQ_KIND_TENSOR &&
+    const dq_output_binding *binding = &plan->output_bindings[i];
+    const dq_slot *slot = dq_plan_slot(plan, binding->value);
+    return binding->slots && slot->shaped && slot->where == DQ_AT_BUFFER && slot->t.kind == DQ_KIND_TENSOR &&
            slot->t.dtype != DQ_STRING;
 }
 
@@ -68,7 +68,7 @@ dq_status dq_handover_prepare(dq_handover *h, const dq_plan *plan, dq_tensor *co
             drop_next(e);
             continue;
         }
-        const dq_tensor *t = &dq_plan_slot(plan, plan->homes[i].value)->t;
+        const dq_tensor *t = &dq_plan_slot(plan, plan->output_bindings[i].value)->t;
         if (e->next && (e->next->dtype != t->dtype || !dq_tensor_same_shape(e->next, t)))
             drop_next(e);
         if (!e->next)

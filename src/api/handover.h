@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Outputs that the caller takes over (dq_session_take_output). Once an output has been taken, each run
  * computes it in a tensor that is allocated for the caller before the run, through the executor's targets
- * (exec/targets.h); taking it hands that tensor over. Outputs that have no memory of their own are copied. */
+ * (exec/bound_outputs.h); taking it hands that tensor over. Outputs that have no memory of their own are
+ * copied. */
 #ifndef DQ_API_HANDOVER_H
 #define DQ_API_HANDOVER_H
 

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "parser/parser.h"
 #include "parser/writer.h"
-#include "plan/inline.h"
+#include "plan/inline_functions.h"
 
 #include <stdio.h>
 #include <stdlib.h>

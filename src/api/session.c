@@ -234,7 +234,7 @@ static void put_first(dq_session *session, int i)
 static void reserve_capacity(dq_session *session, bool keep)
 {
     const dq_planned *first = &session->plans[0];
-    if (first->plan && keep && !dq_plan_has_late(first->plan))
+    if (first->plan && keep && !dq_plan_has_dynamic_steps(first->plan))
         put_first(session, DQ_SESSION_PLANS - 1);
 }
 
@@ -421,7 +421,7 @@ static dq_status plan_and_run(dq_session *session, dq_error *err)
     uint32_t given_count;
     DQ_TRY(dq_session_plan(session, &given_count, err));
     const dq_planned *p = &session->plans[0];
-    session->exec.repeats = p->is_rewritten && dq_plan_has_late(p->plan);
+    session->exec.repeats = p->is_rewritten && dq_plan_has_dynamic_steps(p->plan);
     dq_status status = run_plan(session, given_count, err);
     if (status == DQ_BAD_MODEL && session->exec.repeats &&
         !dq_threads_cancelled(session->threads)) { /* a late step may be the one that does not fit */

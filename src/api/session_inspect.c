@@ -3,8 +3,8 @@
 #include "api/session.h"
 #include "api/structs.h"
 #include "base/memory.h"
+#include "plan/batch_tiling.h"
 #include "plan/inspect.h"
-#include "plan/slices.h"
 #include "tensor/items.h"
 
 #include <inttypes.h>
@@ -289,7 +289,7 @@ size_t dq_session_step_count(const dq_session *session)
 static uint64_t scratch_of(const dq_run_step *s)
 {
     const dq_op_call *call = &s->step->call;
-    return s->step->late
+    return s->step->dynamic
                ? 0
                : call->scratch_size + (uint64_t)dq_threads_count(call->threads) * call->worker_scratch_size;
 }

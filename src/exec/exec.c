@@ -4,9 +4,9 @@
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/pages.h"
+#include "exec/bound_outputs.h"
 #include "exec/control_flow.h"
-#include "exec/targets.h"
-#include "plan/slices.h"
+#include "plan/batch_tiling.h"
 #include "tensor/items.h"
 
 #include <inttypes.h>
@@ -65,14 +65,14 @@ static void bind_buffer(dq_plan *plan, char *base)
     for (uint32_t i = 0; i < plan->slot_count; i++)
         if (plan->slots[i].where == DQ_AT_BUFFER)
             plan->slots[i].t.data = base + plan->slots[i].offset;
-    for (uint32_t i = 0; i < plan->home_count; i++)
-        plan->homes[i].at = base + plan->homes[i].offset;
+    for (uint32_t i = 0; i < plan->output_binding_count; i++)
+        plan->output_bindings[i].at = base + plan->output_bindings[i].offset;
     for (uint32_t i = 0; i < plan->copy_count; i++)
         if (plan->slots[plan->copies[i].from].shaped)
             plan->copies[i].t.data = base + plan->copies[i].offset;
     for (uint32_t i = 0; i < plan->step_count; i++) {
         dq_step *step = plan->steps[i];
-        if (step->late)
+        if (step->dynamic)
             continue;
         step->call.scratch = base + step->scratch_offset;
         step->call.worker_scratch = base + step->worker_offset;
@@ -90,8 +90,8 @@ static void bind_inputs(dq_plan *plan, const dq_binding *given, uint32_t given_c
         else if (given[i].tensor->kind == DQ_KIND_TENSOR || plan->graph->outer)
             slot->t = *given[i].tensor; /* the main graph's lists are copied, see own_lists */
     }
-    for (uint32_t i = 0; i < plan->moving_count; i++) {
-        dq_slot *slot = &plan->slots[plan->moving[i]];
+    for (uint32_t i = 0; i < plan->caller_slot_count; i++) {
+        dq_slot *slot = &plan->slots[plan->caller_slots[i]];
         char *root = plan->slots[slot->root].t.data;
         slot->t.data = root ? root + slot->shift : NULL;
     }
@@ -99,7 +99,7 @@ static void bind_inputs(dq_plan *plan, const dq_binding *given, uint32_t given_c
 
 /* ---- Steps -------------------------------------------------------------------------------------------- */
 
-static dq_status reserve_late_scratch(const dq_plan *plan, dq_step *step, dq_error *err)
+static dq_status reserve_dynamic_scratch(const dq_plan *plan, dq_step *step, dq_error *err)
 {
     dq_op_call *call = &step->call;
     size_t shared, workers, all;
@@ -107,18 +107,18 @@ static dq_status reserve_late_scratch(const dq_plan *plan, dq_step *step, dq_err
         !dq_mul_size(dq_threads_count(call->threads), call->worker_scratch_size, &workers) ||
         !dq_add_size(shared, workers, &all))
         return dq_no_memory(err, call->scratch_size, "an operator's scratch");
-    DQ_TRY(reserve(plan->allocator, &step->late_scratch, &step->late_scratch_capacity, all,
+    DQ_TRY(reserve(plan->allocator, &step->dynamic_scratch, &step->dynamic_scratch_capacity, all,
                    "an operator's scratch", err));
-    call->scratch = step->late_scratch;
-    call->worker_scratch = (char *)step->late_scratch + shared;
+    call->scratch = step->dynamic_scratch;
+    call->worker_scratch = (char *)step->dynamic_scratch + shared;
     return DQ_OK;
 }
 
-static dq_status late_step(dq_plan *plan, dq_step *step, dq_error *err)
+static dq_status dynamic_step(dq_plan *plan, dq_step *step, dq_error *err)
 {
     dq_op_call *call = &step->call;
-    dq_arena_reset(&step->late_arena);
-    call->arena = &step->late_arena;
+    dq_arena_reset(&step->dynamic_arena);
+    call->arena = &step->dynamic_arena;
     call->state = NULL;
     dq_status status = dq_step_infer(plan, step, err);
     if (status == DQ_DEFERRED)
@@ -133,16 +133,16 @@ static dq_status late_step(dq_plan *plan, dq_step *step, dq_error *err)
             slot->t.data = to->data;
             continue;
         }
-        DQ_TRY(reserve(plan->allocator, &slot->late_memory, &slot->late_capacity, slot->t.size,
+        DQ_TRY(reserve(plan->allocator, &slot->dynamic_memory, &slot->dynamic_capacity, slot->t.size,
                        "a value inside the graph", err));
-        slot->t.data = slot->late_memory;
+        slot->t.data = slot->dynamic_memory;
     }
     DQ_TRY(dq_plan_take(plan, dq_call_work(call), err));
     call->scratch_size = call->worker_scratch_size = 0;
     if (step->node->op->impl->prepare)
         DQ_TRY(step->node->op->impl->prepare(call, err));
     DQ_TRY(dq_packs_finish(call->packs, call->threads, err));
-    return reserve_late_scratch(plan, step, err);
+    return reserve_dynamic_scratch(plan, step, err);
 }
 
 static void report(const dq_exec *exec, const dq_step *step, double seconds)
@@ -173,8 +173,8 @@ static dq_status run_step(const dq_exec *exec, dq_plan *plan, dq_step *step, dq_
         DQ_TRY(dq_plan_take(plan, 1, err));
         DQ_TRY(dq_flow_run(plan, step, err));
     } else {
-        if (step->late)
-            DQ_TRY(late_step(plan, step, err));
+        if (step->dynamic)
+            DQ_TRY(dynamic_step(plan, step, err));
         else
             DQ_TRY(dq_plan_take(plan, step->work, err));
         DQ_TRY(step->node->op->impl->run(&step->call, err));

@@ -2,7 +2,7 @@
 #include "exec/inner.h"
 
 #include "base/memory.h"
-#include "ops/move.h"
+#include "ops/copy_nd.h"
 #include "tensor/items.h"
 #include "tensor/shape.h"
 
@@ -10,7 +10,7 @@
 
 /* ---- Making and freeing ------------------------------------------------------------------------------- */
 
-static size_t binding_count(const dq_graph *g)
+static size_t count_bindings(const dq_graph *g)
 {
     return (size_t)g->input_count + g->capture_count + 1;
 }
@@ -20,7 +20,7 @@ static void free_inner(dq_inner *inner, const dq_allocator *allocator)
     if (!inner)
         return;
     const size_t inputs = (size_t)inner->graph->input_count + 1,
-                 outputs = (size_t)inner->graph->output_count + 1, all = binding_count(inner->graph);
+                 outputs = (size_t)inner->graph->output_count + 1, all = count_bindings(inner->graph);
     dq_plan_free(inner->plan);
     dq_exec_free(&inner->exec);
     dq_memory_free(allocator, inner->inputs, inputs * sizeof *inner->inputs);
@@ -65,7 +65,7 @@ static void free_flow(dq_flow *flow)
 static dq_status make_inner(dq_graph *g, const dq_allocator *allocator, dq_inner **out, dq_error *err)
 {
     const size_t inputs = (size_t)g->input_count + 1, outputs = (size_t)g->output_count + 1,
-                 all = binding_count(g);
+                 all = count_bindings(g);
     dq_inner *inner = dq_memory_calloc(allocator, 1, sizeof *inner);
     if (!inner)
         return dq_no_memory(err, sizeof *inner, "an inner graph");
@@ -173,7 +173,7 @@ static bool same_types(const dq_inner *inner)
  * same, are varying ones from now on. */
 static bool fits(dq_inner *inner, const dq_plan *outer)
 {
-    const bool same = inner->round == outer->round;
+    const bool same = inner->generation == outer->generation;
     bool all = same && same_types(inner);
     for (uint32_t i = 0; inner->plan && same && i < inner->given_count; i++) {
         dq_binding *given = &inner->given[i];
@@ -248,7 +248,7 @@ static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
         inner->plan = NULL;
         DQ_TRY(dq_plan_create(outer->program, &request, &inner->plan, err));
     }
-    inner->round = outer->round;
+    inner->generation = outer->generation;
     for (uint32_t i = 0; i < inner->given_count; i++)
         inner->planned[i] = *inner->given[i].tensor;
     return DQ_OK;

@@ -11,8 +11,8 @@
  * takes may have changed, shapes and constants alike. */
 typedef struct dq_inner {
     dq_graph *graph;
-    dq_plan *plan;  /* NULL before the first run */
-    uint32_t round; /* of the plan around it, when this one was made */
+    dq_plan *plan;       /* NULL before the first run */
+    uint32_t generation; /* of the plan around it, when this one was made */
     dq_exec exec;
     const dq_rewritten_graph *rewritten; /* once made; NULL: the graph as written */
     dq_tensor *inputs;                   /* by position, for the caller to fill in before each run */

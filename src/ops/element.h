@@ -3,7 +3,7 @@
 #ifndef DQ_OPS_ELEMENT_H
 #define DQ_OPS_ELEMENT_H
 
-#include "ops/move.h"
+#include "ops/copy_nd.h"
 
 #include <string.h>
 

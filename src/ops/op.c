@@ -82,24 +82,26 @@ void dq_call_output_items(dq_op_call *call, uint32_t i, dq_kind kind, dq_kind it
         dq_items_describe(call->out[i], kind, item_kind, dtype);
 }
 
-dq_status dq_call_parts(dq_op_call *call, dq_error *err)
+dq_status dq_call_split_offsets(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
     if (!call->arena || in->count == 0 || in->size % in->count != 0)
         return DQ_OK;
-    call->parts = DQ_NEW_ARRAY(call->arena, call->out_count, size_t);
-    return call->parts ? DQ_OK
-                       : dq_no_memory(err, call->out_count * sizeof *call->parts, "a step of the plan");
+    call->split_offsets = DQ_NEW_ARRAY(call->arena, call->out_count, size_t);
+    return call->split_offsets
+               ? DQ_OK
+               : dq_no_memory(err, call->out_count * sizeof *call->split_offsets, "a step of the plan");
 }
 
-dq_status dq_call_joins(dq_op_call *call, dq_error *err)
+dq_status dq_call_concat_offsets(dq_op_call *call, dq_error *err)
 {
     if (!call->arena)
         return DQ_OK;
-    call->joins = DQ_NEW_ARRAY(call->arena, call->in_count, size_t);
-    for (uint32_t i = 0; call->joins && i < call->in_count; i++)
-        call->joins[i] = DQ_NOT_JOINED;
-    return call->joins ? DQ_OK : dq_no_memory(err, call->in_count * sizeof(size_t), "a step of the plan");
+    call->concat_offsets = DQ_NEW_ARRAY(call->arena, call->in_count, size_t);
+    for (uint32_t i = 0; call->concat_offsets && i < call->in_count; i++)
+        call->concat_offsets[i] = DQ_NOT_CONCATENATED;
+    return call->concat_offsets ? DQ_OK
+                                : dq_no_memory(err, call->in_count * sizeof(size_t), "a step of the plan");
 }
 
 dq_status dq_call_need(const dq_op_call *call, uint32_t i)

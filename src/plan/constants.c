@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constants, and steps that are computed while planning. */
-#include "plan/fold.h"
+#include "plan/fold_constants.h"
 #include "plan/planner.h"
 
 void dq_slot_set_constant(dq_slot *slot, const dq_tensor *t, bool fixed, bool persistent)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which nodes of the model each step of a plan covers. */
+#include "plan/batch_tiling.h"
 #include "plan/inspect.h"
-#include "plan/slices.h"
 #include "rewrite/match.h"
 
 #include <string.h>

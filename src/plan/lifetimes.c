@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the values of a plan live in the buffer, and from which step to which: found again from the steps,
  * not from what the memory planner thought. */
+#include "plan/batch_tiling.h"
 #include "plan/inspect.h"
-#include "plan/slices.h"
 
 #include <stdlib.h>
 
@@ -69,15 +69,16 @@ static void read_value(void *arg, dq_value *v)
 static bool is_joined(const scan *s, const dq_step *step, uint32_t i)
 {
     const dq_value *in = step->node->in[i], *out = step->node->out[0];
-    return in && step->call.joins[i] != DQ_NOT_JOINED && s->values[index_of(s, in)] &&
+    return in && step->call.concat_offsets[i] != DQ_NOT_CONCATENATED && s->values[index_of(s, in)] &&
            s->values[index_of(s, out)] &&
-           dq_plan_slot(s->plan, in)->offset == dq_plan_slot(s->plan, out)->offset + step->call.joins[i];
+           dq_plan_slot(s->plan, in)->offset ==
+               dq_plan_slot(s->plan, out)->offset + step->call.concat_offsets[i];
 }
 
 /* Inputs of a Concat that are computed where they lie in its output. */
 static void join_inputs(scan *s, const dq_step *step)
 {
-    const dq_value *out = step->call.joins ? step->node->out[0] : NULL;
+    const dq_value *out = step->call.concat_offsets ? step->node->out[0] : NULL;
     const uint32_t to = out ? index_of(s, out) : 0;
     for (uint32_t i = 0; out && i < step->node->in_count; i++) {
         if (!is_joined(s, step, i))
@@ -127,7 +128,7 @@ static void follow_views(scan *s)
     }
     for (uint32_t e = s->plan->all_count; e-- > 0;) {
         const dq_step *step = &s->plan->all[e];
-        const dq_value *out = step->call.joins && !step->constant ? step->node->out[0] : NULL;
+        const dq_value *out = step->call.concat_offsets && !step->constant ? step->node->out[0] : NULL;
         for (uint32_t i = 0; out && i < step->node->in_count; i++)
             if (is_joined(s, step, i) && s->last[index_of(s, out)] > s->last[index_of(s, step->node->in[i])])
                 s->last[index_of(s, step->node->in[i])] = s->last[index_of(s, out)];

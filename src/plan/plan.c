@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
+#include "plan/batch_tiling.h"
 #include "plan/planner.h"
-#include "plan/slices.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,7 +109,7 @@ static dq_status make_step(dq_planner *p, const dq_node *node, dq_error *err)
     dq_op_call *call = &step->call;
     step->node = node;
     step->position = p->at;
-    step->late_arena.allocator = plan->allocator;
+    step->dynamic_arena.allocator = plan->allocator;
     call->in = DQ_NEW_ARRAY(&plan->outline, node->in_count, const dq_tensor *);
     call->out = DQ_NEW_ARRAY(&plan->outline, node->out_count, dq_tensor *);
     const char **formals = DQ_NEW_ARRAY(&plan->outline, node->in_count, const char *);
@@ -220,7 +220,7 @@ uint64_t dq_plan_total_work(const dq_plan *plan)
 {
     uint64_t work = dq_work_add(plan->stepless_work, plan->slices ? plan->slices->work : 0);
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        if (plan->steps[i]->late || plan->steps[i]->node->op->impl->flags & DQ_OP_SUBGRAPH)
+        if (plan->steps[i]->dynamic || plan->steps[i]->node->op->impl->flags & DQ_OP_SUBGRAPH)
             return 0;
         work = dq_work_add(work, plan->steps[i]->work);
     }
@@ -240,18 +240,18 @@ static dq_status find_shape(dq_planner *p, dq_step *step, dq_error *err)
     const dq_status status = dq_step_infer(p->plan, step, err);
     if (status != DQ_OK && status != DQ_DEFERRED)
         return status;
-    step->late = status == DQ_DEFERRED;
-    step->typed = !step->late;
-    step->work = step->late ? 0 : dq_call_work(&step->call);
+    step->dynamic = status == DQ_DEFERRED;
+    step->typed = !step->dynamic;
+    step->work = step->dynamic ? 0 : dq_call_work(&step->call);
     p->plan->works[step->position] = step->work;
     for (uint32_t i = 0; i < node->out_count; i++) {
         dq_slot *slot = dq_slot_of(step->call.out[i]);
         if (slot) {
-            slot->where = step->late ? DQ_AT_LATE : DQ_AT_BUFFER;
-            slot->shaped = !step->late;
+            slot->where = step->dynamic ? DQ_AT_DYNAMIC : DQ_AT_BUFFER;
+            slot->shaped = !step->dynamic;
         }
     }
-    if (step->late) {
+    if (step->dynamic) {
         step->decision = "planned in each run, as a shape depends on data";
         step->call.arena = NULL;
         return dq_planner_align(p, node, flags & DQ_OP_UNALIGNED ? 1 : 0, err);
@@ -273,7 +273,7 @@ static dq_status find_shape(dq_planner *p, dq_step *step, dq_error *err)
 static dq_status find_shapes(dq_planner *p, dq_error *err)
 {
     dq_plan *plan = p->plan;
-    plan->round++;
+    plan->generation++;
     for (uint32_t i = 0; i < plan->all_count; i++) {
         dq_step *step = &plan->all[i];
         p->at = step->position;
@@ -286,14 +286,14 @@ static dq_status find_shapes(dq_planner *p, dq_error *err)
 /* ---- Once more ---------------------------------------------------------------------------------------- */
 
 /* Whether its outputs are the same for all shapes. */
-static bool is_settled(const dq_step *step)
+static bool outputs_are_constant(const dq_step *step)
 {
-    bool settled = step->constant;
+    bool is_constant = step->constant;
     for (uint32_t i = 0; i < step->call.out_count; i++) {
         const dq_slot *slot = dq_slot_of(step->call.out[i]);
-        settled = settled && (!slot || (slot->fixed && slot->persistent));
+        is_constant = is_constant && (!slot || (slot->fixed && slot->persistent));
     }
-    return settled;
+    return is_constant;
 }
 
 /* Leaves the slot as the outline has it. */
@@ -302,8 +302,8 @@ static void clear_slot(const dq_plan *plan, const dq_step *step, dq_slot *slot)
     const dq_tensor t = slot->t;
     *slot = (dq_slot){.requested = slot->requested,
                       .root = (uint32_t)(slot - plan->slots),
-                      .late_memory = slot->late_memory,
-                      .late_capacity = slot->late_capacity};
+                      .dynamic_memory = slot->dynamic_memory,
+                      .dynamic_capacity = slot->dynamic_capacity};
     if (step->typed) {
         slot->t.dtype = t.dtype;
         slot->t.kind = t.kind;
@@ -322,24 +322,24 @@ static void forget_shapes(dq_plan *plan)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < plan->all_count; i++)
-        if (!is_settled(&plan->all[i]))
+        if (!outputs_are_constant(&plan->all[i]))
             plan->all[kept++] = plan->all[i];
         else
-            plan->settled_work = dq_work_add(plan->settled_work, plan->all[i].work);
+            plan->constant_work = dq_work_add(plan->constant_work, plan->all[i].work);
     plan->all_count = kept;
-    plan->stepless_work = plan->settled_work;
+    plan->stepless_work = plan->constant_work;
     for (uint32_t i = 0; i < kept; i++) {
         dq_step *step = &plan->all[i];
         for (uint32_t k = 0; k < step->call.out_count; k++)
             if (step->call.out[k])
                 clear_slot(plan, step, dq_slot_of(step->call.out[k]));
-        step->constant = step->late = false;
+        step->constant = step->dynamic = false;
         step->decision = NULL;
     }
     free_copies(plan);
     dq_arena_reset(&plan->shaped);
     memcpy(plan->last_read, plan->reads, plan->slot_count * sizeof *plan->reads);
-    plan->step_count = plan->copy_count = plan->moving_count = plan->home_count = 0;
+    plan->step_count = plan->copy_count = plan->caller_slot_count = plan->output_binding_count = 0;
     plan->bound = NULL;
 }
 
@@ -349,7 +349,7 @@ static dq_status take_given_again(const dq_planner *p, dq_error *err)
         const dq_binding *given = &p->request->given[i];
         dq_slot *slot = dq_planner_slot(p, given->value);
         if (slot->fixed && !(given->constant && given->fixed))
-            return dq_fail(err, DQ_INTERNAL, "what is settled changes");
+            return dq_fail(err, DQ_INTERNAL, "constant values changed");
         *slot = (dq_slot){.requested = slot->requested, .root = slot->root};
         set_given(slot, given);
     }
@@ -422,13 +422,13 @@ void dq_plan_free(dq_plan *plan)
         return;
     for (uint32_t i = 0; i < plan->all_count; i++) {
         dq_step *step = &plan->all[i];
-        dq_arena_free(&step->late_arena);
-        dq_memory_free(plan->allocator, step->late_scratch, step->late_scratch_capacity);
+        dq_arena_free(&step->dynamic_arena);
+        dq_memory_free(plan->allocator, step->dynamic_scratch, step->dynamic_scratch_capacity);
         if (step->free_flow)
             step->free_flow(step->flow);
     }
     for (uint32_t i = 0; plan->slots && i < plan->slot_count; i++)
-        dq_memory_free(plan->allocator, plan->slots[i].late_memory, plan->slots[i].late_capacity);
+        dq_memory_free(plan->allocator, plan->slots[i].dynamic_memory, plan->slots[i].dynamic_capacity);
     free_copies(plan);
     dq_slices_free(plan->slices);
     dq_arena_free(&plan->shaped);
@@ -436,10 +436,10 @@ void dq_plan_free(dq_plan *plan)
     dq_memory_free(plan->allocator, plan, sizeof *plan);
 }
 
-bool dq_plan_has_late(const dq_plan *plan)
+bool dq_plan_has_dynamic_steps(const dq_plan *plan)
 {
     for (uint32_t i = 0; i < plan->step_count; i++)
-        if (plan->steps[i]->late)
+        if (plan->steps[i]->dynamic)
             return true;
     return false;
 }

@@ -1,74 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan: the steps of a graph for one set of input shapes, with the place of every value in memory. Belongs
- * to one session. A run writes only data pointers and what late steps find out.
+/* A plan: the steps of a graph for one set of input shapes, and the memory of every value. A plan belongs to
+ * one session. A run writes only data pointers and the results of dynamic steps.
  *
- * It is made in three parts. Its outline does not depend on shapes: slots, what is needed, a step for each
- * node, types, and what follows from initializers alone. Then values get their shapes, or are computed where
- * they follow from shapes and constants; then steps are prepared, and values get their places. For other
- * shapes of the same inputs dq_plan_reshape does the second and the third part once more, on the same
- * outline: nothing of what they found before is left.
+ * Planning has three phases. The outline does not depend on shapes: slots, nodes that are needed, a step for
+ * each of them, types, and values that depend on initializers only. Shape inference then sets shapes, and
+ * computes values that depend on shapes and constants only. Allocation prepares the steps and plans the
+ * memory. dq_plan_reshape repeats the second and third phase on the same outline for other shapes of the same
+ * inputs; no result of the earlier shapes remains.
  *
- * Late steps: an output's shape may depend on data that no plan knows (a Reshape to a computed shape,
- * NonZero). Such a step, and every step behind it, is inferred and prepared when it runs, in memory of its
- * own that is kept from run to run. */
+ * Dynamic steps: the shape of an output may depend on data (a Reshape to a computed shape, NonZero). Such a
+ * step, and every step that depends on it, is inferred and prepared when it runs, in memory of its own, which
+ * is kept for the next run. */
 #ifndef DQ_PLAN_PLAN_H
 #define DQ_PLAN_PLAN_H
 
 #include "ops/algorithm.h"
 #include "ops/work.h"
-#include "plan/place.h"
+#include "plan/memory_planner.h"
 #include "plan/program.h"
 #include "rewrite/rewrite.h"
 
 typedef enum dq_where {
-    DQ_AT_NONE,     /* not a value of this plan */
+    DQ_AT_NONE,     /* no value of this plan */
     DQ_AT_INPUT,    /* the caller's memory */
-    DQ_AT_CONSTANT, /* known while planning: data is set */
+    DQ_AT_CONSTANT, /* known at planning time: data is set */
     DQ_AT_BUFFER,   /* in the session's buffer, at offset */
-    DQ_AT_LATE      /* memory of its own, shape known only in a run */
+    DQ_AT_DYNAMIC   /* memory of its own; the shape is known only in a run */
 } dq_where;
 
 /** One value. */
 typedef struct dq_slot {
     dq_tensor t; /* first: dq_slot_of */
     dq_where where;
-    bool shaped;    /* type and shape are known while planning, and the same in each run */
-    bool fixed;     /* follows from initializers alone: the same in every plan of the program */
+    bool shaped;    /* type and shape are known at planning time and the same in each run */
+    bool fixed;     /* depends on initializers only: the same in every plan of the program */
     bool requested; /* a step or an output reads it; outline */
-    uint32_t root;  /* index of the slot whose memory it has; its own, unless it is a view */
-    size_t shift;   /* of a view: bytes from the root's data to its own */
-    uint32_t piece; /* DQ_AT_BUFFER, of the root: index into the pieces while planning */
+    uint32_t root;  /* index of the slot that owns the memory; its own index unless it is a view */
+    size_t shift;   /* of a view: byte offset in the data of the root */
+    uint32_t piece; /* DQ_AT_BUFFER, of the root: index of its liveness interval during planning */
     size_t offset;
-    void *late_memory; /* DQ_AT_LATE: its own, for t.data, which may point elsewhere; kept for other shapes */
-    size_t late_capacity;
+    void *dynamic_memory; /* DQ_AT_DYNAMIC: its own, for t.data, which may point elsewhere; kept for other
+                             shapes */
+    size_t dynamic_capacity;
     bool persistent;    /* DQ_AT_CONSTANT: the data lives as long as the program */
     uint32_t touched;   /* DQ_AT_INPUT, of the root: 1 + the last step that reads it, UINT32_MAX where the
-                           end of a run does; DQ_AT_LATE: the step that gives it */
+                           end of a run does; DQ_AT_DYNAMIC: the step that gives it */
     uint32_t read_from; /* DQ_AT_INPUT, of the root: 1 + the first step that reads it */
     uint32_t next;      /* 0, or 1 + index of another slot of the same home */
     uint32_t copy;      /* 0, or 1 + index of its copy, see dq_copy */
-    const dq_tensor *target; /* DQ_AT_LATE: the caller's memory, to be used where type and size are these */
+    const dq_tensor
+        *target; /* DQ_AT_DYNAMIC: the caller's memory, to be used where type and size are these */
 } dq_slot;
 
 typedef struct dq_step {
     const dq_node *node;
     uint32_t position;    /* of the node in the request's list */
-    bool typed;           /* outputs have their types: they are the same for all shapes */
-    bool constant;        /* the outputs are: it does not run */
-    const char *decision; /* what was made of it, for `why`, or NULL */
+    bool typed;           /* output types are set: they are the same for all shapes */
+    bool constant;        /* the outputs are constant: the step does not run */
+    const char *decision; /* the rewrite or algorithm, for `why`; or NULL */
     dq_op_call call;
-    bool late;
+    bool dynamic;
     uint64_t work; /* not late: see ops/work.h */
     uint32_t scratch_piece, worker_piece;
     size_t scratch_offset, worker_offset;
-    dq_arena late_arena; /* late: for state */
-    void *late_scratch;  /* late: of both kinds; kept for other shapes, and so is … */
-    size_t late_scratch_capacity;
+    dq_arena dynamic_arena; /* late: for state */
+    void *dynamic_scratch;  /* late: of both kinds; kept for other shapes, and so is … */
+    size_t dynamic_scratch_capacity;
     struct dq_flow *flow; /* of a node with inner graphs: the executor's, see exec/control_flow.h */
     void (*free_flow)(struct dq_flow *flow);
 } dq_step;
 
-/** An output that would lie in the caller's input: copied at the end of a run. */
+/** An output that would alias an input of the caller: copied at the end of a run. */
 typedef struct dq_copy {
     uint32_t from; /* index of its slot */
     dq_tensor t;
@@ -78,8 +80,8 @@ typedef struct dq_copy {
     size_t capacity;
 } dq_copy;
 
-/** A wanted value whose memory may be the caller's in a run (exec/targets.c). Its place in the buffer is kept
- * for runs in which it is not: pages that nobody touches cost nothing. */
+/** An output that can be computed in memory of the caller (exec/bound_outputs.c). Its part of the buffer
+ * stays reserved for runs without such memory: untouched pages cost nothing. */
 typedef struct dq_output_binding {
     const dq_value *value;
     uint32_t first; /* the step that first writes there */
@@ -109,31 +111,31 @@ typedef struct dq_plan {
     const dq_value **values; /* of the slots, by rising ids; NULL: slots stand by the id of their value */
     bool *needed;            /* by position in the request's nodes */
     uint32_t *reads;         /* by slot: the last position that reads it */
-    uint32_t *last_read;     /* a copy, to which share.c adds the reads of views */
+    uint32_t *last_read;     /* a copy, to which alias.c adds the reads of views */
     dq_step *all;            /* of the nodes that are needed, but for those that are computed once for all */
     uint32_t all_count;
-    uint64_t *works;       /* by position: of steps that are not late */
-    uint64_t settled_work; /* of those that are computed once for all */
+    uint64_t *works;        /* by position: of steps that are not late */
+    uint64_t constant_work; /* of those that are computed once for all */
 
-    uint32_t round;  /* counts the shapes that it was made for */
-    dq_arena shaped; /* for what depends on them: all of these, and what steps know */
-    dq_step **steps; /* those that run (in the outline's arena) */
+    uint32_t generation; /* counts the shapes that it was made for */
+    dq_arena shaped;     /* for what depends on them: all of these, and what steps know */
+    dq_step **steps;     /* those that run (in the outline's arena) */
     uint32_t step_count;
     uint64_t stepless_work; /* of nodes that take no step, which count in each run all the same: what a run
                                ends with must not depend on what was computed before it */
-    uint32_t *moving;       /* slots of values in callers' memory and their views: set anew in each run */
-    uint32_t moving_count;
+    uint32_t *caller_slots; /* slots of values in callers' memory and their views: set anew in each run */
+    uint32_t caller_slot_count;
     dq_copy *copies;
     uint32_t copy_count;
-    dq_output_binding *homes; /* of the wanted values, as in the request; none in inner graphs */
-    uint32_t home_count;
+    dq_output_binding *output_bindings; /* of the wanted values, as in the request; none in inner graphs */
+    uint32_t output_binding_count;
     size_t buffer_size;
-    struct dq_slices *slices; /* what runs before the first step, see slices.h; or NULL … */
+    struct dq_slices *slices; /* what runs before the first step, see batch_tiling.h; or NULL … */
     size_t ahead_offset;      /* … and its memory */
     const void *bound;        /* the buffer that data pointers and scratch were set for */
 } dq_plan;
 
-/** A value whose tensor the caller has. */
+/** A bound input: a value whose tensor the caller owns. */
 typedef struct dq_binding {
     const dq_value *value;
     const dq_tensor *tensor; /* its data is looked at in runs only, unless it is constant */
@@ -177,8 +179,8 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
 dq_status dq_plan_reshape(dq_plan **plan, const dq_plan_request *request, dq_error *err);
 void dq_plan_free(dq_plan *plan);
 
-/** Whether a step is planned in each run, in memory that the plan keeps. */
-bool dq_plan_has_late(const dq_plan *plan);
+/** Whether any step is dynamic. */
+bool dq_plan_has_dynamic_steps(const dq_plan *plan);
 
 /** The slot of a step's input or output. */
 static inline dq_slot *dq_slot_of(const dq_tensor *t)
@@ -186,37 +188,37 @@ static inline dq_slot *dq_slot_of(const dq_tensor *t)
     return (dq_slot *)(uintptr_t)t;
 }
 
-/** Index of a value's slot. What the plan does not know has the one behind the last, which stays empty. */
+/** Index of a value's slot. A value that is not in the plan has the last one, which stays empty. */
 uint32_t dq_plan_index(const dq_plan *plan, const dq_value *value);
 static inline dq_slot *dq_plan_slot(const dq_plan *plan, const dq_value *value)
 {
     return &plan->slots[dq_plan_index(plan, value)];
 }
 
-/** The tensor of a wanted value, after a run. */
+/** The tensor of a requested value, after a run. */
 const dq_tensor *dq_plan_output(const dq_plan *plan, const dq_value *value);
 
 /** Binds the node's types to its schema and sets the outputs' types as far as they follow, unless the step is
  * typed, and infers. DQ_DEFERRED: a value is missing. Also for late steps in a run. */
 dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err);
 
-/** Holds the outputs' types against the schema and the graph's declarations. */
+/** Checks the outputs' types against the schema and the declarations of the graph. */
 dq_status dq_step_check_outputs(const dq_step *step, dq_error *err);
 
-/** Whether the tensor, sequence or optional is of the declared type, as far as something is declared. */
+/** Whether the tensor, sequence or optional has the declared type; undeclared parts match anything. */
 bool dq_tensor_is(const dq_tensor *t, const dq_type *type);
 
-/** Fails where that much would pass the limit; takes nothing. */
+/** Fails if that much work would exceed the limit; takes nothing from the budget. */
 dq_status dq_plan_allows(const dq_plan *plan, uint64_t work, dq_error *err);
 /** Called before each node is planned or run, by the session's thread alone: reports progress. DQ_CANCELLED
  * once the session's work is cancelled. */
 dq_status dq_plan_go_on(const dq_plan *plan, dq_error *err);
 /** The work that a run counts; 0: shapes or iterations are known in the run only. */
 uint64_t dq_plan_total_work(const dq_plan *plan);
-/** Takes work from the run's budget. DQ_OUT_OF_MEMORY: it is over the limit. */
+/** Takes work from the budget of the run. DQ_OUT_OF_MEMORY: the budget is exceeded. */
 dq_status dq_plan_take(const dq_plan *plan, uint64_t work, dq_error *err);
 
-/** Puts "model: node: " in front of the sentence ("node: " inside an inner graph), once. */
+/** Prefixes the message with "model: node: " ("node: " inside a subgraph), once. */
 dq_status dq_step_fault(const dq_plan *plan, const dq_step *step, dq_status status, dq_error *err);
 
 #endif

@@ -49,12 +49,13 @@ bool dq_planner_can_fold(const dq_planner *p, const dq_step *step);
 /** Runs the step now, or takes what was computed for another plan of the program. */
 dq_status dq_planner_fold(dq_planner *p, dq_step *step, dq_error *err);
 
-/* ---- places.c ------------------------------------------------------------------------------------------ */
+/* ---- allocate.c ------------------------------------------------------------------------------------------
+ */
 
 /** The third part of a plan, for all of its steps. */
 dq_status dq_planner_allocate(dq_planner *p, dq_error *err);
 
-/* ---- share.c: memory that several values have ---------------------------------------------------------- */
+/* ---- alias.c: memory that several values have ---------------------------------------------------------- */
 
 /** Gives the outputs the memory of input 0 where they have its bytes, or a stretch of them; the step is then
  * needless. */
@@ -67,7 +68,7 @@ bool dq_planner_join(dq_planner *p, const dq_step *step);
 /** Gives an output the memory of an input that nobody reads any more. */
 bool dq_planner_take_over(dq_planner *p, const dq_step *step, dq_slot *out);
 
-/** homes.c: makes the plan's list of them, once all pieces have their places. */
-dq_status dq_planner_list_homes(dq_planner *p, dq_error *err);
+/** output_binding.c: makes the plan's list of them, once all pieces have their places. */
+dq_status dq_planner_list_output_bindings(dq_planner *p, dq_error *err);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "plan/check.h"
-#include "plan/fold.h"
+#include "plan/fold_constants.h"
 #include "plan/rewrite_cache.h"
 #include "rewrite/rewrite.h"
 

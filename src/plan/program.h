@@ -17,7 +17,7 @@ typedef struct dq_program {
     const dq_dtype *dtypes; /* by value id: element types of tensors as far as the schemas tell */
     size_t dtype_count;
     struct dq_rewrite_cache *rewrites; /* see rewrite_cache.h */
-    struct dq_folded *folded;          /* values computed once from initializers alone, see fold.h */
+    struct dq_folded *folded; /* values computed once from initializers alone, see fold_constants.h */
 } dq_program;
 
 /** Checks every node of the linked graph, inner graphs too: schema, attributes, types as far as they follow

@@ -4,7 +4,7 @@
 #include "base/lock.h"
 #include "base/memory.h"
 #include "ops/conv/conv_s8_algorithms.h"
-#include "plan/fold.h"
+#include "plan/fold_constants.h"
 
 #include <string.h>
 

@@ -21,14 +21,16 @@ typedef struct dq_product {
 
 /** The bias as floats, one a channel; NULL when it cannot be. */
 dq_value *dq_product_float_bias(dq_rewriter *f, const dq_product *p);
-/** Works out sum_bias and rest_bias of a product to 8 bits, or sets wide_bias (told, with what is done
- * instead: `otherwise`). False when the bias is no constant that fits (the reason told). */
+/** Works out sum_bias and rest_bias of a product to 8 bits, or sets wide_bias and explains it;
+ * `otherwise` says what the rewrite does then. False, with an explanation, if the bias is no constant that
+ * fits. */
 bool dq_product_int32_bias(dq_rewriter *f, dq_product *p, const char *otherwise);
 
 /** Whether int32 holds every sum of the product, sum_bias included, whatever its operands' data. */
 typedef enum dq_sum_bound {
     DQ_SUMS_FIT,
-    DQ_SUMS_OVERFLOW, /* some data make them overflow; told, with what is done instead: `otherwise` */
+    DQ_SUMS_OVERFLOW, /* some data make them overflow; explained, `otherwise` says what the rewrite does then
+                       */
     DQ_SUMS_UNKNOWN   /* both operands are computed: their shapes, which settle it, are not known yet */
 } dq_sum_bound;
 dq_sum_bound dq_product_int32_sums(dq_rewriter *f, const dq_product *p, const char *otherwise);

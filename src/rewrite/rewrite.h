@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graph rewrites: replaces patterns of nodes by single nodes that compute the same on quantized values.
+/* Graph rewriting: passes replace patterns of nodes by single nodes that compute the same on quantized
+ * values.
  *
- * passes.def lists the passes in the order in which they run. The graph itself stays as it is: the result is
- * a list of nodes that a plan takes instead of the graph's own. A value that a caller wants is computed as
- * the graph is written: patterns end there.
+ * passes.def lists the passes in the order in which they run. The graph itself does not change: the result is
+ * another list of nodes for a plan. Requested values are computed as written: a pattern does not extend past
+ * one.
  *
- * A rewritten node means what the graph as written means in real numbers, rounded once. Scales that are no
- * normal numbers, and values that may be NaN, stop a rewrite (value_range.c). docs/rewrites.md says for each
- * pass whether it is exact, and its bound if not. */
+ * A rewritten node computes the real-number formula of the nodes it replaces, rounded once. A scale that is
+ * no normal number, or a value that may be NaN, prevents a rewrite (value_range.c). docs/rewrites.md says for
+ * each pass whether it is exact, and its bound if not. */
 #ifndef DQ_REWRITE_REWRITE_H
 #define DQ_REWRITE_REWRITE_H
 

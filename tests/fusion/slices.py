@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hold networks over a batch, which run slice by slice (src/plan/slices.h), against the same pictures one by one.
+"""Hold networks over a batch, which run slice by slice (src/plan/batch_tiling.h), against the same pictures one by one.
 
     slices.py DQRUN [--cases N] [--seed N]
 

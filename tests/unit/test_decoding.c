@@ -31,7 +31,7 @@ static void cast(const char *x, dq_dtype to, const char *y)
 
 /* x: [1, new positions, WIDTH]; mask: [1, all positions]; the cache is of type `kept`. Late: how many
  * positions there are is not seen from the mask's shape. */
-static void make_decoder(dq_dtype kept, bool late)
+static void make_decoder(dq_dtype kept, bool dynamic)
 {
     static int64_t one = 1;
     const char *ins[] = {"qc", "kc", "vc", "past.k", "past.v", "lengths", "total"};
@@ -50,7 +50,7 @@ static void make_decoder(dq_dtype kept, bool late)
     cast("last", DQ_INT32, "lengths");
     node("Shape", "mask", NULL, "shape");
     node("Gather", "shape", "one", "all");
-    cast(late ? "sum" : "all", DQ_INT32, "total");
+    cast(dynamic ? "sum" : "all", DQ_INT32, "total");
     matmul("x", "wq", HEADS * WIDTH, WIDTH, "q");
     matmul("x", "wk", WIDTH, WIDTH, "k");
     matmul("x", "wv", WIDTH, WIDTH, "v");

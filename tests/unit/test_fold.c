@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/fold.h: constants that all sessions of a program share. */
-#include "plan/fold.h"
+/* plan/fold_constants.h: constants that all sessions of a program share. */
+#include "plan/fold_constants.h"
 #include "suite.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/plan/inline: calls of model-local functions become copies of their bodies. */
 #include "parse.h"
-#include "plan/inline.h"
+#include "plan/inline_functions.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/plan and src/exec over graphs built in code: memory from lifetimes, views, folding, re-planning. */
-#include "plan/fold.h"
-#include "plan/place.h"
+#include "plan/fold_constants.h"
+#include "plan/memory_planner.h"
 #include "planned.h"
 #include "suite.h"
 

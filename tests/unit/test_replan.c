@@ -38,7 +38,7 @@ static void two(const char *op, const char *a, const char *b, const char *out, c
 
 /* Shapes that are computed, what depends on one input alone, views, stretches, joined values; `late`: also
  * what only a run can tell. */
-static void build(bool late)
+static void build(bool dynamic)
 {
     static const dq_type type = {.dtype = DQ_FLOAT};
     to = g;
@@ -60,11 +60,11 @@ static void build(bool late)
     one("Identity", "e2", "y1");
     one("Identity", "a", "y2");
     one("Neg", "b2", "y3");
-    if (late) {
+    if (dynamic) {
         one("NonZero", "a", "n");
         one("Shape", "n", "y4");
     }
-    const char *outputs[] = {"y0", "y1", "y2", "y3", late ? "y4" : "sd"};
+    const char *outputs[] = {"y0", "y1", "y2", "y3", dynamic ? "y4" : "sd"};
     for (size_t i = 0; i < 5; i++)
         ck_assert_int_eq(dq_graph_add_output(g, outputs[i], NULL, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
@@ -101,19 +101,19 @@ static void check_same_plan(const dq_plan *again, const dq_plan *fresh)
     ck_assert_uint_eq(again->buffer_size, fresh->buffer_size);
     ck_assert_uint_eq(again->step_count, fresh->step_count);
     ck_assert_uint_eq(again->copy_count, fresh->copy_count);
-    ck_assert_uint_eq(again->moving_count, fresh->moving_count);
-    ck_assert_uint_eq(again->home_count, fresh->home_count);
-    for (uint32_t i = 0; i < fresh->home_count; i++) {
-        ck_assert_uint_eq(again->homes[i].first, fresh->homes[i].first);
-        ck_assert_uint_eq(again->homes[i].slots, fresh->homes[i].slots);
-        ck_assert_uint_eq(again->homes[i].offset, fresh->homes[i].offset);
+    ck_assert_uint_eq(again->caller_slot_count, fresh->caller_slot_count);
+    ck_assert_uint_eq(again->output_binding_count, fresh->output_binding_count);
+    for (uint32_t i = 0; i < fresh->output_binding_count; i++) {
+        ck_assert_uint_eq(again->output_bindings[i].first, fresh->output_bindings[i].first);
+        ck_assert_uint_eq(again->output_bindings[i].slots, fresh->output_bindings[i].slots);
+        ck_assert_uint_eq(again->output_bindings[i].offset, fresh->output_bindings[i].offset);
     }
     ck_assert_int_eq(!again->slices, !fresh->slices);
     for (uint32_t i = 0; i < fresh->step_count; i++) {
         const dq_step *x = again->steps[i], *y = fresh->steps[i];
         ck_assert_ptr_eq(x->node, y->node);
-        ck_assert_int_eq(x->late, y->late);
-        ck_assert(x->late || x->scratch_offset == y->scratch_offset);
+        ck_assert_int_eq(x->dynamic, y->dynamic);
+        ck_assert(x->dynamic || x->scratch_offset == y->scratch_offset);
         ck_assert_uint_eq(x->call.constant_inputs, y->call.constant_inputs);
     }
     for (uint32_t i = 0; i < fresh->slot_count; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/share.c and plan/places.c: values computed inside a Concat's result, and scratch that steps share. */
+/* plan/alias.c and plan/allocate.c: values computed inside a Concat's result, and scratch that steps share.
+ */
 #include "threads_of.h"
 
 #include "planned.h" /* whose variables the parameters above would shadow */

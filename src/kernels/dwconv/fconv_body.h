@@ -245,7 +245,7 @@ static void fconv_blocks(const dq_conv_f32_rows *f, const fconv_ending *e)
 }
 
 /* Whether blocks, which take less time than other vectors, are not too many more. */
-static bool fconv_suits_blocks(const dq_conv_f32_rows *f)
+static bool fconv_fits_blocks(const dq_conv_f32_rows *f)
 {
     const size_t down = (f->rows + FCONV_ROWS - 1) / FCONV_ROWS;
     return f->across && f->taps >= 3 * f->across && !f->more && f->rows >= FCONV_ROWS &&
@@ -258,7 +258,7 @@ static void conv_direct_f32(const dq_conv_f32_rows *f)
     const bool gated = f->last && f->gate;
     const fconv_ending e = {vf_set(f->bias), vf_set(f->low), vf_set(f->high), gated,
                             hswish_f32_of(gated ? f->gate : &none)};
-    if (VF_LANES >= 8 && fconv_suits_blocks(f))
+    if (VF_LANES >= 8 && fconv_fits_blocks(f))
         fconv_blocks(f, &e);
     else
         fconv_rows(f, &e);

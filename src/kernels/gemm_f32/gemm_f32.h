@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contracts of the float products: matrix products and convolutions of float operands.
+/* Contracts of float kernels: GEMM, GEMV, im2col and direct convolution.
  *
  * Every sum is one chain: it begins at +0, or with the sum of the steps before, and takes one fused
  * multiply-add (fmaf: product and sum rounded once) a step, in ascending order. So its bits depend neither on
@@ -25,17 +25,17 @@ typedef struct dq_hswish_f32 {
  *
  *  A's row i, step p is a[i * a_row + p]. B's column j, step p is
  *  b[j / DQ_FPANEL * b_panel + p * b_step + j % DQ_FPANEL]: a plain matrix has b_panel DQ_FPANEL. The last
- *  panel has all its columns in memory, unless b_panel is DQ_FPANEL and rows is 1; what stands in those from
- *  `cols` on does not matter. With k 0 neither a nor b is looked at. C's row i begins at c + i * c_row;
- * nothing of it behind `cols` is touched.
+ *  panel has all its columns in memory, unless b_panel is DQ_FPANEL and rows is 1; columns from `cols` on may
+ * hold any values. With k = 0 neither a nor b is read. C's row i begins at c + i * c_row; nothing after
+ * `cols` is written.
  *
- *  `next`, or NULL: the panel that comes after the last one, in another block; it is fetched into the cache.
- *  `far`: C and z stand in no cache; what is beside their columns belongs to the next block.
+ *  `next`, or NULL: the first panel of the next block, to be prefetched.
+ *  `far`: C and z are not cached; their neighboring columns belong to the next block.
  *
- *  `more`: C holds the sums of the steps before, which go on. `last`: the sums are whole after this block,
+ *  `more`: C holds partial sums, to which this block adds. `last`: the sums are whole after this block,
  * and C becomes clamp(alpha * sum + bias[i] + z[i * z_row + j]): three roundings (two where alpha is 1, one
- * less for a bias or a z that is NULL), then x < low ? low : x, then x > high ? high : x, and then what
- * `gate` makes of it, unless that is NULL. */
+ * less for a bias or a z that is NULL), then x < low ? low : x, then x > high ? high : x, and then `gate`,
+ * unless it is NULL. */
 typedef struct dq_gemm_block_f32 {
     size_t rows, cols, k;
     const float *a, *b;

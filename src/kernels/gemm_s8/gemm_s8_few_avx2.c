@@ -3,7 +3,7 @@
  * by side, so that a panel goes straight through memory and each position of a row is loaded once for all of
  * them.
  *
- * Rows are split instead of weights: of bytes below 16, products of any pairs of weights fit in 16 bits, and
+ * Rows are split, not weights: of bytes below 16, products of any pairs of weights fit in 16 bits, and
  * DEPTH sums of them do. */
 #include "kernels/gemm_s8/gemm_s8_avx2_sums.h"
 

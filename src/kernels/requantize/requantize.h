@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contracts of requantizing: int32 sums become 8 bits.
+/* Contracts of requantize kernels: int32 accumulators to 8-bit quantized values.
  *
- * The result is that of the formula in real numbers, rounded once. Kernels come to it in up to three tiers:
- *   1. products in float, where vectors are worth it: sure but within about 2^-13 of a tie;
- *   2. products in double with `scale`: sure but within DQ_NEARLY_HALF of a tie;
- *   3. dq_requantize_exactly for the sums that are left: ties and what is as good as one.
+ * The result is that of the real-number formula, rounded once. Kernels compute it in up to three tiers:
+ *   1. products in float, where vectors pay off: correct except within about 2^-13 of a tie;
+ *   2. products in double with `scale`: correct unless DQ_NEARLY_HALF or more from a whole number;
+ *   3. dq_requantize_exactly for the remaining sums: ties, and products too near one.
  *
- * The second tier is right wherever it is sure. scale is a * b / y with up to two roundings, and the product
- * with the sum has a third, so that it is off by less than 4 * 2^-53 of its size: less than 2^-42 up to 512
- * in size. What is larger saturates. Where a product lies at least that far from k + 1/2, the real number
- * lies on the same side of it.
+ * Why the second tier is correct there: scale is a * b / y with up to two roundings, and the product with the
+ * sum rounds a third time, so that its relative error is below 4 * 2^-53. Up to 512 in magnitude this is an
+ * error below 2^-42; larger products saturate. A product at least that far from k + 1/2 is on the same side
+ * of it as the real number.
  *
  * With a bias of floats, each tier adds the column's shift to the product. It is below 1 and correctly
  * rounded, so that results of up to 256 in size stay within the same bounds.
@@ -24,8 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What multipliers are made of: that of column j is a * b[j * b_step] / y[j * y_step] in real numbers. a is
- * a float, or a product of two. */
+/** The factors of the multipliers: the multiplier of column j is a * b[j * b_step] / y[j * y_step] in real
+ * numbers. a is a float or a product of two. */
 typedef struct dq_factors {
     double a;
     const float *b, *y;
@@ -41,8 +41,8 @@ typedef struct dq_requantize_bias {
     const int32_t *start;
 } dq_requantize_bias;
 
-/** How sums become 8 bits, and where: the element of row i and column j goes to out[i * out_stride + j], or,
- * `transposed`, to out[j * out_stride + i]. */
+/** Parameters and destination: the result of row i and column j goes to out[i * out_stride + j], or to
+ * out[j * out_stride + i] if `transposed`. */
 typedef struct dq_requantize_to {
     const double *scale; /* of each column: a * b / y in double */
     dq_factors factors;
@@ -81,22 +81,23 @@ typedef void dq_requantize_tile_s32_fn(const int32_t *acc, size_t acc_stride, si
 
 /* ---- For kernels --------------------------------------------------------------------------------------- */
 
-/** A rounded product in double that is this far or farther from the nearest whole number is not sure. */
+/** A product in double at least this far from the nearest whole number is too near a tie to be rounded. */
 #define DQ_NEARLY_HALF (0.5 - 0x1p-42)
 
-/** Products in double are sure that are nearer than this to a whole number. */
+/** Products in double that are nearer than this to a whole number are rounded correctly. */
 static inline double dq_requantize_tie_margin(const dq_requantize_to *to)
 {
     return to->exact ? 1 : DQ_NEARLY_HALF;
 }
 
-/** What multiplier and bias of a column make of a sum, rounded, up to 512 in size; NaN gives -512. */
+/** A sum times the multiplier of a column, plus its bias, rounded exactly, clamped to 512 in magnitude; NaN
+ * gives -512. */
 int32_t dq_requantize_exactly(int32_t sum, const dq_requantize_to *to, size_t column);
 
-/** The result for a sum in a column, computed exactly. */
+/** The quantized result of a sum in a column, computed exactly. */
 uint8_t dq_requantize_again(int32_t sum, const dq_requantize_to *to, size_t column);
 
-/** Computes those of out[0 … n-1] again whose products in double are not sure. */
+/** Recomputes exactly those of out[0 … n-1] whose products in double are near a tie. */
 void dq_requantize_near_tie(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first,
                             size_t step, uint8_t *out);
 

@@ -47,8 +47,8 @@ typedef struct multipliers {
 } multipliers;
 
 /* The rounded products of four sums, those of `unsure` computed exactly. */
-static __attribute__((noinline)) __m128i settled(__m128i rounded, int near_tie, const int32_t *acc,
-                                                 const multipliers *m)
+static __attribute__((noinline)) __m128i resolve_near_ties(__m128i rounded, int near_tie, const int32_t *acc,
+                                                           const multipliers *m)
 {
     int32_t v[LANES / 2];
     _mm_storeu_si128((__m128i *)(void *)v, rounded);
@@ -88,7 +88,7 @@ static inline __m128i four_exactly(const int32_t *acc, const term *t, const mult
     int near_tie = _mm256_movemask_pd(_mm256_cmp_pd(off, limit, _CMP_GE_OQ));
     __m128i rounded = _mm256_cvttpd_epi32(whole);
     if (__builtin_expect(near_tie, 0))
-        rounded = settled(rounded, near_tie, acc, m);
+        rounded = resolve_near_ties(rounded, near_tie, acc, m);
     return _mm_add_epi32(rounded, _mm_set1_epi32(MIDDLE));
 }
 

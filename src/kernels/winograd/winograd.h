@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contracts of integer Winograd convolution F(2×2, 3×3): kernels of 3×3 at stride 1, four outputs of a
- * channel from 16 products instead of 36. With the 4×4 pixels d, the 3×3 weights g, and
+ * channel from 16 products (a direct sum takes 36). With the 4×4 pixels d, the 3×3 weights g, and
  *
  *         1  0 -1  0          2  0  0          1  1  1  0
  *   B =   0  1  1  0    G =   1  1  1    A =   0  1 -1 -1

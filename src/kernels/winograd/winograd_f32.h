@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contracts of float Winograd convolution F(2×2, 3×3): kernels of 3×3 at stride 1, four outputs of a channel
- * from 16 products instead of 36. With the 4×4 pixels d, the 3×3 weights g, and
+ * from 16 products (a direct sum takes 36). With the 4×4 pixels d, the 3×3 weights g, and
  *
  *         1  0 -1  0          1   0   0          1  1  1  0
  *   B =   0  1  1  0    G =  1/2 1/2 1/2    A =  0  1 -1 -1
@@ -38,7 +38,7 @@ typedef void dq_winograd_f32_weights_fn(const float *g, size_t channels, float *
 typedef bool dq_winograd_f32_output_fn(const float *m, size_t point, size_t channels, const float *bias,
                                        float low, float high, float *const y[4]);
 
-/* F(2, 3) along a line: A ((G g) * (B x)), two outputs of 3 taps from 4 products instead of 6. Of 2 taps,
+/* F(2, 3) along a line: A ((G g) * (B x)), two outputs of 3 taps from 4 products, not 6. Of 2 taps,
  * F(2, 2): with 0 for the element of point 2, that of B x is x0 - x1, x1, 0, x1 - x2, that of G g is g0, g0 +
  * g1, 0, g1. Longer kernels are sums of such, point by point. */
 

@@ -61,4 +61,4 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return dq_self_attention_run(call, &s->attention, err);
 }
 
-const dq_op_impl dq_op_ms_attention = {infer, prepare, run, DQ_OP_PAST_AT(PAST) | DQ_OP_REPEATS};
+const dq_op_impl dq_op_ms_attention = {infer, prepare, run, DQ_OP_PAST_AT(PAST) | DQ_OP_IDEMPOTENT};

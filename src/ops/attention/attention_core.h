@@ -96,8 +96,8 @@ typedef struct dq_mask {
     const int32_t *data;
     size_t batch, rows, keys, most, past; /* past: keys before the first query's own */
     float filter;                         /* what a hidden key's score gets added … */
-    bool causal;                          /* … and keys after a query's own the lowest float instead */
-    const dq_tensor *bias;                /* added too: [batch or 1, heads or 1, rows, keys]; NULL: none */
+    bool causal;           /* … and keys after a query's own have the lowest float as score */
+    const dq_tensor *bias; /* added too: [batch or 1, heads or 1, rows, keys]; NULL: none */
 } dq_mask;
 
 /** Which kind of mask input i is, by its shape; none when the input is left out. */

@@ -586,4 +586,5 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_group_query_attention = {infer, prepare, run, DQ_OP_PAST_AT(PAST_KEY) | DQ_OP_REPEATS};
+const dq_op_impl dq_op_group_query_attention = {infer, prepare, run,
+                                                DQ_OP_PAST_AT(PAST_KEY) | DQ_OP_IDEMPOTENT};

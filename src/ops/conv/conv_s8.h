@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of 8-bit integers into int32 sums: the part that ConvInteger and QLinearConv share.
+/* 8-bit convolution with int32 accumulators, which ConvInteger, QLinearConv and their fused forms share.
  *
- * An image is first copied with its padding (the zero point of x) in place, so that a window's elements are
- * at the same distances from its corner everywhere. Ways from there:
+ * The input is first copied with padding (the zero point of x), so that the elements of a window have the
+ * same offsets from its corner everywhere. Algorithms on the padded input:
  *   - channels last, each output position a row of an integer matrix product (gemm_s8.h) whose runs are the
  *     kernel's positions, or whole kernel rows when those are contiguous (dq_dwconv_rows_s8);
  *   - the same for kernels of 3×3 by fewer products, where kernels are faster so

@@ -23,7 +23,7 @@ typedef struct dq_transposed_phase {
     size_t weights;                              /* where its weights begin in the arranged ones */
     size_t place;                                /* of the phase's first result in a channel */
     dq_gemm_f32 product;
-    dq_conv_shape shape; /* by rows, instead of a product */
+    dq_conv_shape shape; /* direct convolution by rows */
     dq_conv_direct rows;
 } dq_transposed_phase;
 

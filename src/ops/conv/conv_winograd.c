@@ -242,7 +242,7 @@ static void products(const job *j, const task *t, const float *u, float *m)
         }
 }
 
-/* The outputs channels last, in `y`. False: directly instead. */
+/* The outputs channels last, in `y`. False: the direct algorithm. */
 static bool outputs(const job *j, const task *t, const float *m, float low, float high, float *y)
 {
     const dq_conv_winograd *g = j->g;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depthwise convolutions of small images with constant weights: some channels are turned, so that they stand
- * side by side at each place, where a plane of few places would leave most of a vector empty. In floats; and
- * of 8-bit codes, whose sums are whole numbers that floats hold (dwconv_nchwc_s8.c). */
+/* Depthwise convolution of small images with constant weights in channel-blocked layout (NCHWc): a vector
+ * holds several channels of one position, as a plane of few positions would leave most of a vector empty. For
+ * floats, and for 8-bit values, whose sums are whole numbers that floats represent exactly
+ * (dwconv_nchwc_s8.c). */
 #ifndef DQ_OPS_DWCONV_NCHWC_H
 #define DQ_OPS_DWCONV_NCHWC_H
 
@@ -9,18 +10,19 @@
 #include "ops/conv/conv_shape.h"
 
 enum {
-    DQ_DWCONV_NCHWC_TAPS = 64,    /* elements of a kernel, … */
-    DQ_DWCONV_NCHWC_CHANNELS = 64 /* … and channels that are turned together, at most */
+    DQ_DWCONV_NCHWC_TAPS = 64,    /* kernel elements, at most */
+    DQ_DWCONV_NCHWC_CHANNELS = 64 /* channels of a block, at most */
 };
 
 typedef struct dq_dwconv_nchwc {
     const dq_conv_shape *shape;
     const float *weights; /* of DQ_CONV_F32_CHANNELS channels side by side, by element of the kernel */
-    size_t channels;      /* that are turned together, … */
-    size_t blocks;        /* … how many times in an image, … */
-    size_t images;        /* … and of how many images, one behind the other */
-    size_t places;        /* of their results, as many as kernels take */
-    uint32_t *offsets; /* of the kernel's elements, for each place; behind the images is a place of zeros */
+    size_t channels;      /* of a block */
+    size_t blocks;        /* blocks of an image */
+    size_t images;        /* images of a task */
+    size_t places;        /* output positions, rounded up to what kernels take */
+    uint32_t *offsets;    /* of the kernel elements for each output position; after the images there is a
+                             position of zeros */
 } dq_dwconv_nchwc;
 
 /** A task: `n` channels from `channel` on of `images` images from `image` on. */
@@ -28,14 +30,14 @@ typedef struct dq_dwconv_nchwc_task {
     size_t image, images, channel, n;
 } dq_dwconv_nchwc_task;
 
-/** Whether it can compute the shape with constant weights, and what it then does. */
+/** Whether the algorithm applies to the shape with constant weights, and its work. */
 bool dq_dwconv_nchwc_is_applicable(const dq_conv_shape *s, dq_reason *reason);
 dq_algorithm_work dq_dwconv_nchwc_work(const dq_conv_shape *s);
 /** In prepare; `shape` lives as long as the state. */
 dq_status dq_dwconv_nchwc_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape,
                                   dq_dwconv_nchwc *c, dq_error *err);
-/** Each sum runs over the kernel's elements in row-major order; padding counts as zeros. The weights among
- * the operands (conv_epilogue.h) are not looked at. */
+/** Each sum runs over the kernel's elements in row-major order; padding counts as zeros. The weights of the
+ * operands (conv_epilogue.h) are not read. */
 struct dq_conv_floats;
 void dq_dwconv_nchwc_run(const dq_op_call *call, const dq_dwconv_nchwc *c, const struct dq_conv_floats *o);
 

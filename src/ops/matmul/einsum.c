@@ -5,9 +5,9 @@
  * is only moved. */
 #include "ops/matmul/einsum.h"
 #include "base/checked.h"
+#include "ops/copy_nd.h"
 #include "ops/matmul/gemm_driver_f32.h"
 #include "ops/matmul/matmul_generic.h"
-#include "ops/move.h"
 
 #include <inttypes.h>
 #include <math.h>

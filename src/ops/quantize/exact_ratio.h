@@ -2,7 +2,7 @@
 /* Requantizing by a ratio of scales: the real-number formula, rounded once to nearest, ties to even.
  *
  * A product of two floats is exact in double, and fused multiply-add gives the rest of a product of two
- * doubles, so that a value next to a tie is compared with it exactly. Kernels multiply by one float instead,
+ * doubles, so that a value next to a tie is compared with it exactly. Kernels multiply by one float,
  * which is fast and nearly always right; for 8-bit results prepare finds a float that is right for every
  * value that there can be. */
 #ifndef DQ_OPS_EXACT_RATIO_H

@@ -84,15 +84,15 @@ static dq_status concat_infer(dq_op_call *call, dq_error *err)
 static dq_status concat_joins(dq_op_call *call, dq_error *err)
 {
     size_t begin = 0;
-    DQ_TRY(dq_call_joins(call, err));
-    for (uint32_t i = 2; call->joins && i < call->in_count; begin += call->in[i]->count, i += 3) {
+    DQ_TRY(dq_call_concat_offsets(call, err));
+    for (uint32_t i = 2; call->concat_offsets && i < call->in_count; begin += call->in[i]->count, i += 3) {
         uint8_t table[256];
         if (!dq_q8_constant(call, 0, 1) || !dq_q8_constant(call, i + 1, i + 2))
             continue;
         dq_q8 x = dq_q8_read(call, i + 1, i + 2, call->in[i]->dtype),
               y = dq_q8_read(call, 0, 1, call->out[0]->dtype);
         if (dq_q8_convert_table(&x, &y, table))
-            call->joins[i] = begin;
+            call->concat_offsets[i] = begin;
     }
     return DQ_OK;
 }
@@ -158,7 +158,7 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
     uint8_t *y = out->data;
     for (uint32_t i = 2; i < call->in_count; i += 3) {
         const dq_tensor *x = call->in[i];
-        if (dq_call_joined(call, i)) {
+        if (dq_call_is_concatenated(call, i)) {
             y += x->count;
             continue;
         }

@@ -95,7 +95,7 @@ static dq_status begin_form(const dq_op_call *call, const state *s, const int64_
     f->call.constant_inputs &= ~(uint64_t)1;
     f->call.threads = NULL;
     f->call.out_count = 1;
-    f->call.parts = NULL;
+    f->call.split_offsets = NULL;
     f->call.state = NULL;
     f->call.scratch_size = f->call.worker_scratch_size = 0;
     for (uint32_t i = 0; i < call->in_count; i++)

@@ -2,9 +2,9 @@
 /* ArgMax and ArgMin: where along an axis the extreme stands; among equals the first, or the last. The first
  * NaN counts as the extreme, as in NumPy. */
 #include "ops/reduce/arg.h"
-#include "ops/move/rank.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rows.h"
+#include "ops/shape/rank.h"
 #include "ops/widened.h"
 
 #include <math.h>

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/memory_planner.h"
+
+#include "base/checked.h"
+
+#include <stdlib.h>
+
+/* Pieces that one search looks at, and that all searches look at together, in all and for each piece. Where
+ * it would take more, as thousands live together, a piece is put on top of all that it may meet: graphs of a
+ * million nodes must not take hours to plan. */
+enum { MOST = 1024, MOST_IN_ALL = 1 << 20, MOST_EACH = 256 };
+
+/* A piece that has its place. */
+typedef struct taken {
+    uint32_t first, last;
+    size_t offset, end; /* `end` is aligned */
+    struct taken *next;
+} taken;
+
+/* An interval tree whose nodes are the steps: a range of steps has its middle one as its root. A piece stands
+ * at the root of the smallest range that holds its life. */
+typedef struct moment {
+    taken *pieces;
+    size_t top, top_below; /* the highest end of these pieces; of these and those of the ranges below */
+} moment;
+
+typedef struct search {
+    const moment *moments;
+    const dq_interval *p;
+    const taken *found[MOST]; /* pieces that live when p does */
+    size_t count, seen, most; /* found; looked at, and how many may be */
+} search;
+
+static uint32_t middle_of(uint32_t low, uint32_t high)
+{
+    return low + (high - low) / 2;
+}
+
+static size_t higher(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* False: there are too many. */
+static bool gather(search *s, uint32_t low, uint32_t high)
+{
+    while (low < high) {
+        uint32_t middle = middle_of(low, high);
+        const moment *m = &s->moments[middle];
+        if (m->top_below == 0)
+            return true;
+        for (const taken *q = m->pieces; q; q = q->next) {
+            if (s->seen == s->most)
+                return false;
+            s->seen++;
+            if (q->first <= s->p->last && s->p->first <= q->last)
+                s->found[s->count++] = q;
+        }
+        if (s->p->first < middle && s->p->last > middle && !gather(s, low, middle))
+            return false;
+        if (s->p->last > middle)
+            low = middle + 1;
+        else if (s->p->first < middle)
+            high = middle;
+        else
+            return true;
+    }
+    return true;
+}
+
+/* The highest end in the ranges that p's life touches. */
+static size_t top_of(const moment *moments, const dq_interval *p, uint32_t low, uint32_t high)
+{
+    if (low >= high)
+        return 0;
+    uint32_t middle = middle_of(low, high);
+    if (p->first <= low && p->last >= high - 1)
+        return moments[middle].top_below;
+    size_t top = moments[middle].top;
+    if (p->first < middle)
+        top = higher(top, top_of(moments, p, low, middle));
+    if (p->last > middle)
+        top = higher(top, top_of(moments, p, middle + 1, high));
+    return top;
+}
+
+static void insert(moment *moments, uint32_t steps, taken *t)
+{
+    uint32_t low = 0, high = steps, middle = middle_of(low, high);
+    for (; t->last < middle || t->first > middle; middle = middle_of(low, high)) {
+        moments[middle].top_below = higher(moments[middle].top_below, t->end);
+        if (t->last < middle)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    moment *m = &moments[middle];
+    m->top_below = higher(m->top_below, t->end);
+    m->top = higher(m->top, t->end);
+    t->next = m->pieces;
+    m->pieces = t;
+}
+
+static int lower_first(const void *a, const void *b)
+{
+    const taken *const *x = a, *const *y = b;
+    return (*x)->offset < (*y)->offset ? -1 : (*x)->offset > (*y)->offset;
+}
+
+/* The lowest gap among the pieces found. */
+static size_t lowest_gap(search *s)
+{
+    size_t at = 0;
+    qsort(s->found, s->count, sizeof *s->found, lower_first);
+    for (size_t i = 0; i < s->count; i++) {
+        const taken *q = s->found[i];
+        if (q->offset >= at && q->offset - at >= s->p->size)
+            break;
+        at = higher(at, q->end);
+    }
+    return at;
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const dq_interval *const *x = a, *const *y = b;
+    if ((*x)->size != (*y)->size)
+        return (*x)->size > (*y)->size ? -1 : 1;
+    return *x < *y ? -1 : *x > *y; /* equal ones in their order */
+}
+
+static dq_status place_all(dq_interval *const *order, taken *placed, size_t count, moment *moments,
+                           uint32_t steps, size_t *total, dq_error *err)
+{
+    search s = {.moments = moments};
+    size_t left = MOST_IN_ALL + count * MOST_EACH;
+    for (size_t i = 0; i < count; i++) {
+        taken *t = &placed[i];
+        size_t end;
+        s.p = order[i];
+        s.count = s.seen = 0;
+        s.most = left < MOST ? left : MOST;
+        bool all = gather(&s, 0, steps);
+        left -= s.seen;
+        *t = (taken){.first = s.p->first, .last = s.p->last};
+        t->offset = all ? lowest_gap(&s) : top_of(moments, s.p, 0, steps);
+        if (!dq_add_size(t->offset, s.p->size, &end) || !dq_align_size(end, DQ_ALIGN, &t->end))
+            return dq_fail(err, DQ_OUT_OF_MEMORY, "the activations together do not fit an address space");
+        order[i]->offset = t->offset;
+        insert(moments, steps, t);
+        *total = higher(*total, end);
+    }
+    return DQ_OK;
+}
+
+/* A piece lives as long as its parts do. */
+static void hold_parts(dq_interval *pieces, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const dq_interval *part = &pieces[i];
+        dq_interval *whole = part->within ? &pieces[part->within - 1] : NULL;
+        if (!whole)
+            continue;
+        whole->first = part->first < whole->first ? part->first : whole->first;
+        whole->last = part->last > whole->last ? part->last : whole->last;
+    }
+}
+
+static void place_parts(dq_interval *pieces, size_t count)
+{
+    for (size_t i = count; i-- > 0;)
+        if (pieces[i].within)
+            pieces[i].offset = pieces[pieces[i].within - 1].offset + pieces[i].shift;
+}
+
+dq_status dq_place(dq_interval *pieces, size_t count, size_t *total, dq_error *err)
+{
+    uint32_t steps = 0;
+    size_t whole = 0;
+    *total = 0;
+    if (count == 0)
+        return DQ_OK;
+    hold_parts(pieces, count);
+    for (size_t i = 0; i < count; i++)
+        steps = pieces[i].last >= steps ? pieces[i].last + 1 : steps;
+    dq_interval **order = calloc(count, sizeof *order);
+    taken *placed = calloc(count, sizeof *placed);
+    moment *moments = calloc(steps, sizeof *moments);
+    dq_status status = DQ_OK;
+    if (order && placed && moments) {
+        for (size_t i = 0; i < count; i++)
+            if (!pieces[i].within && pieces[i].size) /* what is empty lies anywhere */
+                order[whole++] = &pieces[i];
+        qsort(order, whole, sizeof *order, larger_first);
+        status = place_all(order, placed, whole, moments, steps, total, err);
+        place_parts(pieces, count);
+    } else {
+        status = dq_no_memory(err, count * sizeof *placed, "the memory plan");
+    }
+    free(order);
+    free(placed);
+    free(moments);
+    return status;
+}

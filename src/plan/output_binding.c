@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of the wanted values can be computed in memory of the caller's: those that have a piece of the buffer
+ * for themselves, or for them and what lies there before, or as a part of them; and those of late steps. */
+#include "plan/planner.h"
+
+/* The piece that a slot of the buffer lies in, or of which its piece is a part. */
+static dq_interval *whole_of(const dq_planner *p, const dq_slot *slot)
+{
+    dq_interval *piece = &p->pieces[p->plan->slots[slot->root].piece];
+    while (piece->within)
+        piece = &p->pieces[piece->within - 1];
+    return piece;
+}
+
+static void add_slot(dq_plan *plan, dq_output_binding *binding, uint32_t i)
+{
+    plan->slots[i].next = binding->slots;
+    binding->slots = i + 1;
+}
+
+/* Of several wanted values in one piece, the first has it. */
+static void find_output_binding(const dq_planner *p, uint32_t number)
+{
+    dq_plan *plan = p->plan;
+    dq_output_binding *binding = &plan->output_bindings[number];
+    const dq_slot *slot = dq_planner_slot(p, binding->value);
+    dq_interval *piece = slot->where == DQ_AT_BUFFER ? &p->pieces[plan->slots[slot->root].piece] : NULL;
+    if (slot->where == DQ_AT_DYNAMIC) {
+        binding->first = slot->touched;
+        if (!(plan->steps[binding->first]->node->op->impl->flags & DQ_OP_SUBGRAPH))
+            add_slot(plan, binding, dq_plan_index(plan, binding->value));
+    } else if (piece && !piece->within && !piece->binding && slot->shift == 0 &&
+               slot->t.size == piece->size) {
+        piece->binding = number + 1;
+        binding->first = piece->first;
+        binding->offset = piece->offset;
+    }
+}
+
+dq_status dq_planner_list_output_bindings(dq_planner *p, dq_error *err)
+{
+    dq_plan *plan = p->plan;
+    const uint32_t count = plan->graph->outer ? 0 : p->request->requested_count;
+    plan->output_bindings = DQ_NEW_ARRAY(&plan->shaped, count, dq_output_binding);
+    if (!plan->output_bindings)
+        return dq_no_memory(err, count * sizeof(dq_output_binding), "a plan's outputs");
+    plan->output_binding_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        plan->output_bindings[i].value = p->request->requested[i];
+        find_output_binding(p, i);
+    }
+    for (uint32_t i = 0; count && i < plan->slot_count; i++) {
+        const dq_slot *slot = &plan->slots[i];
+        const uint32_t own = slot->where == DQ_AT_BUFFER ? whole_of(p, slot)->binding : 0;
+        if (own)
+            add_slot(plan, &plan->output_bindings[own - 1], i);
+    }
+    return DQ_OK;
+}
