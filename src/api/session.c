@@ -230,7 +230,7 @@ static void put_first(dq_session *session, int i)
 }
 
 /* Brings to the front what another plan takes the place of: the plan of the runs that are longest ago, or
- * none. One that has memory of its own for late steps has no other beside it. */
+ * none. One that has memory of its own for dynamic steps has no other beside it. */
 static void reserve_capacity(dq_session *session, bool keep)
 {
     const dq_planned *first = &session->plans[0];
@@ -424,7 +424,7 @@ static dq_status plan_and_run(dq_session *session, dq_error *err)
     session->exec.repeats = p->is_rewritten && dq_plan_has_dynamic_steps(p->plan);
     dq_status status = run_plan(session, given_count, err);
     if (status == DQ_BAD_MODEL && session->exec.repeats &&
-        !dq_threads_cancelled(session->threads)) { /* a late step may be the one that does not fit */
+        !dq_threads_cancelled(session->threads)) { /* a dynamic step may be the one that does not fit */
         DQ_TRY(make_plan(session, given_count, false, err));
         session->exec.repeats = false;
         status = run_plan(session, given_count, err);

@@ -165,7 +165,7 @@ static dq_status describe_output(const dq_session *session, const dq_plan *plan,
     DQ_TRY(dq_describe_value(v, info, err));
     if (i < g->output_count)
         info->name = g->output_names[i];
-    if (t->kind == DQ_KIND_TENSOR && t->dtype == DQ_UNDEFINED) /* of a late step, with its type */
+    if (t->kind == DQ_KIND_TENSOR && t->dtype == DQ_UNDEFINED) /* of a dynamic step, with its type */
         return DQ_OK;
     info->type = dq_tensor_kind_text(t, type);
     info->kind = t->kind;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the steps of a plan. Allocates nothing after the first run of a plan, but what late steps, strings and
+/* Runs the steps of a plan. Allocates nothing after the first run of a plan, but what dynamic steps, strings and
  * the items of sequences grow by. */
 #ifndef DQ_EXEC_EXEC_H
 #define DQ_EXEC_EXEC_H

@@ -174,7 +174,7 @@ typedef struct dq_plan_request {
 /** Plans for the types and shapes of the given values. The sentence of a fault names model and node. */
 dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq_plan **out, dq_error *err);
 /** Makes the plan anew for other shapes: the request is as it was but for the shapes of what is given, data
- * of constants, and which of them vary. Memory of late steps, and the plans of inner graphs (exec/inner.h),
+ * of constants, and which of them vary. Memory of dynamic steps, and the plans of inner graphs (exec/inner.h),
  * stay. On a fault *plan is freed, and NULL: it may be one that a plan from nothing does not have. */
 dq_status dq_plan_reshape(dq_plan **plan, const dq_plan_request *request, dq_error *err);
 void dq_plan_free(dq_plan *plan);
@@ -199,7 +199,7 @@ static inline dq_slot *dq_plan_slot(const dq_plan *plan, const dq_value *value)
 const dq_tensor *dq_plan_output(const dq_plan *plan, const dq_value *value);
 
 /** Binds the node's types to its schema and sets the outputs' types as far as they follow, unless the step is
- * typed, and infers. DQ_DEFERRED: a value is missing. Also for late steps in a run. */
+ * typed, and infers. DQ_DEFERRED: a value is missing. Also for dynamic steps in a run. */
 dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err);
 
 /** Checks the outputs' types against the schema and the declarations of the graph. */

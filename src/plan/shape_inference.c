@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What planning and late steps share: a node's types and shapes from its inputs'. */
+/* What planning and dynamic steps share: a node's types and shapes from its inputs'. */
 #include "plan/plan.h"
 
 #include "ops/work.h"
@@ -59,7 +59,7 @@ static dq_status bind_types(dq_plan *plan, dq_step *step, dq_error *err)
     const dq_node *node = step->node;
     if (node->in_count <= FEW && node->out_count <= FEW)
         return bind(plan, step, in, in_types, out_types, err);
-    /* what a late step leaves here is gone before its next run */
+    /* what a dynamic step leaves here is gone before its next run */
     dq_arena *arena = step->dynamic ? &step->dynamic_arena : &plan->shaped;
     const dq_type **many_in = DQ_NEW_ARRAY(arena, node->in_count, const dq_type *);
     dq_type *many_in_types = DQ_NEW_ARRAY(arena, node->in_count, dq_type);

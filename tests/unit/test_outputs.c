@@ -358,7 +358,7 @@ START_TEST(late_outputs)
     ck_assert_ptr_eq(data_of("n"), where);
     refused(dq_session_run(session, &err), DQ_BAD_INPUT,
             "m: the tensor for output 'n' is int64 [1,2], expected int64 [1,3]");
-    /* a fused plan with late steps may have to be run once more, as written, from the same inputs */
+    /* a fused plan with dynamic steps may have to be run once more, as written, from the same inputs */
     ck_assert_mem_eq(s, ((float[]){1, 2, 0, 4}), sizeof s);
     must(dq_session_set_output(session, "n", over(DQ_INT64, 2, (int64_t[]){1, 3}, where), &err));
     must(dq_session_set_output(session, "m", NULL, &err));
