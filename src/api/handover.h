@@ -31,7 +31,7 @@ void dq_handover_free(dq_handover *h);
 dq_status dq_handover_prepare(dq_handover *h, const dq_plan *plan, dq_tensor *const *callers, dq_error *err);
 
 /** After a run that succeeded: output i, not taken yet, as a tensor for the caller, who frees it with
- * dq_tensor_free. `wanted` are the plan's. */
+ * dq_tensor_free. `requested` are the plan's. */
 dq_status dq_handover_take(dq_handover *h, uint32_t i, const dq_plan *plan, const dq_value *const *requested,
                            dq_tensor **out, dq_error *err);
 

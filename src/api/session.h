@@ -37,9 +37,9 @@ struct dq_session {
     dq_binding *given;          /* room for all inputs: those that a run has */
     const dq_value **requested; /* the graph's outputs, then those that dq_session_add_output added */
     uint32_t requested_count;
-    dq_tensor **targets; /* the caller's, by position in `wanted` */
+    dq_tensor **targets; /* the caller's, by position in `requested` */
     uint32_t requested_capacity, target_capacity;
-    dq_handover handover;             /* outputs that are taken over, by position in `wanted` */
+    dq_handover handover;             /* outputs that are taken over, by position in `requested` */
     struct dq_inspection *inspection; /* what the caller was told of plans[0]; NULL: nothing */
 };
 

@@ -28,7 +28,7 @@ void dq_codes_read(const dq_kernels *k, const dq_codes *c, const void *codes, si
 /** The same from floats, as QuantizeLinear has them. */
 void dq_codes_write(const dq_kernels *k, const dq_codes *c, const float *x, size_t n, void *codes, size_t at);
 
-/** 16-bit codes with the bits of `flip` changed. That some are taken twice keeps vectors whole. */
+/** 16-bit codes with the bits of `sign_xor` changed. That some are taken twice keeps vectors whole. */
 static inline void dq_codes_sign_xor(const int16_t *from, size_t n, uint16_t sign_xor, int16_t *restrict to)
 {
     enum { WIDE = 8, HALF = 4 };

@@ -31,7 +31,8 @@ typedef struct dq_scope {
 const char *dq_proto_text(dq_reader *r, const char *text);
 dq_status dq_proto_type(dq_reader *r, const Onnx__TypeProto *proto, dq_type *out, dq_error *err);
 dq_status dq_proto_tensor(dq_reader *r, const Onnx__TensorProto *proto, const dq_tensor **out, dq_error *err);
-/** The same for a large one that may stay where it is though it is not aligned there (dq_tensor.loose). */
+/** The same for a large one that may stay where it is though it is not aligned there (dq_tensor.unaligned).
+ */
 dq_status dq_proto_initializer(dq_reader *r, const Onnx__TensorProto *proto, const dq_tensor **out,
                                dq_error *err);
 /** Densified. */

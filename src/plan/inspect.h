@@ -21,7 +21,7 @@ typedef struct dq_run_steps {
     uint32_t count;
 } dq_run_steps;
 
-/** Lists the steps. Each node of the graph as written that `wanted` needs is covered by one step, but for
+/** Lists the steps. Each node of the graph as written that `requested` needs is covered by one step, but for
  * those that are computed while planning, and those without a step or a neighbour that has one:
  *  - a node of the list that is planned belongs to its own step, or, where it takes none (a view; a Concat
  * whose inputs are computed in place), to that of its first input, else to that of its first reader;

@@ -142,7 +142,7 @@ static extreme find_in_rows(const dq_product_sums *s, range x, size_t terms)
     return most;
 }
 
-/* `room`: two sums and a zero point for each channel, and its sizes. */
+/* `sums`: two sums and a zero point for each channel, and its sizes. */
 typedef struct column_sums {
     uint32_t *positive, *negative;
     int32_t *zero;

@@ -24,9 +24,9 @@ struct dq_tensor {
     bool mapped;    /* data lies in a mapped file: pages that are not needed for a while may be given back */
     bool unaligned; /* data is not aligned to its type: for memcpy alone. Large initializers in a mapped file,
                    where the planner gives operators something else (ops/op.h) */
-    size_t run, times; /* times not 0: `spread`, runs of so many elements stand in data once for all times
-                          that they come one after the other: see dq_tensor_gather. Only where the planner
-                          knows that all readers take it so (ops/op.h) */
+    size_t run, times; /* times not 0: broadcast view, runs of so many elements stand in data once for all
+                          times that they come one after the other: see dq_tensor_gather. Only where the
+                          planner knows that all readers take it so (ops/op.h) */
     bool owned; /* data, and the strings or items in it, were allocated for this tensor (owned.h) … */
     const dq_allocator *allocator; /* … by this one, which lives as long; NULL: malloc */
     bool is_const;                 /* the caller's memory, which must not be written (dq_tensor_wrap_const) */

@@ -21,7 +21,7 @@ void check_dwconv_pairs_s8(const dq_kernels *k)
     }
 }
 
-/* Elements of x are `apart` from output to output: pairs of their own, or neighbours. */
+/* Elements of x are `row_stride` from output to output: pairs of their own, or neighbours. */
 static void check_rows(dq_dwconv_rows_s16_fn *rows_of, size_t row_stride)
 {
     size_t n;

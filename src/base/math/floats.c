@@ -73,7 +73,7 @@ static double cosine_near(double r)
     return POLYNOMIAL(s, c);
 }
 
-/* The sine of `turns` pi/2 + x */
+/* The sine of `quarters` pi/2 + x */
 static float shifted_sine(float x, int quarters)
 {
     double r;

@@ -15,7 +15,7 @@ enum {
     DQ_NC4HW4_PIXELS = 16 /* sums are made for so many at a time */
 };
 
-/** out[DQ_NC4HW4_STEP * p + e] = planes[e][p] ^ flip for p < n; a plane that is NULL gives zeros. */
+/** out[DQ_NC4HW4_STEP * p + e] = planes[e][p] ^ sign_xor for p < n; a plane that is NULL gives zeros. */
 typedef void dq_nc4hw4_interleave_fn(const uint8_t *const planes[DQ_NC4HW4_STEP], size_t n, uint8_t sign_xor,
                                      uint8_t *out);
 

@@ -330,7 +330,7 @@ static inline __m256i load(const void *p)
 }
 
 /* Windows of some rows, `down` apart. At stride 1 windows of all rows are taken as one row, and those between
- * rows are left out when codes are put in their place; else (`apart`) rows begin with a vector, and each
+ * rows are left out when codes are put in their place; else (`row_stride`) rows begin with a vector, and each
  * vector has 16 in a row, not even and odd ones of 32. */
 typedef struct windows {
     const uint8_t *x;

@@ -117,8 +117,8 @@ static inline __m512i halves(__m512i first, __m512i second, __m512i zero_point)
                              zero_point);
 }
 
-/* 64 codes of windows that begin in the vectors at x: two, or `apart` four; that and, where not 0, `quads`
- * are constant in most calls, and so is `shifted`. */
+/* 64 codes of windows that begin in the vectors at x: two, or `row_stride` four; that and, where not 0,
+ * `quads` are constant in most calls, and so is `shifted`. */
 static inline __attribute__((always_inline)) __m512i
 codes(const uint8_t *const x[QUAD], const quad *q, size_t quads, bool row_stride, bool shifted, const form *f)
 {

@@ -9,8 +9,8 @@ void dq_dwconv_pairs_s8_c(const uint8_t *x, size_t stride, size_t distance, size
     }
 }
 
-/* Tap by tap, so that compilers can take many outputs at once. Those stand `apart` in x, which is constant in
- * each call. */
+/* Tap by tap, so that compilers can take many outputs at once. Those stand `row_stride` in x, which is
+ * constant in each call. */
 static inline __attribute__((always_inline)) void pairs_of_taps(const int16_t *x, size_t step, size_t rows,
                                                                 const ptrdiff_t *offsets, const int16_t *w,
                                                                 size_t taps, int32_t init, size_t n,

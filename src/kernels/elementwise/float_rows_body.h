@@ -26,8 +26,8 @@ static __attribute__((noinline)) void store_few(float *y, size_t n, vf a)
     memcpy(y, few, n * sizeof *y);
 }
 
-/* What is left of a row from element i on with `fill` behind it, in `room`: with what stands before it, where
- * that is enough, since a copy of a constant size takes a tenth of the time. */
+/* What is left of a row from element i on with `fill` behind it, in `workspace`: with what stands before it,
+ * where that is enough, since a copy of a constant size takes a tenth of the time. */
 static __attribute__((noinline)) const float *fill_up(const float *x, size_t i, size_t n, float fill,
                                                       float workspace[2 * GROUP])
 {

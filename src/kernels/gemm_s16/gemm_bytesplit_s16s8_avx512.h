@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line of lower bytes, then one of upper ones (`flip` joined to each byte), for each quad. */
+/* A line of lower bytes, then one of upper ones (`sign_xor` joined to each byte), for each quad. */
 #ifndef DQ_KERNELS_GEMM_BYTESPLIT_S16S8_AVX512_H
 #define DQ_KERNELS_GEMM_BYTESPLIT_S16S8_AVX512_H
 

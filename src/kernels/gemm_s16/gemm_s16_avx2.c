@@ -47,7 +47,7 @@ static inline void put(const row *r, int blocks, int32_t *c)
         _mm256_storeu_si256((__m256i *)(void *)(c + 2 * LANES), r->third);
 }
 
-/* `octets` is constant in each call, so that sums stay in registers: twelve of sixteen. The others hold two
+/* `blocks` is constant in each call, so that sums stay in registers: twelve of sixteen. The others hold two
  * vectors of b, one of a and a product; the third vector of b is read from the cache each time. */
 static inline __attribute__((always_inline)) void tile(const int16_t *a, size_t pairs,
                                                        const int16_t *const b[], const uint32_t *offsets,

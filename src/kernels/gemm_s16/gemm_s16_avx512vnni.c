@@ -13,7 +13,7 @@ static inline __m256i load(const int16_t *x)
     return _mm256_loadu_si256((const __m256i *)(const void *)x);
 }
 
-/* `octets` is constant in each call, so that sums stay in registers. */
+/* `blocks` is constant in each call, so that sums stay in registers. */
 static inline __attribute__((always_inline)) void tile(const int16_t *a, size_t pairs,
                                                        const int16_t *const b[], const uint32_t *offsets,
                                                        int blocks, int32_t *c)

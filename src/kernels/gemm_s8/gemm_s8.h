@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contracts of the integer products: matrix products and convolutions of 8-bit operands with int32 sums.
+/* Contracts of the 8-bit GEMM, which matrix products and convolutions use: int32 accumulators.
  *
- * The left operand A holds activations, the right one B weights. B is always int8: the caller flips the sign
- * bit of uint8 weights and lowers their zero point by 128, which leaves the sum as it is. A is uint8 or int8,
- * as the kernel likes it (dq_gemm_s8.a_signed). All sums are exact modulo 2^32, whatever the operands: no
- * kernel may saturate or wrap a partial sum in fewer bits.
+ * A holds activations, B weights. B is always int8: for uint8 weights the caller inverts the sign bit and
+ * lowers the zero point by 128, which does not change the sum. A is uint8 or int8, as the kernel requires
+ * (dq_gemm_s8.a_signed). All sums are exact modulo 2^32 for all operands: no kernel may saturate or wrap a
+ * partial sum in fewer bits.
  *
- * A row of A is `runs` pieces of `run` bytes each, which start at rows[i] + offsets[t]. A plain matrix has
- * one run of K bytes; a convolution over a channels-last image has one run for each kernel position (or
- * kernel row), and its rows are the image's windows. B is packed by the kernel into column panels whose
- * layout only the kernel knows. */
+ * A row of A consists of `runs` contiguous runs of `run` bytes, at rows[i] + offsets[t]. A plain matrix has
+ * one run of K bytes. An NHWC convolution has one run for each kernel position (or kernel row); its rows are
+ * the windows of the image (indirect GEMM). The kernel packs B into column panels in a layout of its own. */
 #ifndef DQ_KERNELS_GEMM_S8_H
 #define DQ_KERNELS_GEMM_S8_H
 
@@ -27,37 +26,35 @@ typedef struct dq_gemm_s8_a {
     const uint8_t *const *rows;
     const ptrdiff_t *offsets; /* `runs` of them */
     size_t runs, run;
-    bool far;            /* the panels are likely to come from memory */
-    const int32_t *sums; /* of each row's elements, where they are known; NULL: they are not */
-    void *
-        packed; /* packed_a_size bytes where the kernel keeps these rows as it likes: aligned to 64; the first
-                   byte 0 before the first tile of these rows. Until dq_gemm_s8.done, no other rows' tiles */
+    bool far;            /* the panels are probably not cached */
+    const int32_t *sums; /* the sum of each row, if known; or NULL */
+    void *packed; /* packed_a_size bytes, aligned to 64, in which the kernel packs these rows; the first byte
+   is 0 before the first tile of these rows. Tiles of other rows only after dq_gemm_s8.done */
 } dq_gemm_s8_a;
 
-/** What packed weights are for: many rows in each of many runs; many rows of one run; or so few that reading
- * the weights takes the time. */
+/** Use of packed weights: many rows in many runs; many rows in one run; or few rows, so that reading the
+ * weights takes the time. */
 enum { DQ_GEMM_S8_OFTEN, DQ_GEMM_S8_ONCE, DQ_GEMM_S8_FEW };
 
-/** Where B stands before packing: element (run t, position p, column j) is the byte
- *  data[j * col_stride + t * run_stride + p / inner * outer_stride + p % inner * inner_stride] ^ flip. */
+/** B before packing: element (run t, position p, column j) is the byte
+ *  data[j * col_stride + t * run_stride + p / inner * outer_stride + p % inner * inner_stride] ^ sign_xor. */
 typedef struct dq_gemm_s8_b {
     const uint8_t *data;
     size_t cols, runs, run, inner;
     size_t col_stride, run_stride, outer_stride, inner_stride;
     uint8_t sign_xor; /* 0x80 for uint8 weights, else 0 */
-    uint8_t use;      /* DQ_QGEMM_…: how much work on the weights the rows that meet them repay */
+    uint8_t use;      /* DQ_GEMM_S8_…: decides how much time packing may take */
 } dq_gemm_s8_b;
 
-/** Most bytes of one panel: a multiple of 64, or 0 when it does not fit in a size_t. */
+/** Maximum bytes of a panel: a multiple of 64; 0 on overflow of size_t. */
 typedef size_t dq_gemm_s8_panel_size_fn(size_t runs, size_t run);
 
-/** Bytes of dq_gemm_s8_a.turned for up to `rows` rows and panels of b, of which runs, run and use count; 0
+/** Bytes of dq_gemm_s8_a.packed for up to `rows` rows and panels of b, of which runs, run and use count; 0
  * when it does not fit in a size_t. */
 typedef size_t dq_gemm_s8_packed_a_size_fn(const dq_gemm_s8_b *b, size_t rows);
 
-/** Packs columns first … first + nr - 1 (those past b->cols as zeros) into `panel` (aligned to 64, panel_size
- * bytes) and writes the nr sums of the columns' elements. Returns how many bytes of the panel it used, a
- * multiple of 64: how many depends on the weights. */
+/** Packs columns first … first + nr - 1 (zeros past b->cols) into `panel` (aligned to 64, panel_size bytes)
+ * and writes the nr column sums. Returns the bytes used, a multiple of 64, which depend on the weights. */
 typedef size_t dq_gemm_s8_pack_fn(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *sums);
 
 /** c[i * c_stride + j] = init[j] + sum of A's row i times the panel's column j, for i < rows (1 … mr) and all
@@ -65,33 +62,33 @@ typedef size_t dq_gemm_s8_pack_fn(const dq_gemm_s8_b *b, size_t first, void *pan
 typedef void dq_gemm_s8_tile_fn(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init,
                                 int32_t *c, size_t c_stride);
 
-/** After the last tile of some rows, on their thread. */
+/** Called after the last tile of a block of rows, on the same thread. */
 typedef void dq_gemm_s8_done_fn(void);
 
-/** sums[i] = sum of the elements of A's row i, for i < rows (any number). */
+/** sums[i] = sum of row i of A, for i < rows (any number). */
 typedef void dq_gemm_s8_sums_fn(const dq_gemm_s8_a *a, size_t rows, int32_t *sums);
 
-/** Kernels that agree on a layout, filled in together. */
+/** Functions that share a panel layout. */
 typedef struct dq_gemm_s8 {
     unsigned mr, nr; /* rows and columns of a tile */
     bool a_signed;   /* A is int8, else uint8 */
-    bool dots; /* adds four products at once: two rows of bytes take less time than one of 16-bit codes in
-                  dq_gemm_s16_fn */
+    bool dots; /* has a dot-product instruction of four products: two rows of bytes take less time than a row
+ of 16-bit values in dq_gemm_s16_fn */
     dq_gemm_s8_panel_size_fn *panel_size;
     dq_gemm_s8_packed_a_size_fn *packed_a_size; /* NULL: the kernel keeps nothing */
     dq_gemm_s8_pack_fn *pack;
     dq_gemm_s8_tile_fn *tile;
     dq_gemm_s8_done_fn *done; /* NULL: nothing to do */
     dq_gemm_s8_sums_fn *sums;
-    const struct dq_gemm_s8 *few; /* which takes weights that are for DQ_GEMM_S8_FEW, of the same a_signed;
-                                   NULL: this one */
-    const struct dq_gemm_s8 *other_sign; /* which takes A as this one does not, but for few; NULL: none */
+    const struct dq_gemm_s8
+        *few; /* for weights packed with DQ_GEMM_S8_FEW, with the same a_signed; NULL: this one */
+    const struct dq_gemm_s8 *other_sign; /* for the other signedness of A, but not for few; NULL: none */
 } dq_gemm_s8;
 
 /** c[j] -= factor * v[j], modulo 2^32. */
 typedef void dq_subtract_scaled_s32_fn(int32_t *c, size_t n, int32_t factor, const int32_t *v);
 
-/** dst[c * dst_stride + r] = src[r * src_stride + c] ^ flip for r < rows, c < cols. */
+/** dst[c * dst_stride + r] = src[r * src_stride + c] ^ sign_xor for r < rows, c < cols. */
 typedef void dq_transpose_x8_fn(const uint8_t *src, size_t src_stride, size_t rows, size_t cols,
                                 uint8_t sign_xor, uint8_t *dst, size_t dst_stride);
 /** The same for 16- and 32-bit elements (strides in elements), as they are. */

@@ -22,7 +22,7 @@ enum {
     MOST = 8   /* tiles of a block's rows */
 };
 
-/* What dq_gemm_s8_a.turned begins with. Tiles have all the same number of rows; one may reach back among the
+/* What dq_gemm_s8_a.packed begins with. Tiles have all the same number of rows; one may reach back among the
  * rows of that before it. */
 typedef struct ready {
     uint8_t made;   /* 0: not yet */

@@ -164,7 +164,7 @@ static void sum_all(const part *p, const uint8_t *const *rows, size_t count, int
 
 /* ---- Rows kept for all panels ------------------------------------------------------------------------- */
 
-/* dq_gemm_s8_a.turned: this, rows as words, turned rows, where each group of positions is in a
+/* dq_gemm_s8_a.packed: this, rows as words, turned rows, where each group of positions is in a
  * row, and where those of a panel are in its order. */
 enum { KEPT_WORDS = 1, KEPT_PACKED = 2, KEPT_GROUPS = 4, KEPT_SUMS = 8 };
 typedef struct kept_head {
@@ -408,7 +408,7 @@ static inline void rest_column_few(const uint8_t *packed, const dq_avx2_record *
         _mm256_storeu_si256((__m256i *)(void *)(sums + v * LANES), acc[v]);
 }
 
-/* Adds eight columns of a vector's eight rows, of which the last four are `apart` from the first, to c:
+/* Adds eight columns of a vector's eight rows, of which the last four are `row_stride` from the first, to c:
  * column j's are at sums + j * MR. */
 static void add_square(const int32_t *sums, size_t row, size_t row_stride, size_t rows, int32_t *c,
                        size_t c_stride)

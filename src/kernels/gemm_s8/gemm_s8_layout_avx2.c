@@ -65,7 +65,7 @@ static void across(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_
     }
 }
 
-/* Four groups of four columns, `apart` bytes from each other: out[g] has group g of the four. */
+/* Four groups of four columns, `row_stride` bytes from each other: out[g] has group g of the four. */
 static inline void four_columns(const uint8_t *x, size_t row_stride, __m128i sign_xor, __m128i out[AT_ONCE])
 {
     __m128i a = load16(x, sign_xor), b = load16(x + row_stride, sign_xor);

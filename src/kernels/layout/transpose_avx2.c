@@ -14,9 +14,9 @@ enum { SIDE32 = 8, ROWS8 = 32, COLS8 = 16 };
 
 enum { CHANNELS = 4, HALF = 16, WHOLE = 32 };
 
-/* n pixels of elements of 1 << log bytes, `apart` into planes `plane` bytes apart, or together again; returns
- * how many are done. Each vector of the result takes from those of all planes, or of as many halves of
- * pixels, in both halves alike. */
+/* n pixels of elements of 1 << log bytes, `row_stride` into planes `plane` bytes apart, or together again;
+ * returns how many are done. Each vector of the result takes from those of all planes, or of as many halves
+ * of pixels, in both halves alike. */
 static inline size_t shuffle(const uint8_t *from, uint8_t *to, size_t n, size_t plane, unsigned log,
                              int channels, bool row_stride, uint8_t sign_xor)
 {

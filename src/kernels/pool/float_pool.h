@@ -12,16 +12,16 @@
 
 enum { DQ_POOL_SLACK = 32 /* elements of a line behind the last one that may be read */ };
 
-/** `lines` lines that are `apart` from each other, each made of `under` rows, 1 or more for maxima: row r of
- * line l is the n elements from x + at[r] + l * step on. */
+/** `lines` lines that are `row_stride` from each other, each made of `under` rows, 1 or more for maxima: row
+ * r of line l is the n elements from x + at[r] + l * step on. */
 typedef struct dq_pool_lines {
     const float *x;
     const size_t *at;
     size_t under, step, n, lines, row_stride;
 } dq_pool_lines;
 
-/** Windows along `lines` lines that are `apart` from each other: `count` of them on each, `stride` apart,
- * each of `taps` elements `dilation` apart. The results of a line follow those of the one before. */
+/** Windows along `lines` lines that are `row_stride` from each other: `count` of them on each, `stride`
+ * apart, each of `taps` elements `dilation` apart. The results of a line follow those of the one before. */
 typedef struct dq_line_windows {
     size_t count, stride, taps, dilation, lines, row_stride;
     bool root; /* for mean_windows */

@@ -37,7 +37,7 @@ static void cumulate_f32(const float *restrict x, ptrdiff_t step, size_t count, 
         }
 }
 
-/* `turned` is made of e, the element, and `turn`. */
+/* `mapped` is made of e, the element, and `map`. */
 #define ARG(name, from, to, key_map, mapped)                                                                 \
     static void name(const void *x, ptrdiff_t step, size_t count, size_t n, uint64_t sign_xor, void *best,   \
                      int32_t *restrict where)                                                                \

@@ -8,12 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** y[i] is joined with x[t * step + i], i below n, for each t below count. `flip`: bits of x that are turned
- * over before, as many as an element has. */
+/** y[i] is joined with x[t * step + i], i below n, for each t below count. `sign_xor`: bits of x that are
+ * turned over before, as many as an element has. */
 typedef void dq_join_fn(const void *x, size_t step, size_t count, size_t n, uint64_t sign_xor, void *y);
 /** The first of the largest of x[t * step + i], t below count (1 … 2^31 - 1): best[i] is that element,
- * where[i] its t. `flip` as above; of floats it is 0, or the sign bit. A float column with a NaN has NaN for
- * its best, perhaps others, too, and any t. -0 equals 0, and which of them is best is open. */
+ * where[i] its t. `sign_xor` as above; of floats it is 0, or the sign bit. A float column with a NaN has NaN
+ * for its best, perhaps others, too, and any t. -0 equals 0, and which of them is best is open. */
 typedef void dq_arg_fn(const void *x, ptrdiff_t step, size_t count, size_t n, uint64_t sign_xor, void *best,
                        int32_t *where);
 

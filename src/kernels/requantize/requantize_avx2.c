@@ -46,7 +46,7 @@ typedef struct multipliers {
     size_t first, step;
 } multipliers;
 
-/* The rounded products of four sums, those of `unsure` computed exactly. */
+/* The rounded products of four sums, those of `near_tie` computed exactly. */
 static __attribute__((noinline)) __m128i resolve_near_ties(__m128i rounded, int near_tie, const int32_t *acc,
                                                            const multipliers *m)
 {

@@ -23,7 +23,7 @@ static inline form form_of(const dq_requantize_to *to)
 /* ---- In double ---------------------------------------------------------------------------------------- */
 
 /* Eight results. The maximum with `low` last: where the product is NaN, the instruction gives its second
- * operand. `unsure`: those near a tie. */
+ * operand. `near_tie`: those near a tie. */
 static inline __m256i eight(__m256i acc, __m512d scale, __m512d shift, const dq_requantize_to *to,
                             __mmask8 *near_tie)
 {
@@ -36,7 +36,7 @@ static inline __m256i eight(__m256i acc, __m512d scale, __m512d shift, const dq_
     return _mm256_add_epi32(_mm512_cvtpd_epi32(whole), _mm256_set1_epi32(to->zero_point));
 }
 
-/* Computes those of out[0 … 7] again that are `unsure`. */
+/* Computes those of out[0 … 7] again that are `near_tie`. */
 static __attribute__((noinline)) void settle(const int32_t *acc, unsigned near_tie,
                                              const dq_requantize_to *to, size_t first, size_t step,
                                              uint8_t *out)
@@ -97,7 +97,7 @@ static inline bool all_finite(__m512 s)
     return _mm512_cmp_ps_mask(_mm512_abs_ps(s), _mm512_set1_ps(FLT_MAX), _CMP_LE_OQ) == 0xffff;
 }
 
-/* Bits 14 and up for sixteen sums; the scale is finite, and `begin` sixteen_begins of them. `unsure`: those
+/* Bits 14 and up for sixteen sums; the scale is finite, and `begin` sixteen_begins of them. `near_tie`: those
  * that products in double might round otherwise, whose fraction has no bits but the lowest. */
 static inline __m512i rounded(const int32_t *acc, __m512 scale, __m512 begin, __mmask16 *near_tie)
 {

@@ -6,8 +6,8 @@
 
 enum { COLS = DQ_NBITS_COLS };
 
-/* The sums of a piece of `count` words with each of some lines of digits, which stand `apart` for each word's
- * parts, or, when that is 4, side by side. */
+/* The sums of a piece of `count` words with each of some lines of digits, which stand `row_stride` for each
+ * word's parts, or, when that is 4, side by side. */
 static void piece(const uint32_t *words, size_t count, unsigned bits, const int8_t *digits, size_t lines,
                   size_t row_stride, int32_t sums[][COLS])
 {

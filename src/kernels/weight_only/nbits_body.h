@@ -39,8 +39,8 @@ ALWAYS_INLINE void fetch_ahead(const void *words, size_t count)
         __builtin_prefetch((const char *)words + AHEAD + at);
 }
 
-/* Adds the products of a word of some vectors of columns with `lines` of digits, which stand `apart`; all but
- * the pointers are constants in each call. */
+/* Adds the products of a word of some vectors of columns with `lines` of digits, which stand `row_stride`;
+ * all but the pointers are constants in each call. */
 ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *digits, int lines,
                                  int row_stride, vi sum[VECTORS][LINES])
 {

@@ -13,7 +13,7 @@
 
 enum { WORK = 4096 /* elements of a piece of parallel work, about */ };
 
-/* Rows of n elements, in a worker's scratch one row of `rooms`. */
+/* Rows of n elements, in a worker's scratch one row of `buffers`. */
 static dq_status take_buffers(dq_op_call *call, size_t n, size_t buffers, dq_error *err)
 {
     if (!dq_mul_size(n, buffers * sizeof(float), &call->worker_scratch_size))

@@ -30,7 +30,8 @@ typedef struct dq_conv_floats {
     const dq_conv_epilogue *finish;
 } dq_conv_floats;
 
-/** Sums that stand in their planes: `rows` of `cols`, `apart` from each other, from o->out + first on. */
+/** Sums that stand in their planes: `rows` of `cols`, `row_stride` from each other, from o->out + first on.
+ */
 typedef struct dq_plane_sums {
     size_t first, rows, cols, row_stride;
 } dq_plane_sums;

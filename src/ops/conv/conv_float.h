@@ -16,8 +16,8 @@ typedef struct dq_conv_float {
     dq_im2col_padded padded;
 } dq_conv_float;
 
-/** In prepare; `shape` lives as long as the state. `function`: whether the finish has one; `loose`: whether w
- * need not be aligned. */
+/** In prepare; `shape` lives as long as the state. `function`: whether the finish has one; `unaligned`:
+ * whether w need not be aligned. */
 dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bool function, bool unaligned,
                                 dq_conv_float *f, dq_error *err);
 /** Each sum runs over channels, then the kernel's elements in row-major order; padding counts as zeros. */

@@ -37,7 +37,7 @@ enum { DQ_CONV_S8_CHANNELS = DQ_GEMM_S8_NR_MAX }; /* of one dq_conv_sums, at mos
 
 /** Sums of output channels channel … channel + channels - 1 of image `batch` at output positions first …
  * first + count - 1: that of position i and channel j is c[i * c_stride + j]. With more than one channel, c
- * can be read up to the next multiple of DQ_REQUANTIZE_COLS. `lanes`, only where the result has channels
+ * can be read up to the next multiple of DQ_REQUANTIZE_COLS. `transposed`, only where the result has channels
  * last: it is c[j * c_stride + i], as dq_nc4hw4_store_fn takes it; and results go to `codes`, pixels
  * DQ_NC4HW4_OUTS apart, unless that is NULL. */
 typedef struct dq_conv_sums {
@@ -186,7 +186,7 @@ ptrdiff_t dq_padded_input_offset(const dq_padded_input *image, const dq_window *
 size_t dq_padded_input_corner(const dq_padded_input *image, const dq_window *w, size_t p);
 /** Where in a plane of x row `row` of the padded image begins (not cut into pieces); false: all padding. */
 bool dq_padded_input_source(const dq_padded_input *image, const dq_window *w, size_t row, size_t *at);
-/** What a padded image is filled from: `unit` planes (or pixels) of one image, each byte ^ flip. */
+/** What a padded image is filled from: `unit` planes (or pixels) of one image, each byte ^ sign_xor. */
 typedef struct dq_padded_input_fill {
     const dq_kernels *kernels;
     const dq_padded_input *image;

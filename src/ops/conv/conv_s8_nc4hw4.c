@@ -28,7 +28,7 @@ typedef struct form {
     uint8_t sign_xor;
 } form;
 
-/* n weights, ones where `from` is NULL, to places `apart` from each other; returns their sum. */
+/* n weights, ones where `from` is NULL, to places `row_stride` from each other; returns their sum. */
 static inline __attribute__((always_inline)) int32_t put_row(const uint8_t *from, size_t n, uint8_t sign_xor,
                                                              int8_t *restrict to, size_t row_stride)
 {

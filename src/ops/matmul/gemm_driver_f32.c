@@ -321,7 +321,7 @@ typedef struct panels_key {
 enum { STEPS = 64 /* of a panel at a time */ };
 
 /* Columns and steps of a matrix of elements of `size` bytes, which may be loose, from element `first` on,
- * side by side in `room` as they are in memory. */
+ * side by side in `workspace` as they are in memory. */
 static void gather(const char *from, size_t size, size_t first, const panels_key *m, bool along, size_t cols,
                    size_t steps, char *workspace)
 {

@@ -13,8 +13,8 @@ typedef struct dq_gemm_part {
 } dq_gemm_part;
 
 /** Fills in a part of the block: a and a_row, or b, b_step and b_panel, or c, c_row and all that `last`
- * wants. `room` is floats that the callback may lay the operand out in: rows * k, or as many for each of k
- * steps as the columns of whole panels. */
+ * wants. `workspace` is floats that the callback may lay the operand out in: rows * k, or as many for each of
+ * k steps as the columns of whole panels. */
 typedef void dq_gemm_part_fn(const void *arg, const dq_gemm_part *part, float *workspace,
                              dq_gemm_block_f32 *block);
 
@@ -38,7 +38,7 @@ typedef struct dq_gemm_f32 {
 /** Cuts into blocks and asks for the worker scratch of dq_gemm_f32_run; in prepare. */
 dq_status dq_gemm_f32_prepare(dq_op_call *call, dq_gemm_f32 *f, dq_error *err);
 void dq_gemm_f32_run(const dq_op_call *call, const dq_gemm_f32 *f, const void *arg);
-/** A part of a batch: any rows, with at most f->col_block columns, and all steps. `room` is as much as
+/** A part of a batch: any rows, with at most f->col_block columns, and all steps. `workspace` is as much as
  * dq_gemm_f32_prepare asked for. */
 void dq_gemm_f32_part(const dq_op_call *call, const dq_gemm_f32 *f, const void *arg, const dq_gemm_part *part,
                       void *workspace);

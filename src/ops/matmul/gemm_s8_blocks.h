@@ -111,7 +111,7 @@ static inline int32_t dq_gemm_s8_zero(int32_t zero_point, dq_dtype dtype, bool w
         return zero_point;
     return want_signed ? zero_point - 128 : zero_point + 128;
 }
-/** to[i] = from[i] ^ flip for i < n. */
+/** to[i] = from[i] ^ sign_xor for i < n. */
 void dq_gemm_s8_copy(const uint8_t *from, size_t n, uint8_t sign_xor, uint8_t *to);
 
 #endif

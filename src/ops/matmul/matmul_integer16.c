@@ -128,7 +128,7 @@ static void pack_rows(task *t)
     }
 }
 
-/* `octets` of all rows, from number `octet` of the matrices of b on. */
+/* `blocks` of all rows, from number `block` of the matrices of b on. */
 static void multiply(const task *t, const int16_t *packed, size_t block, size_t blocks, size_t col)
 {
     const state *st = t->st;

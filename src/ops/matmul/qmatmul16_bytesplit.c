@@ -33,7 +33,7 @@ typedef struct job {
     double factor;
 } job;
 
-/* The bytes of x ^ flip, each ^ sign. */
+/* The bytes of x ^ sign_xor, each ^ sign. */
 static void split(const uint16_t *restrict x, uint16_t sign_xor, uint8_t sign, size_t n,
                   uint8_t *restrict low, uint8_t *restrict high)
 {

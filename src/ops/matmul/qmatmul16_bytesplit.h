@@ -14,7 +14,7 @@ typedef struct dq_qmatmul16_bytesplit {
     size_t codes_at, terms_at; /* of the scratch */
 } dq_qmatmul16_bytesplit;
 
-/** Of one matrix of k × n weights (`turned`: n × k) and `rows` rows; *b stood in zeroed memory. */
+/** Of one matrix of k × n weights (`transposed`: n × k) and `rows` rows; *b stood in zeroed memory. */
 dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k, size_t n, bool transposed,
                                          dq_qmatmul16_bytesplit *b, dq_error *err);
 void dq_qmatmul16_bytesplit_run(const dq_op_call *call, const dq_qmatmul16_bytesplit *b);

@@ -18,7 +18,7 @@ typedef struct dq_qproduct {
 typedef void dq_qproduct_store_fn(void *arg, size_t row, size_t rows, size_t col, size_t cols,
                                   const int32_t *c, size_t c_stride);
 
-/** Input `input`: matrices of k rows and n columns, or `turned`, [n, k]. */
+/** Input `input`: matrices of k rows and n columns, or `transposed`, [n, k]. */
 typedef struct dq_qproduct_weights {
     uint32_t input;
     bool transposed;

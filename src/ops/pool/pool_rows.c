@@ -206,7 +206,7 @@ static dq_line_windows line_windows(const dq_window *w, size_t row_stride)
                              .row_stride = row_stride};
 }
 
-/* line[j] becomes the larger of itself and x[j], where `flip` brings codes to the order of uint8. */
+/* line[j] becomes the larger of itself and x[j], where `sign_xor` brings codes to the order of uint8. */
 static void join_codes(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t sign_xor)
 {
     for (size_t j = 0; j < n; j++) {
@@ -251,7 +251,7 @@ static void code_rows(const dq_pool_rows *r, bool is_signed, const uint8_t *in, 
     }
 }
 
-/* x, brought to the order of int16 by `flip`, amid what is never a maximum; a row of `line` is as long as
+/* x, brought to the order of int16 by `sign_xor`, amid what is never a maximum; a row of `line` is as long as
  * windows reach, the first one `first` of x. */
 static void pad_words(const dq_window *w, const int16_t *x, int64_t first, size_t rows, uint16_t sign_xor,
                       int16_t *line)
@@ -267,7 +267,7 @@ static void pad_words(const dq_window *w, const int16_t *x, int64_t first, size_
     }
 }
 
-/* all[j] = the largest of `taps` that are `apart` from line[j] on, for j < n. */
+/* all[j] = the largest of `taps` that are `row_stride` from line[j] on, for j < n. */
 static void join_taps(int16_t *restrict all, const int16_t *restrict line, size_t n, size_t taps,
                       size_t row_stride)
 {

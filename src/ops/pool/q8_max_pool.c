@@ -34,7 +34,7 @@ static dq_status max_prepare(dq_op_call *call, dq_error *err)
                : dq_no_memory(err, SIZE_MAX, "a line of the input");
 }
 
-/* line[i] becomes the larger of itself and x[i], where `flip` brings codes to the order of uint8. */
+/* line[i] becomes the larger of itself and x[i], where `sign_xor` brings codes to the order of uint8. */
 static void join(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t sign_xor)
 {
     for (size_t i = 0; i < n; i++) {

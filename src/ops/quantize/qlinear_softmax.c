@@ -120,7 +120,7 @@ static __attribute__((noinline)) bool results_of_rows(const softmax_job *job, fl
     return true;
 }
 
-/* `flip` brings codes into the order of bytes. */
+/* `sign_xor` brings codes into the order of bytes. */
 static uint8_t highest_of(const uint8_t *x, size_t n, size_t step, uint8_t sign_xor)
 {
     uint8_t highest = 0;

@@ -66,8 +66,8 @@ static size_t find(const dq_arg *s, const dq_tensor *in, size_t base)
     return where;
 }
 
-/* FEW results of 64-bit integers, whose elements begin `apart` from each other: a comparison waits for that
- * before it, not for those of the others. */
+/* FEW results of 64-bit integers, whose elements begin `column_stride` from each other: a comparison waits
+ * for that before it, not for those of the others. */
 static void find_few(const dq_arg *s, const dq_tensor *in, size_t base, size_t column_stride, int64_t *out)
 {
     const uint64_t sign_xor = dq_extreme_sign_xor(in->dtype, s->max);

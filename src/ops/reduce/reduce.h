@@ -45,8 +45,8 @@ size_t dq_reduce_grain(const dq_reduction *s);
 /** The same, at least `grain`, where `row` of them stand side by side: whole rows if they are short. */
 size_t dq_column_grain(size_t grain, size_t row);
 
-/** The `flip` of kernels/reduce/reduce_axis.h that makes the extreme the largest: of floats, of integers of 8
- * bits, which are unsigned there, and of wider ones, which are signed. */
+/** The `sign_xor` of kernels/reduce/reduce_axis.h that makes the extreme the largest: of floats, of integers
+ * of 8 bits, which are unsigned there, and of wider ones, which are signed. */
 uint64_t dq_extreme_sign_xor(dq_dtype dtype, bool max);
 
 /** As many results from number i on as stand side by side, at most DQ_REDUCE_BLOCK. */

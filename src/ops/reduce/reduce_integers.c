@@ -143,7 +143,7 @@ static void join(const way *w, const char *x, const dq_walk *walk, size_t n, lan
             (most) = (type)(from[k] ^ sign_xor_bits) > (most) ? (type)(from[k] ^ sign_xor_bits) : (most);    \
     } while (0)
 
-/* n results, to be turned yet by `flip`, as one. */
+/* n results, to be turned yet by `sign_xor`, as one. */
 static void join_all(const way *w, const void *x, size_t n, uint64_t sign_xor, lanes *to)
 {
     if (w->add) {

@@ -65,7 +65,7 @@ size_t dq_walk_next(const dq_walk *w, size_t coord[DQ_MAX_RANK], size_t inner)
     return at;
 }
 
-/* n elements from `at` on as floats: where they stand, or in `room`. */
+/* n elements from `at` on as floats: where they stand, or in `workspace`. */
 static const float *floats_at(const job *j, size_t at, size_t n, float *workspace)
 {
     if (j->in->dtype == DQ_FLOAT)

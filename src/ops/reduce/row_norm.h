@@ -11,7 +11,7 @@ typedef struct dq_row_norm {
     double epsilon;
     bool centre;               /* take the mean off */
     size_t n;                  /* elements of a row */
-    const float *gamma, *beta; /* n numbers each, or one where `spread`; NULL: none */
+    const float *gamma, *beta; /* n numbers each, or one if `broadcast`; NULL: none */
     bool broadcast;
 } dq_row_norm;
 

@@ -140,8 +140,8 @@ static void hard_lines(void *arg, size_t begin, size_t end, unsigned worker)
 
 /* ---- Rows of floats ------------------------------------------------------------------------------------ */
 
-/* y may be x; `room` has space for a row. Each step is done for all of a few rows before the next one, which
- * waits for its result. */
+/* y may be x; `workspace` has space for a row. Each step is done for all of a few rows before the next one,
+ * which waits for its result. */
 static void few_rows(const job *j, const float *x, size_t count, float *y, float *workspace)
 {
     const dq_rows_f32 *rows = j->call->kernels->rows_f32;

@@ -206,7 +206,7 @@ static const sample_at *list_samples(const dq_op_call *call, const region *r, si
     return list;
 }
 
-/* Sample i of a bin: from its list, or made in `room`. */
+/* Sample i of a bin: from its list, or made in `workspace`. */
 static inline const sample_at *sample_of(const state *s, const region *r, size_t bin, size_t i,
                                          const sample_at *list, sample_at *workspace)
 {
