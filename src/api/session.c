@@ -462,7 +462,7 @@ void dq_session_cancel(dq_session *session)
 
 /* ---- Outputs ------------------------------------------------------------------------------------------ */
 
-/* Position in `requested`; wanted_count: there is none. */
+/* Position in `requested`; expected_count: there is none. */
 static uint32_t output_named(const dq_session *session, const char *name)
 {
     const dq_graph *g = graph_of(session);

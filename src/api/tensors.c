@@ -214,7 +214,7 @@ dq_status dq_optional_create(dq_kind kind, dq_dtype dtype, dq_tensor *item, dq_t
     DQ_NOT_NULL(out);
     if (!dq_dtype_valid((int64_t)dtype) || (kind != DQ_KIND_TENSOR && kind != DQ_KIND_SEQUENCE))
         return dq_fail(err, DQ_INVALID_ARGUMENT,
-                       "dq_optional_create: wanted a tensor or sequence of an element type");
+                       "dq_optional_create: expected a tensor or sequence of an element type");
     if (item && (item->kind != kind || item->dtype != dtype))
         return dq_fail(err, DQ_INVALID_ARGUMENT, "dq_optional_create: the item is %s, expected a %s of %s",
                        dq_tensor_kind_text(item, got), kind == DQ_KIND_TENSOR ? "tensor" : "sequence",

@@ -133,7 +133,7 @@ static dq_status iterate(loop *l, dq_error *err)
     if (go->kind != DQ_KIND_TENSOR || go->dtype != DQ_BOOL || go->count != 1)
         return dq_call_fail(&l->step->call, err, DQ_BAD_MODEL,
                             "output 0 of graph '%s' is %s of %zu elements, "
-                            "wanted one bool",
+                            "expected one bool",
                             l->body->graph->name, dq_dtype_name(go->dtype), go->count);
     if (l->follows)
         l->flow->go = dq_tensor_get_int(go, 0) != 0;

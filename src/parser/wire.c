@@ -27,7 +27,7 @@ bool dq_wire_varint(dq_wire *w, uint64_t *value)
 static dq_status cut_off(const dq_wire *w, const uint8_t *origin, uint64_t expected, dq_error *err)
 {
     return dq_fail(err, DQ_BAD_MODEL,
-                   "is damaged or cut off: %" PRIu64 " bytes wanted at byte %td, %td left in their message",
+                   "is damaged or cut off: %" PRIu64 " bytes needed at byte %td, %td left in their message",
                    expected, w->at - origin, w->end - w->at);
 }
 

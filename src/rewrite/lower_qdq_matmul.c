@@ -379,7 +379,7 @@ static bool fuse_quantized(dq_rewriter *f)
     if (!find_product(f, v, &p))
         return false;
     if (!dq_rewriter_has_one_use(f, v)) {
-        dq_rewriter_explain(f, p.node, "not fused: its float result is wanted elsewhere, too");
+        dq_rewriter_explain(f, p.node, "not fused: its float result is read elsewhere, too");
         return false;
     }
     if (!read_operands(f, &p)) {

@@ -152,7 +152,7 @@ START_TEST(tensors_that_cannot_be)
     refused(dq_sequence_create(DQ_FLOAT, 1, &strings, &t, &err), DQ_INVALID_ARGUMENT,
             "dq_sequence_create: item 0 is tensor(string), expected tensor(float)");
     refused(dq_optional_create(DQ_KIND_MAP, DQ_FLOAT, NULL, &t, &err), DQ_INVALID_ARGUMENT,
-            "dq_optional_create: wanted a tensor or sequence of an element type");
+            "dq_optional_create: expected a tensor or sequence of an element type");
     refused(dq_optional_create(DQ_KIND_SEQUENCE, DQ_STRING, strings, &t, &err), DQ_INVALID_ARGUMENT,
             "dq_optional_create: the item is tensor(string), expected a sequence of string");
     ck_assert_ptr_null(t);

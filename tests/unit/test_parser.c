@@ -361,9 +361,9 @@ START_TEST(what_is_no_model_is_refused)
     refused_bytes("\x08\x80", 2, "t.onnx: is damaged or cut off: no whole number at byte 1");
     refused_bytes("\x93NUMPY", 6, "t.onnx: is no ONNX model or is damaged: wire type 3 at byte 0");
     refused_bytes("\x3a\x05", 2,
-                  "t.onnx: is damaged or cut off: 5 bytes wanted at byte 2, 0 left in their message");
+                  "t.onnx: is damaged or cut off: 5 bytes needed at byte 2, 0 left in their message");
     refused_bytes("\x3a\x02\x0d\x00", 4,
-                  "t.onnx: is damaged or cut off: 4 bytes wanted at byte 3, 1 left in their message");
+                  "t.onnx: is damaged or cut off: 4 bytes needed at byte 3, 1 left in their message");
     refused_bytes("\x38\x01", 2,
                   "t.onnx: is no ONNX model or is damaged: field 'graph' at byte 0 is not a message");
     refused_bytes("\x3a\x00\x3a\x00", 4,

@@ -40,15 +40,15 @@ static const sample samples[] = {
     {BYTES("\x88"), "is damaged or cut off: no whole number at byte 0", 0, 0},
     {BYTES("\x0d"
            "123"),
-     "is damaged or cut off: 4 bytes wanted at byte 1, 3 left in their message", 0, 0},
+     "is damaged or cut off: 4 bytes needed at byte 1, 3 left in their message", 0, 0},
     {BYTES("\x09"
            "1234567"),
-     "is damaged or cut off: 8 bytes wanted at byte 1, 7 left in their message", 0, 0},
+     "is damaged or cut off: 8 bytes needed at byte 1, 7 left in their message", 0, 0},
     {BYTES("\x0a\x04"
            "abc"),
-     "is damaged or cut off: 4 bytes wanted at byte 2, 3 left in their message", 0, 0},
+     "is damaged or cut off: 4 bytes needed at byte 2, 3 left in their message", 0, 0},
     {BYTES("\x0a\xff\xff\xff\xff\x0f"),
-     "is damaged or cut off: 4294967295 bytes wanted at byte 6, 0 left in their message", 0, 0},
+     "is damaged or cut off: 4294967295 bytes needed at byte 6, 0 left in their message", 0, 0},
     {BYTES("\x00\x00"), "is no ONNX model or is damaged: field number 0 at byte 0", 0, 0},
     {BYTES("\x80\x80\x80\x80\x10\x00"), "is no ONNX model or is damaged: field number 536870912 at byte 0", 0,
      0},

@@ -91,7 +91,7 @@ bool cf_find_cases(const char *dir, cf_list *list)
 {
     errno = ENOTDIR;
     if (!is_folder(dir))
-        return cf_complain("%s: %s; wanted a folder of cases", dir, strerror(errno));
+        return cf_complain("%s: %s; expected a folder of cases", dir, strerror(errno));
     char *path = cf_strdup(dir);
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
         path[n - 1] = '\0';

@@ -14,7 +14,7 @@ void *cf_realloc(void *old, size_t count, size_t size)
 {
     void *p = size != 0 && count > SIZE_MAX / size ? NULL : realloc(old, count * size + 1);
     if (p == NULL) {
-        fprintf(stderr, "dqrun-conformance: out of memory: %zu times %zu bytes wanted\n", count, size);
+        fprintf(stderr, "dqrun-conformance: out of memory: %zu times %zu bytes\n", count, size);
         exit(EXIT_OUT_OF_MEMORY);
     }
     return p;

@@ -56,7 +56,7 @@ static dq_status read_shapes(const dq_op_call *call, state *s, dq_error *err)
     int64_t heads = dq_node_int(call->node, "q_num_heads", 0),
             kv = dq_node_int(call->node, "kv_num_heads", 0);
     if (query->rank != 3 || value->rank != 3)
-        return dq_call_fail_input(call, err, query->rank != 3 ? QUERY : VALUE, "wanted rank 3");
+        return dq_call_fail_input(call, err, query->rank != 3 ? QUERY : VALUE, "expected rank 3");
     const bool more_kv = *call->node->domain != '\0' && heads > 0 && kv % heads == 0;
     if (heads < 1 || kv < 1 || (heads % kv != 0 && !more_kv) || query->dims[2] % heads != 0 ||
         value->dims[2] % kv != 0)

@@ -40,7 +40,7 @@ static dq_status read_rules(const dq_op_call *call, rules *r, dq_error *err)
                                   boxes->rank);
     if (scores->rank != 3 || scores->dims[0] != boxes->dims[0] || scores->dims[2] != boxes->dims[1])
         return dq_call_fail_input(
-            call, err, SCORES, "does not fit: wanted batches of %" PRId64 ", classes and %" PRId64 " boxes",
+            call, err, SCORES, "does not fit: expected batches of %" PRId64 ", classes and %" PRId64 " boxes",
             boxes->dims[0], boxes->dims[1]);
     DQ_TRY(read_number(call, MOST, &most, err));
     DQ_TRY(read_number(call, OVERLAP, &overlap, err));
