@@ -4,8 +4,8 @@
  * inputs, those that are constant as constants, so that weights outside a loop are packed once. When the
  * plan around it was made again, so is its own; when else a shape differs from that of the last run, the
  * graph is planned once more, with the value as a varying one. */
-#ifndef DQ_EXEC_FLOW_H
-#define DQ_EXEC_FLOW_H
+#ifndef DQ_EXEC_CONTROL_FLOW_H
+#define DQ_EXEC_CONTROL_FLOW_H
 
 #include "exec/exec.h"
 

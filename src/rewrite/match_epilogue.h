@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chains of nodes behind a convolution or another product of constant weights, each the only reader of the
  * one before it. Private to src/plan. */
-#ifndef DQ_REWRITE_EPILOGUE_H
-#define DQ_REWRITE_EPILOGUE_H
+#ifndef DQ_REWRITE_MATCH_EPILOGUE_H
+#define DQ_REWRITE_MATCH_EPILOGUE_H
 
 #include "rewrite/match.h"
 

@@ -2,8 +2,8 @@
 /* Double-double arithmetic: a number is the unevaluated sum of two doubles, the second at most half a unit in
  * the last place of the first. Sums and products of two doubles are exact (Knuth's and Dekker's algorithms),
  * unless they overflow or a product's low half underflows; what follows is good to some 2^-100. */
-#ifndef DQ_BASE_MATH_DOUBLE_DOUBLE_H
-#define DQ_BASE_MATH_DOUBLE_DOUBLE_H
+#ifndef DQ_BASE_DOUBLE_DOUBLE_H
+#define DQ_BASE_DOUBLE_DOUBLE_H
 
 #include <float.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cores of exponentials and logarithms. */
-#ifndef DQ_BASE_MATH_EXP_LOG_H
-#define DQ_BASE_MATH_EXP_LOG_H
+#ifndef DQ_BASE_EXP_LOG_H
+#define DQ_BASE_EXP_LOG_H
 
 #include "base/math/double_double.h"
 #include "math_tables.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reduction of angles. */
-#ifndef DQ_BASE_MATH_TRIGONOMETRY_H
-#define DQ_BASE_MATH_TRIGONOMETRY_H
+#ifndef DQ_BASE_TRIGONOMETRY_H
+#define DQ_BASE_TRIGONOMETRY_H
 
 #include "base/math/double_double.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contracts of integer convolutions with pixels side by side in vectors: planes of an image stand four
- * channels at a time, a pixel's four bytes together, and each output channel is a row of sums over pixels,
- * with no turning on the way in or out. A step is one kernel position of four channels: it adds the products
- * of a pixel's four bytes with four weights. All sums are exact modulo 2^32. */
+/* Contracts of 8-bit convolution in NC4HW4 layout: the four bytes of four channels of a pixel are contiguous,
+ * and vectors hold neighboring pixels. Each output channel is a row of accumulators over pixels, so that
+ * neither input nor output is transposed. A step is one kernel position of four channels: it adds the
+ * products of the four bytes of a pixel with four weights. All sums are exact modulo 2^32. */
 #ifndef DQ_KERNELS_NC4HW4_H
 #define DQ_KERNELS_NC4HW4_H
 
@@ -12,18 +12,18 @@
 enum {
     DQ_NC4HW4_STEP = 4,   /* channels of a step */
     DQ_NC4HW4_OUTS = 4,   /* output channels of a panel */
-    DQ_NC4HW4_PIXELS = 16 /* sums are made for so many at a time */
+    DQ_NC4HW4_PIXELS = 16 /* pixels that kernels compute at a time */
 };
 
 /** out[DQ_NC4HW4_STEP * p + e] = planes[e][p] ^ sign_xor for p < n; a plane that is NULL gives zeros. */
 typedef void dq_nc4hw4_interleave_fn(const uint8_t *const planes[DQ_NC4HW4_STEP], size_t n, uint8_t sign_xor,
                                      uint8_t *out);
 
-/** Most bytes of a panel of so many steps: a multiple of 64, or 0 when it does not fit in a size_t. */
+/** Maximum bytes of a panel of `steps` steps: a multiple of 64; 0 on overflow of size_t. */
 typedef size_t dq_nc4hw4_panel_size_fn(size_t steps);
 
 /** Packs the weights w[(j * steps + s) * DQ_NC4HW4_STEP + e] of output channel j, step s and channel e of the
- * step into `panel` (aligned to 64). Returns how many bytes it used, a multiple of 64. */
+ * step into `panel` (aligned to 64). Returns the bytes used, a multiple of 64. */
 typedef size_t dq_nc4hw4_pack_fn(const int8_t *w, size_t steps, void *panel);
 
 /** c[j * c_stride + p] = init[j] + sum over steps s and channels e of x[offsets[s] + DQ_NC4HW4_STEP * p + e]
@@ -32,26 +32,25 @@ typedef size_t dq_nc4hw4_pack_fn(const int8_t *w, size_t steps, void *panel);
 typedef void dq_nc4hw4_sums_fn(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const void *panel,
                                const int32_t *init, size_t n, int32_t *c, size_t c_stride);
 
-/** Rows of sums become 8 bits as dq_requantize_s32_fn says, row j with multiplier j, with the
- * pixels' channels side by side: to->out[p * to->out_stride + j] from c[j * c_stride + p] for p < n and
- * j < channels, which are 1 … DQ_NC4HW4_OUTS. Rows of c may be read up to the next multiple of
- * DQ_NC4HW4_PIXELS pixels; to->transposed does not count. */
+/** Requantizes rows of sums to NHWC by dq_requantize_s32_fn, row j with multiplier j: to->out[p *
+ * to->out_stride + j] from c[j * c_stride + p] for p < n and j < channels, which are 1 … DQ_NC4HW4_OUTS. Rows
+ * of c may be read up to the next multiple of DQ_NC4HW4_PIXELS pixels; to->transposed is ignored. */
 typedef void dq_nc4hw4_store_fn(const int32_t *c, size_t c_stride, size_t n, size_t channels,
                                 const dq_requantize_to *to);
 
-/** A float for dq_nc4hw4_codes_fn that gives the codes of multiplier 0 for all sums of up to `largest` in
- * size; 0: none is known. */
+/** An exact scale (docs/glossary.md) for dq_nc4hw4_codes_fn: a float that gives the results of multiplier 0
+ * for all sums of magnitude up to `largest`; 0: none was found. */
 typedef float dq_nc4hw4_exact_scale_fn(const dq_requantize_to *to, double largest);
 
-/** to->out[p] from c[p] for p < n as dq_requantize_s32_fn says, n being at least 1, by a float that
- * dq_nc4hw4_exact_scale_fn gave. c may be read up to the next multiple of 2 * DQ_NC4HW4_PIXELS. */
+/** to->out[p] from c[p] for p < n by dq_requantize_s32_fn, with an exact scale from dq_nc4hw4_exact_scale_fn;
+ * n >= 1. c may be read up to the next multiple of 2 * DQ_NC4HW4_PIXELS. */
 typedef void dq_nc4hw4_codes_fn(const int32_t *c, size_t n, float scale, const dq_requantize_to *to);
 
 typedef struct dq_conv_nc4hw4_s8 {
-    size_t lanes;   /* pixels that are computed at once */
-    size_t least;   /* for images of at least so many pixels … */
-    size_t deepest; /* … and of at most so many channels where the kernel is of 1×1 */
-    bool nhwc;      /* takes and gives images with channels last, too */
+    size_t lanes;   /* pixels of a vector */
+    size_t least;   /* minimum of output pixels … */
+    size_t deepest; /* … and maximum of channels of a 1×1 kernel, for which it is used */
+    bool nhwc;      /* input and output may be NHWC */
     dq_nc4hw4_interleave_fn *interleave;
     dq_nc4hw4_panel_size_fn *panel_size;
     dq_nc4hw4_pack_fn *pack;
@@ -61,9 +60,9 @@ typedef struct dq_conv_nc4hw4_s8 {
     dq_nc4hw4_codes_fn *codes;             /* there is none */
 } dq_conv_nc4hw4_s8;
 
-/** In portable C, for remainders. */
+/** Portable C, for remainders. */
 dq_nc4hw4_interleave_fn dq_nc4hw4_interleave_c;
-/** Parts of the records of x86. */
+/** Functions that several x86 kernels share. */
 dq_nc4hw4_interleave_fn dq_nc4hw4_interleave_sse41, dq_nc4hw4_interleave_avx2;
 dq_nc4hw4_panel_size_fn dq_nc4hw4_panel_size_sse41;
 dq_nc4hw4_pack_fn dq_nc4hw4_pack_sse41;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dq_hswish_f32 over the vector that a vec_<isa>.h defines, whose minimum and maximum give their second
  * operand where the two are equal or one is NaN. Included behind that header. */
-#ifndef DQ_KERNELS_FGATE_BODY_H
-#define DQ_KERNELS_FGATE_BODY_H
+#ifndef DQ_KERNELS_HSWISH_F32_BODY_H
+#define DQ_KERNELS_HSWISH_F32_BODY_H
 
 #include "kernels/gemm_f32/gemm_f32.h"
 

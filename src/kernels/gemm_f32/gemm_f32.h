@@ -5,8 +5,8 @@
  * multiply-add (fmaf: product and sum rounded once) a step, in ascending order. So its bits depend neither on
  * the instruction set nor on how steps, rows and columns are cut into blocks. Which NaN stands for a NaN is
  * open. */
-#ifndef DQ_KERNELS_FPRODUCT_H
-#define DQ_KERNELS_FPRODUCT_H
+#ifndef DQ_KERNELS_GEMM_F32_H
+#define DQ_KERNELS_GEMM_F32_H
 
 #include <stdbool.h>
 #include <stddef.h>

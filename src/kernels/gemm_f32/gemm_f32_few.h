@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dq_gemm_block_f32_fn of a few rows of A upon panels, for vectors of eight floats or sixteen (WIDE_PANELS).
  * Tiles of two to four rows would wait for their sums, were they not wider than those of gemm_f32_tile.h. */
-#ifndef DQ_KERNELS_X86_FPRODUCT_FEW_H
-#define DQ_KERNELS_X86_FPRODUCT_FEW_H
+#ifndef DQ_KERNELS_GEMM_F32_FEW_H
+#define DQ_KERNELS_GEMM_F32_FEW_H
 
 #include "kernels/gemm_f32/gemm_f32_flat.h"
 

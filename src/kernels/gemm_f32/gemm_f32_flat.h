@@ -5,8 +5,8 @@
  * processor fetches. Before this, a file does what gemm_f32_tile.h wants; and it defines WIDE_PANELS where a
  * panel is one vector.
  */
-#ifndef DQ_KERNELS_FPRODUCT_FLAT_H
-#define DQ_KERNELS_FPRODUCT_FLAT_H
+#ifndef DQ_KERNELS_GEMM_F32_FLAT_H
+#define DQ_KERNELS_GEMM_F32_FLAT_H
 
 #include "kernels/gemm_f32/gemm_f32_tile.h"
 

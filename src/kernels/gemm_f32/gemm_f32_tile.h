@@ -5,8 +5,8 @@
  * MOST_ROWS by so many vectors, stay in registers; and TALL_ROWS, 12 where registers hold the sums of so many
  * rows by two vectors, or else 0. Where a tile spans two panels, NARROW is the dq_gemm_block_f32_fn for
  * columns that are fewer. After it, it calls tile_block. */
-#ifndef DQ_KERNELS_FPRODUCT_TILE_H
-#define DQ_KERNELS_FPRODUCT_TILE_H
+#ifndef DQ_KERNELS_GEMM_F32_TILE_H
+#define DQ_KERNELS_GEMM_F32_TILE_H
 
 #include "base/copy.h"
 #include "kernels/elementwise/hswish_f32_body.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of 16 bits in registers. */
-#ifndef DQ_KERNELS_X86_ACCUMULATE_AVX2_H
-#define DQ_KERNELS_X86_ACCUMULATE_AVX2_H
+#ifndef DQ_KERNELS_ACCUMULATE_AVX2_H
+#define DQ_KERNELS_ACCUMULATE_AVX2_H
 
 #include <immintrin.h>
 

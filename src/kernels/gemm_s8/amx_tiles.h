@@ -2,8 +2,8 @@
 /* The tile registers of AMX, as products of two tiles of rows by two of columns use them: registers 0 to 3
  * are the sums (0 and 1 those of the first rows), 4 and 5 rows, 6 and 7 columns. To give them their shape
  * takes as long as ten products of tiles, so that it is done once for many. */
-#ifndef DQ_KERNELS_X86_AMX_TILES_H
-#define DQ_KERNELS_X86_AMX_TILES_H
+#ifndef DQ_KERNELS_AMX_TILES_H
+#define DQ_KERNELS_AMX_TILES_H
 
 #include <immintrin.h>
 #include <stddef.h>

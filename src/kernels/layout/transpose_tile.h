@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transposes by squares in registers, for the files of instruction sets. */
-#ifndef DQ_KERNELS_SQUARES_H
-#define DQ_KERNELS_SQUARES_H
+#ifndef DQ_KERNELS_TRANSPOSE_TILE_H
+#define DQ_KERNELS_TRANSPOSE_TILE_H
 
 #include <stddef.h>
 

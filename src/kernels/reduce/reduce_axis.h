@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Columns: what the elements of rows that lie `step` apart come to, each column by itself, from row 0 down. A
  * row is reduced as columns, too, whose results are then joined. */
-#ifndef DQ_KERNELS_COLUMNS_H
-#define DQ_KERNELS_COLUMNS_H
+#ifndef DQ_KERNELS_REDUCE_AXIS_H
+#define DQ_KERNELS_REDUCE_AXIS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * exact; the sum's rounding error is, too, and where there is one, an even last bit is moved to the odd
  * neighbour on the error's side. Rounding such a sum to float then gives what rounding the exact one would:
  * it has more than two bits to spare, in denormal results as well. */
-#ifndef DQ_KERNELS_X86_FUSED_SSE41_H
-#define DQ_KERNELS_X86_FUSED_SSE41_H
+#ifndef DQ_KERNELS_FUSED_SSE41_H
+#define DQ_KERNELS_FUSED_SSE41_H
 
 #include <immintrin.h>
 

@@ -12,8 +12,8 @@
  * UNIT is such that bits 14 and up of 768 * UNIT are at least 2^15 + 255 and fit in 16 bits. Then they
  * saturate to 16 bits without a sign, and what is left after taking away MIDDLE less a zero point is below
  * 2^15 for every product up to infinity, as packing to bytes wants it. */
-#ifndef DQ_KERNELS_X86_REQUANTIZE_FLOAT_H
-#define DQ_KERNELS_X86_REQUANTIZE_FLOAT_H
+#ifndef DQ_KERNELS_REQUANTIZE_FLOAT_H
+#define DQ_KERNELS_REQUANTIZE_FLOAT_H
 
 enum { FRACTION = 14, NEAR_TIE = 3, MIDDLE = (80 << 9) + 256 /* bits 14 and up of 768 * UNIT */ };
 

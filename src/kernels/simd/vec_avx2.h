@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Eight floats at a time, for the bodies of kernels. */
-#ifndef DQ_KERNELS_X86_VEC_AVX2_H
-#define DQ_KERNELS_X86_VEC_AVX2_H
+#ifndef DQ_KERNELS_VEC_AVX2_H
+#define DQ_KERNELS_VEC_AVX2_H
 
 #include <immintrin.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sixteen floats at a time, for the bodies of kernels. */
-#ifndef DQ_KERNELS_X86_VEC_AVX512_H
-#define DQ_KERNELS_X86_VEC_AVX512_H
+#ifndef DQ_KERNELS_VEC_AVX512_H
+#define DQ_KERNELS_VEC_AVX512_H
 
 #include <immintrin.h>
 

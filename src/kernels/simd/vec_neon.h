@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Four floats at a time, for the bodies of kernels. */
-#ifndef DQ_KERNELS_ARM_VEC_NEON_H
-#define DQ_KERNELS_ARM_VEC_NEON_H
+#ifndef DQ_KERNELS_VEC_NEON_H
+#define DQ_KERNELS_VEC_NEON_H
 
 #include <arm_neon.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Four floats at a time, for the bodies of kernels. */
-#ifndef DQ_KERNELS_X86_VEC_SSE41_H
-#define DQ_KERNELS_X86_VEC_SSE41_H
+#ifndef DQ_KERNELS_VEC_SSE41_H
+#define DQ_KERNELS_VEC_SSE41_H
 
 #include "kernels/requantize/fused_sse41.h"
 

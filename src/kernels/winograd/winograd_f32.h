@@ -12,8 +12,8 @@
  * the rows: the rows of B are one sum each; those of G are x, ((x + z) + y) / 2, ((x + z) - y) / 2 and z;
  * those of A are (x + y) + z and (y - z) - w. Output (y, x) depends on nothing but the 3×3 pixels from (y, x)
  * on. Which NaN stands for a NaN is open. */
-#ifndef DQ_KERNELS_FWINOGRAD_H
-#define DQ_KERNELS_FWINOGRAD_H
+#ifndef DQ_KERNELS_WINOGRAD_F32_H
+#define DQ_KERNELS_WINOGRAD_F32_H
 
 #include <stdbool.h>
 #include <stddef.h>

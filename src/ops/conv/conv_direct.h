@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Float convolutions of few output channels a group (depthwise above all): over padded copies of the image's
- * planes, where packing windows for a matrix product would cost more than the sums.
- *
- * A copy keeps places that are a stride apart side by side, so that each element of the kernel meets the
- * windows of a whole row in one go. */
-#ifndef DQ_OPS_CONV_ROWS_H
-#define DQ_OPS_CONV_ROWS_H
+/* Direct float convolution, for few output channels a group (mostly depthwise): packing windows for a GEMM
+ * would take longer than the sums. It reads padded copies of the planes, in which positions that are a stride
+ * apart are contiguous: each kernel element is multiplied with a whole row of windows at once. */
+#ifndef DQ_OPS_CONV_DIRECT_H
+#define DQ_OPS_CONV_DIRECT_H
 
 #include "ops/algorithm.h"
 #include "ops/conv/conv_epilogue.h"
@@ -30,7 +28,7 @@ typedef struct dq_conv_direct {
     const size_t *offsets; /* of the kernel's elements in the copy */
 } dq_conv_direct;
 
-/** Whether the shape has few output channels, and fits. */
+/** Whether the shape has few output channels a group, and the copy fits. */
 bool dq_conv_direct_is_applicable(const dq_conv_shape *s, dq_reason *reason);
 /** In prepare; `shape` lives as long as the state. */
 dq_status dq_conv_direct_prepare(dq_op_call *call, const dq_conv_shape *shape, dq_conv_direct *r,

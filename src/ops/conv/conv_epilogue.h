@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What comes upon the finished sums of a float convolution: bias, FusedConv's Z and its activation function.
  */
-#ifndef DQ_OPS_CONV_FINISH_H
-#define DQ_OPS_CONV_FINISH_H
+#ifndef DQ_OPS_CONV_EPILOGUE_H
+#define DQ_OPS_CONV_EPILOGUE_H
 
 #include "ops/conv/conv_shape.h"
 #include "ops/elementwise/elementwise.h"

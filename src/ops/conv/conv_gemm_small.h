@@ -3,8 +3,8 @@
  * weights (columns, in panels that are made once). An image of 7×7 would fill three panels and one column of
  * the fourth, where dq_conv_float multiplies the weights with the windows; and weights, which are most of the
  * memory there, are read straight through. */
-#ifndef DQ_OPS_CONV_SMALL_H
-#define DQ_OPS_CONV_SMALL_H
+#ifndef DQ_OPS_CONV_GEMM_SMALL_H
+#define DQ_OPS_CONV_GEMM_SMALL_H
 
 #include "ops/conv/conv_epilogue.h"
 #include "ops/matmul/gemm_driver_f32.h"

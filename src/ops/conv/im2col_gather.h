@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packing input elements that a convolution's windows point at, for dq_matmul_generic. */
-#ifndef DQ_OPS_CONV_GATHER_H
-#define DQ_OPS_CONV_GATHER_H
+#ifndef DQ_OPS_IM2COL_GATHER_H
+#define DQ_OPS_IM2COL_GATHER_H
 
 #include "ops/matmul/matmul_generic.h"
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* First layers, and large kernels: an image is copied with its padding, columns that are a stride apart side
- * by side, so that each step of a panel is a stretch or a few of the copy, whichever element of the kernel it
- * is. Laid out with dq_im2col_pack, places would have to be looked for at every element, for the few channels
- * of a block. */
-#ifndef DQ_OPS_CONV_PADDED_H
-#define DQ_OPS_CONV_PADDED_H
+/* im2col from a padded copy of the image, for first layers and large kernels. The copy has columns that are a
+ * stride apart contiguous, so that each step of a panel is one span of it, or a few, for every kernel
+ * element. dq_im2col_pack would compute the position of every element, which few channels do not repay. */
+#ifndef DQ_OPS_IM2COL_PADDED_H
+#define DQ_OPS_IM2COL_PADDED_H
 
 #include "ops/conv/conv_shape.h"
 #include "ops/matmul/gemm_driver_f32.h"
 
 typedef struct dq_im2col_padded {
-    const dq_conv_shape *shape; /* NULL: it is not the better way */
+    const dq_conv_shape *shape; /* NULL: not used */
     size_t extent[DQ_MAX_RANK]; /* of a plane of the copy, along all axes but the last: … */
     size_t rows, pitch;         /* … rows, and floats of each */
     size_t lines;               /* rows of results */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The input under the windows of a band of outputs, copied so that what one kernel element meets stands at
- * one distance from the outputs' places, and beside each other along the last axis: pairs of 16-bit codes
- * (less their middle), padding in place.
+/* The padded input of a band of output rows, of 16-bit values (less 32768 if unsigned). The inputs of one
+ * kernel element are at a constant offset from the output positions, and contiguous along the last axis:
+ * pairs of channels.
  *
  *   plane of a pair of channels, or of one channel
  *     rows: the other axes, as far as windows reach (every stride-th where the kernel has one element there)
@@ -44,15 +44,15 @@ static inline size_t dq_input_band_columns(const dq_input_band *b, size_t count)
 }
 size_t dq_input_band_place(const dq_input_band *b, size_t row);
 
-/** Fills the planes of `channels` channels from element `at` of x on, for a band that begins at `first`:
- * pairs of channels, an odd last one beside zeros. */
+/** Fills the planes of `channels` channels, from element `at` of x on, of the band that begins at output
+ * `first`: pairs of channels; an odd last channel is paired with zeros. */
 void dq_input_band_fill(const dq_input_band *b, const dq_tensor *x, size_t first, size_t at, size_t channels,
                         int16_t pad, int16_t *to);
-/** The same for quads of channels of 16 bits: of each a plane of their lower bytes, then one of their upper
- * ones, which are signed; what stands for channels that an odd last quad lacks is of no consequence. */
+/** The same for groups of four 16-bit channels: of each group a plane of low bytes, then a plane of high
+ * bytes, which are signed. Missing channels of the last group have arbitrary values. */
 void dq_input_band_fill_quads(const dq_input_band *b, const dq_tensor *x, size_t first, size_t at,
                               size_t channels, int16_t pad, int16_t *to);
-/** The plane of the channel from element `at` on, of codes alone. */
+/** The plane of the single channel that begins at element `at`. */
 void dq_input_band_fill_single(const dq_input_band *b, const dq_tensor *x, size_t first, size_t at,
                                int16_t pad, int16_t *to);
 

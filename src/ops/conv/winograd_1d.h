@@ -6,8 +6,8 @@
  *
  * What is said of accuracy in conv_winograd.h holds here. Where an output is not finite, all are computed
  * directly. Constant weights are transformed once: they take 4/3 to 3/2 of their memory. */
-#ifndef DQ_OPS_CONV_LINE_H
-#define DQ_OPS_CONV_LINE_H
+#ifndef DQ_OPS_WINOGRAD_1D_H
+#define DQ_OPS_WINOGRAD_1D_H
 
 #include "ops/conv/conv_float.h"
 

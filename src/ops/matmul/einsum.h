@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What Einsum is made of: its equation, and one step of it (einsum.c). */
-#ifndef DQ_OPS_MATMUL_EINSUM_H
-#define DQ_OPS_MATMUL_EINSUM_H
+#ifndef DQ_OPS_EINSUM_H
+#define DQ_OPS_EINSUM_H
 
 #include "ops/op.h"
 

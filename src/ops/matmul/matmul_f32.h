@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of plain float matrices, for MatMul and Gemm: C = clamp(alpha · A · B + z). */
-#ifndef DQ_OPS_FLOAT_MATRIX_H
-#define DQ_OPS_FLOAT_MATRIX_H
+#ifndef DQ_OPS_MATMUL_F32_H
+#define DQ_OPS_MATMUL_F32_H
 
 #include "ops/algorithm.h"
 #include "ops/matmul/gemm_driver_f32.h"

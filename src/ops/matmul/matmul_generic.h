@@ -4,8 +4,8 @@
  * computing type: float for float16, bfloat16 and float, double for double, integers modulo 2^32 or 2^64. A
  * float product and its sum are rounded once (dq_gemm_block_f32_fn), a double product before it is added: the
  * bits do not depend on threads or the processor. */
-#ifndef DQ_OPS_FLOAT_MATMUL_H
-#define DQ_OPS_FLOAT_MATMUL_H
+#ifndef DQ_OPS_MATMUL_GENERIC_H
+#define DQ_OPS_MATMUL_GENERIC_H
 
 #include "ops/op.h"
 
