@@ -10,6 +10,7 @@ import contextlib
 import multiprocessing
 import multiprocessing.connection
 import multiprocessing.reduction
+import multiprocessing.resource_tracker
 import os
 import pickle
 import signal
@@ -98,19 +99,38 @@ def _fork_workers(requests: Any, load: Callable[..., None], setup: Callable[...,
         requests.send(number)
 
 
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Ctrl-C takes effect at the end. A blocked signal is not enough: another thread may receive it, such as one of pyarrow's, and
+    Python then interrupts the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+        if received:
+            signal.raise_signal(signal.SIGINT)
+
+
 class _Parent:
     """The process that loads the model and forks the workers."""
 
     def __init__(self, load: Callable[..., None], setup: Callable[..., Compute], arguments: tuple[Any, ...]) -> None:
         self._requests, theirs = _spawn.Pipe()
         self._process = _spawn.Process(target=_fork_workers, args=(theirs, load, setup, arguments), daemon=True)
-        # The child begins with SIGINT blocked, so that Ctrl-C does not interrupt its start.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self._process.start()
-        finally:
-            theirs.close()
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with _interrupts_wait():
+            multiprocessing.resource_tracker.ensure_running()  # start() would do it, and it unblocks SIGINT
+            # The child begins with SIGINT blocked, so that Ctrl-C does not interrupt its start.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                self._process.start()
+            finally:
+                theirs.close()
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def wait_until_loaded(self) -> None:
         """Raises what `load` raised."""
