@@ -53,15 +53,6 @@ TILE(tile_f64, double)
 TILE(tile_u32, uint32_t)
 TILE(tile_u64, uint64_t)
 
-/* A strip of floats as rows, which the float kernels read: to[i * k + p] from strip[p * DQ_STRIP_ROWS + i].
- */
-static void rows_of_strip(const float *strip, size_t k, size_t rows, float *to)
-{
-    for (size_t i = 0; i < rows; i++)
-        for (size_t p = 0; p < k; p++)
-            to[i * k + p] = strip[p * DQ_STRIP_ROWS + i];
-}
-
 static void tile_f32(const dq_kernels *kernels, const float *a, const float *b_strip, size_t k, size_t rows,
                      size_t cols, float *out)
 {
@@ -81,7 +72,7 @@ static void tile_f32(const dq_kernels *kernels, const float *a, const float *b_s
                                                  .high = INFINITY});
 }
 
-/* `a`: a strip, or of floats its rows. */
+/* `a` is a strip; for floats, rows of k elements. */
 static void tile(const dq_kernels *kernels, dq_dtype type, const void *a, const void *b_strip, size_t k,
                  size_t rows, size_t cols, void *out)
 {
@@ -110,14 +101,14 @@ typedef struct strips {
 static void make_strips(void *packed, const dq_tensor *from, const void *key)
 {
     const strips *s = key;
-    const dq_matmul_generic_strip strip_width = {.data = from->data,
-                                                 .dtype = s->dtype,
-                                                 .strip_stride = s->col_stride,
-                                                 .step_stride = s->step_stride,
-                                                 .strip_width = DQ_STRIP_COLS,
-                                                 .k = s->k};
+    const dq_matmul_generic_strip strip = {.data = from->data,
+                                           .dtype = s->dtype,
+                                           .strip_stride = s->col_stride,
+                                           .step_stride = s->step_stride,
+                                           .strip_width = DQ_STRIP_COLS,
+                                           .k = s->k};
     for (size_t col = 0; col < s->n; col += DQ_STRIP_COLS)
-        dq_matmul_generic_pack_strided(&strip_width, col * s->col_stride, dq_least(s->n - col, DQ_STRIP_COLS),
+        dq_matmul_generic_pack_strided(&strip, col * s->col_stride, dq_least(s->n - col, DQ_STRIP_COLS),
                                        (float *)packed + col * s->k);
 }
 
@@ -142,12 +133,17 @@ dq_status dq_matmul_generic_constant_b(dq_op_call *call, uint32_t i, size_t col_
     return dq_call_pack_later(call, i, make_strips, &key, sizeof key, size, &mm->packed_b, err);
 }
 
+/* Rows of A in a worker's scratch: a strip, and for floats its transpose. */
+static size_t rows_in_scratch(const dq_matmul_generic *mm)
+{
+    return mm->type == DQ_FLOAT ? 2 * DQ_STRIP_ROWS : DQ_STRIP_ROWS;
+}
+
 dq_status dq_matmul_generic_prepare(dq_op_call *call, const dq_matmul_generic *mm, dq_error *err)
 {
     size_t bytes;
-    size_t strip_width = (mm->packed_b ? 0 : COL_BLOCK) + (mm->type == DQ_FLOAT ? 2 : 1) * DQ_STRIP_ROWS;
-    if (!dq_mul_size(mm->k, strip_width * width_of(mm->type), &bytes) ||
-        !dq_align_size(bytes, DQ_ALIGN, &bytes))
+    const size_t vectors = (mm->packed_b ? 0 : COL_BLOCK) + rows_in_scratch(mm); /* of k elements each */
+    if (!dq_mul_size(mm->k, vectors * width_of(mm->type), &bytes) || !dq_align_size(bytes, DQ_ALIGN, &bytes))
         return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "has sums of %zu products, which is too many",
                             mm->k);
     call->worker_scratch_size = bytes;
@@ -161,16 +157,17 @@ typedef struct job {
     size_t row_blocks, col_blocks;
 } job;
 
-/* A block's rows of A as tile() reads them: at `to`, where a strip is, or of floats behind the strip. */
+/* Packs rows of A for tile(): a strip at `to`. Floats are transposed into the memory after it, as float
+ * kernels read rows. */
 static const void *pack_rows(const job *j, size_t batch, size_t row, size_t rows, char *to)
 {
     const dq_matmul_generic *mm = j->mm;
     mm->pack_a(j->arg, batch, row, rows, to);
     if (mm->type != DQ_FLOAT)
         return to;
-    float *strip = (float *)to, *as_rows = strip + mm->k * DQ_STRIP_ROWS;
-    rows_of_strip(strip, mm->k, rows, as_rows);
-    return as_rows;
+    uint32_t *strip = (uint32_t *)(void *)to, *transposed = strip + mm->k * DQ_STRIP_ROWS;
+    j->call->kernels->transpose_x32(strip, DQ_STRIP_ROWS, mm->k, rows, transposed, mm->k);
+    return transposed;
 }
 
 /* Few rows: a strip of B serves once, and is used while it is in the cache. */
@@ -178,7 +175,7 @@ static void flat_block(const job *j, size_t batch, size_t row, size_t col, char 
 {
     const dq_matmul_generic *mm = j->mm;
     size_t rows = dq_least(DQ_STRIP_ROWS, mm->m - row), col_end = dq_least(col + COL_BLOCK, mm->n);
-    char *b_strip = scratch + mm->k * DQ_STRIP_ROWS * (mm->type == DQ_FLOAT ? 2 : 1) * width_of(mm->type);
+    char *b_strip = scratch + mm->k * rows_in_scratch(mm) * width_of(mm->type);
     double sums[DQ_STRIP_ROWS * DQ_STRIP_COLS];
     const void *a = pack_rows(j, batch, row, rows, scratch);
     for (size_t c = col; c < col_end && !dq_threads_cancelled(j->call->threads); c += DQ_STRIP_COLS) {

@@ -15,7 +15,7 @@ enum {
 };
 
 /** Lays `count` lanes (rows of A or columns of B) from number `first` on as to[p * lanes + i], p below k, in
- * the computing type; lanes past `count` are zero, up to DQ_STRIP_ROWS or DQ_STRIP_COLS. */
+ * the computing type; rows or columns past `count` are zero, up to DQ_STRIP_ROWS or DQ_STRIP_COLS. */
 typedef void dq_matmul_generic_pack_fn(const void *arg, size_t batch, size_t first, size_t count, void *to);
 
 /** Takes a finished tile, tile[i * DQ_STRIP_COLS + j] in the computing type. */
@@ -48,7 +48,7 @@ typedef struct dq_matmul_generic_strip {
     const void *data;
     dq_dtype dtype;
     size_t strip_stride, step_stride;
-    size_t strip_width, k; /* lanes of a strip: DQ_STRIP_ROWS or DQ_STRIP_COLS */
+    size_t strip_width, k; /* rows or columns of a strip: DQ_STRIP_ROWS or DQ_STRIP_COLS */
 } dq_matmul_generic_strip;
 
 /** A pack function's work for `count` of them. */
