@@ -88,12 +88,9 @@ void dq_half_floats_narrow(const dq_op_call *call, const float *from, dq_tensor 
 
 static dq_status reserve(dq_op_call *call, size_t count, size_t *at, dq_error *err)
 {
-    size_t bytes;
-    *at = call->scratch_size;
-    if (!dq_mul_size(count, sizeof(float), &bytes) || !dq_align_size(bytes, DQ_ALIGN, &bytes) ||
-        !dq_add_size(call->scratch_size, bytes, &call->scratch_size))
-        return dq_no_memory(err, SIZE_MAX, "operands as floats");
-    return DQ_OK;
+    return dq_call_reserve(call, count, 1, sizeof(float), at)
+               ? DQ_OK
+               : dq_no_memory(err, SIZE_MAX, "operands as floats");
 }
 
 dq_status dq_half_floats_prepare(dq_op_call *call, unsigned without, dq_half_floats *h, dq_error *err)

@@ -276,35 +276,30 @@ dq_algorithm_work dq_conv_f32_gemm_generic_work(const void *problem)
 static dq_status prepare_depthwise_nchwc(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
-    DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
     return dq_dwconv_nchwc_prepare(call, W, &s->shape, &s->nchwc, err);
 }
 
 static dq_status prepare_direct(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
-    DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
     return dq_conv_direct_prepare(call, &s->shape, &s->rows, err);
 }
 
 static dq_status prepare_gemm_small(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
-    DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
     return dq_conv_gemm_small_prepare(call, W, &s->shape, &s->small, err);
 }
 
 static dq_status prepare_gemm(dq_op_call *call, void *st, dq_error *err)
 {
     state *s = st;
-    DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
     return dq_conv_float_prepare(call, &s->shape, s->finish.fn != NULL, false, &s->floats, err);
 }
 
 /* The weights are packed, and stay as they are in the file for the results that no tile has. */
 static dq_status prepare_rest(dq_op_call *call, state *s, dq_error *err)
 {
-    DQ_TRY(dq_half_floats_prepare(call, 0, &s->halves, err));
     return dq_conv_float_prepare(call, &s->shape, s->finish.fn != NULL, call->in[W]->unaligned, &s->floats,
                                  err);
 }
@@ -414,7 +409,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                                          .float_weights = call->in[W]->dtype == DQ_FLOAT,
                                          .constant_weights = dq_call_constant(call, W) && call->in[W]->count};
     DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_CONV_F32, &problem, &s->algorithm, err));
-    return s->algorithm->prepare(call, s, err);
+    DQ_TRY(s->algorithm->prepare(call, s, err));
+    return s->any_type ? DQ_OK : dq_half_floats_prepare(call, 0, &s->halves, err);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
