@@ -31,6 +31,13 @@ def table_of(images):
     return pa.table({"id": np.arange(len(images)), "image": pa.FixedShapeTensorArray.from_numpy_ndarray(images)})
 
 
+def write_files(folder, images, files):
+    table = table_of(images)
+    rows = len(images) // files
+    for i in range(files):
+        pq.write_table(table.slice(rows * i, rows), folder / f"{i:02}.parquet")
+
+
 def results(target):
     """The table of results in the order of the file names."""
     return pa.dataset.dataset(target).to_table()

@@ -7,12 +7,11 @@ import pathlib
 import signal
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 import dqrun
 from conftest import EXAMPLES
-from test_parquet import table_of
+from test_parquet import write_files
 from test_predictor import gather
 
 ray = pytest.importorskip("ray", reason="needs pip install 'ray[data]'")
@@ -31,13 +30,6 @@ def cluster():
     ray.init("local", num_cpus=3, include_dashboard=False)
     yield
     ray.shutdown()
-
-
-def write_files(folder, images, files):
-    table = table_of(images)
-    rows = len(images) // files
-    for i in range(files):
-        pq.write_table(table.slice(rows * i, rows), folder / f"{i:02}.parquet")
 
 
 def actors():

@@ -15,7 +15,7 @@ import pytest
 
 import dqrun
 from conftest import EXAMPLES
-from test_parquet import table_of
+from test_parquet import write_files
 
 pytest.importorskip("ray", reason="needs pip install 'ray[data]'")
 
@@ -47,10 +47,7 @@ def test_a_driver_is_killed(tmp_path, digits):
     """Every row once, none of those again that were done before, and the results of one run without a fault."""
     images = np.tile(digits, (8, 1, 1, 1))
     (tmp_path / "in").mkdir()
-    pieces = 8
-    rows = len(images) // pieces
-    for i in range(pieces):
-        pq.write_table(table_of(images).slice(rows * i, rows), tmp_path / "in" / f"{i:02}.parquet")
+    write_files(tmp_path / "in", images, 8)
     checkpoints = pathlib.Path(f"{tmp_path}/out_checkpoint")
 
     def done():
