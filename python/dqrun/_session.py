@@ -263,7 +263,7 @@ class Session:
             outputs: names of outputs, or of values inside the graph; None: all outputs.
             feeds: the inputs by name. Arrays of any layout, numpy scalars, numbers and lists, objects with ``__dlpack__`` (torch
                 tensors), ml_dtypes' types; lists of arrays for sequences; None for an optional that is empty, and for an
-                input whose default is expected. Arrays that are C-contiguous, aligned and in native byte order are not copied.
+                input that takes its default. Arrays that are C-contiguous, aligned and in native byte order are not copied.
             out: arrays that outputs are written to, by name: C-contiguous, writable, of the output's dtype and shape. An
                 array may also be an input: caches are updated in place.
 

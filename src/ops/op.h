@@ -7,14 +7,15 @@
  * `infer` checks what a schema cannot express: shapes, lengths, ranges of attribute values.
  *
  * - infer: sets the type and shape of each requested output (dq_call_output) from the types and shapes of the
- *   inputs, and from the values of inputs that are known (data not NULL). If it needs a value that is
- * unknown, it returns dq_call_need(call, i) and is called again in the run, when all values are known. It may
- * keep what it computed in call->state, allocated in call->arena, for prepare and run.
- * - prepare (may be NULL): makes `state` in call->arena and sets the scratch sizes that `run` needs. Types
- * and shapes of all inputs and outputs are final. The data of an input is available only if it is constant.
- * - run: computes the data of the outputs. It allocates nothing (strings: from call->strings) and never
- * writes inputs. Outputs do not overlap inputs unless the operator has DQ_OP_VIEW or DQ_OP_IN_PLACE, or sets
- *   call->concat_offsets.
+ *   inputs, and from the values of inputs that are known (data not NULL). May keep results in call->state,
+ *   allocated in call->arena, for prepare and run. If it needs a value that is not known, it returns
+ *   dq_call_need(call, i), and is called again in the run, when all values are known.
+ *
+ * - prepare (may be NULL): makes `state` in call->arena and sets the scratch sizes that `run` needs.
+ *   Types and shapes of all inputs and outputs are final; data is available for constant inputs only.
+ *
+ * - run: computes the data of the outputs. Allocates nothing (strings: from call->strings), writes no inputs.
+ *   Outputs do not overlap inputs, but for DQ_OP_VIEW, DQ_OP_IN_PLACE and call->concat_offsets.
  *
  * infer and prepare may run on any thread, for several plans at once: they write only to the call.
  * Error messages speak of the node's inputs, outputs and attributes ("input 4 'w_scale' has 63 elements,

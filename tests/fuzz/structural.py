@@ -110,7 +110,7 @@ def change_input(node, graph, rng):
 
 
 def change_outputs(node, graph, rng):
-    """Others of the node's values are expected: what nobody wants is not computed."""
+    """Others of the node's values are requested: what nobody wants is not computed."""
     if not graph.output:
         return
     if len(graph.output) > 1 and rng.random() < 0.5:

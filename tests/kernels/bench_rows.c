@@ -84,15 +84,15 @@ static void run_transpose_x32(call *c)
 static void run_requantize_tile_s32(call *c)
 {
     enum { COLS = DQ_REQUANTIZE_COLS };
-    const dq_requantize_to turned = {.scale = bench_scales,
-                                     .factors = to.factors,
-                                     .zero_point = 10,
-                                     .hi = 255,
-                                     .out = bench_target,
-                                     .out_stride = c->n / COLS,
-                                     .transposed = true};
+    const dq_requantize_to transposed = {.scale = bench_scales,
+                                         .factors = to.factors,
+                                         .zero_point = 10,
+                                         .hi = 255,
+                                         .out = bench_target,
+                                         .out_stride = c->n / COLS,
+                                         .transposed = true};
     WORK(4, 1);
-    c->k->requantize_tile_s32(X(int32_t), COLS, c->n / COLS, COLS, &turned);
+    c->k->requantize_tile_s32(X(int32_t), COLS, c->n / COLS, COLS, &transposed);
 }
 
 /* exp stands for the record. */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-static int64_t turned(const void *x, size_t width, size_t i, uint64_t sign_xor)
+static int64_t key_of(const void *x, size_t width, size_t i, uint64_t sign_xor)
 {
     if (width == 1)
         return (uint8_t)(((const uint8_t *)x)[i] ^ sign_xor);
@@ -34,7 +34,7 @@ static void check_integers(const char *what, dq_join_fn *join, size_t width, siz
     memcpy(z, y, n * wide);
     for (size_t i = 0; i < n; i++)
         for (size_t t = 0; t < count; t++) {
-            const int64_t v = turned(x, width, t * step + i, sign_xor), a = turned(z, wide, i, 0);
+            const int64_t v = key_of(x, width, t * step + i, sign_xor), a = key_of(z, wide, i, 0);
             store(z, wide, i, add ? (int64_t)((uint64_t)a + (uint64_t)v) : v > a ? v : a);
         }
     join(x, step, count, n, sign_xor, y);
@@ -109,7 +109,7 @@ static void check_arg_integers(const char *what, dq_arg_fn *arg, size_t width, u
         size_t found = 0;
         int64_t most = INT64_MIN;
         for (size_t t = 0; t < count; t++) {
-            const int64_t v = turned(x, width, (back ? count - 1 - t : t) * step + i, sign_xor);
+            const int64_t v = key_of(x, width, (back ? count - 1 - t : t) * step + i, sign_xor);
             found = v > most ? t : found;
             most = v > most ? v : most;
         }

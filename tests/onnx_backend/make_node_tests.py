@@ -120,7 +120,7 @@ def wanted_stamp(filters):
 
 
 def is_current(out, expected):
-    """True when a finished earlier run left what is expected now; a run without filters left everything."""
+    """True when a finished earlier run left what this run would make; a run without filters left everything."""
     try:
         stamp = json.loads((out / STAMP).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -17,7 +17,7 @@ enum { PLANES = DQ_ISA_C | DQ_ISA_AVX2, PIXELS = PLANES | DQ_ISA_AVXVNNI };
 static dq_tensor constants[CONSTANTS];
 static char weight_names[CONSTANTS][8];
 static unsigned constant_count;
-static dq_conv_nc4hw4_s8 lanes;
+static dq_conv_nc4hw4_s8 nc4hw4;
 
 static void constant(const char *name, dq_dtype dtype, size_t rank, const int64_t *dims, void *data)
 {
@@ -36,10 +36,10 @@ static void begin_codes(void)
     static int8_t none = 0;
     dq_type type = {.dtype = DQ_UINT8};
     set_up();
-    lanes = *kernels.conv_nc4hw4_s8;
-    kernels.conv_nc4hw4_s8 = &lanes;
+    nc4hw4 = *kernels.conv_nc4hw4_s8;
+    kernels.conv_nc4hw4_s8 = &nc4hw4;
     kernels.isa = PLANES;
-    lanes.nhwc = true;
+    nc4hw4.nhwc = true;
     constant_count = 0;
     ck_assert_int_eq(dq_graph_add_input(g, "x", &type, &err), DQ_OK);
     constant("s", DQ_FLOAT, 0, NULL, &scale);
@@ -202,8 +202,8 @@ START_TEST(between_convolutions_of_some_channels)
 {
     const int64_t channels = _i < 2 ? 8 : 64;
     const bool turned = _i == 1 || _i == 3;
-    lanes.nhwc = false;
-    lanes.deepest = turned ? 31 : 32;
+    nc4hw4.nhwc = false;
+    nc4hw4.deepest = turned ? 31 : 32;
     conv("x", "a", 64, channels, 1);
     conv("a", "y", channels, 4, channels == 8 ? 1 : 2);
     expected("y");

@@ -28,8 +28,9 @@ typedef struct dq_gemm_s8_a {
     size_t runs, run;
     bool far;            /* the panels are probably not cached */
     const int32_t *sums; /* the sum of each row, if known; or NULL */
-    void *packed; /* packed_a_size bytes, aligned to 64, in which the kernel packs these rows; the first byte
-   is 0 before the first tile of these rows. Tiles of other rows only after dq_gemm_s8.done */
+    /* packed_a_size bytes, aligned to 64, in which the kernel packs these rows. The first byte is 0 before
+     * the first tile of these rows. Tiles of other rows only after dq_gemm_s8.done. */
+    void *packed;
 } dq_gemm_s8_a;
 
 /** Use of packed weights: many rows in many runs; many rows in one run; or few rows, so that reading the

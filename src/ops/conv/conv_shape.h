@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shape of a convolution: its window, channels and groups.
  *
- * Most algorithms first copy the input with its padding. The copies are six, as kernels read six layouts, and
- * a common one would have to be laid out a second time:
- *   dq_padded_input (conv_s8.h)  bytes, NHWC; rows of a GEMM are pointers to pixels, or runs of them
- *   conv_s8_nc4hw4_images.c      bytes, NC4HW4
- *   conv_s8_depthwise.c          bytes as 16-bit pairs of neighbors, one NCHW plane at a time
- *   dq_input_band (input_band.h)      16-bit pairs of channels, a band of output rows, by remainder of the
- * stride dq_im2col_padded             floats, whole images, columns that are a stride apart contiguous: GEMM
- * panels dq_conv_direct               floats, a band of output rows, every axis by remainder of the stride */
+ * Most algorithms first copy the input with its padding, in one of six layouts: each is the layout that the
+ * kernels of the algorithm read, so that a common layout would need a second copy.
+ *
+ *   dq_padded_input (conv_s8.h)     bytes, NHWC: rows of a GEMM are pointers to pixels
+ *   conv_s8_nc4hw4_images.c         bytes, NC4HW4
+ *   conv_s8_depthwise.c             one NCHW plane, neighbors as pairs of 16 bits
+ *   dq_input_band (input_band.h)    a band of rows, 16-bit pairs of channels
+ *   dq_im2col_padded                floats, whole images, columns in the order of GEMM panels
+ *   dq_conv_direct                  floats, a band of rows, by remainder of the stride */
 #ifndef DQ_OPS_CONV_SHAPE_H
 #define DQ_OPS_CONV_SHAPE_H
 

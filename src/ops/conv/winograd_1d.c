@@ -364,11 +364,11 @@ static void bring_away(const dq_winograd_1d *g, const task *t, const float *y, f
     }
     for (size_t i = 0, n; i < count; i += n) {
         const size_t tile = t->first + i, off = tile % pair_distance, to = 2 * tile - off,
-                     behind = to + pair_distance;
+                     second = to + pair_distance;
         n = dq_least(pair_distance - off, count - i);
         memcpy(out + to, y + i, dq_least(n, row - to) * sizeof *out);
-        if (behind < row)
-            memcpy(out + behind, z + i, dq_least(n, row - behind) * sizeof *out);
+        if (second < row)
+            memcpy(out + second, z + i, dq_least(n, row - second) * sizeof *out);
     }
 }
 
