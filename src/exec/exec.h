@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the steps of a plan. Allocates nothing after the first run of a plan, but what dynamic steps, strings and
- * the items of sequences grow by. */
+/* Runs the steps of a plan. Allocates nothing after the first run of a plan, but what dynamic steps, strings
+ * and the items of sequences grow by. */
 #ifndef DQ_EXEC_EXEC_H
 #define DQ_EXEC_EXEC_H
 

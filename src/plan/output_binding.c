@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of the wanted values can be computed in memory of the caller's: those that have a piece of the buffer
- * for themselves, or for them and what lies there before, or as a part of them; and those of dynamic steps. */
+ * for themselves, or for them and what lies there before, or as a part of them; and those of dynamic steps.
+ */
 #include "plan/planner.h"
 
 /* The piece that a slot of the buffer lies in, or of which its piece is a part. */

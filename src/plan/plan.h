@@ -174,8 +174,9 @@ typedef struct dq_plan_request {
 /** Plans for the types and shapes of the given values. The sentence of a fault names model and node. */
 dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq_plan **out, dq_error *err);
 /** Makes the plan anew for other shapes: the request is as it was but for the shapes of what is given, data
- * of constants, and which of them vary. Memory of dynamic steps, and the plans of inner graphs (exec/inner.h),
- * stay. On a fault *plan is freed, and NULL: it may be one that a plan from nothing does not have. */
+ * of constants, and which of them vary. Memory of dynamic steps, and the plans of inner graphs
+ * (exec/inner.h), stay. On a fault *plan is freed, and NULL: it may be one that a plan from nothing does not
+ * have. */
 dq_status dq_plan_reshape(dq_plan **plan, const dq_plan_request *request, dq_error *err);
 void dq_plan_free(dq_plan *plan);
 
