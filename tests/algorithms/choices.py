@@ -5,8 +5,8 @@
     choices.py DQRUN MODELS [--update]
 
 MODELS is the folder that tests/models/make_models.py made. A row of choices.tsv is a node of a model, with a column for each level. The
-levels of this processor are compared, or written by --update; columns of others stay. The last line is "N passed, N failed, N skipped": a
-case is a model at a level."""
+levels of this processor are compared, or written by --update; columns of others stay. A level whose column is empty was never recorded on
+such a processor: its cases are skipped. The last line is "N passed, N failed, N skipped": a case is a model at a level."""
 
 import argparse
 import csv
@@ -61,10 +61,14 @@ def main():
     options = parser.parse_args()
     have = json.loads(subprocess.run([options.dqrun, "isa", "--json"], capture_output=True, check=True).stdout)
     levels = [level["name"] for level in have["levels"] if level["available"]]
-    known, counts = read(), {"passed": 0, "failed": 0}
+    known, counts = read(), {"passed": 0, "failed": 0, "skipped": 0}
+    recorded = {level for level in levels if any(row[level] for row in known.values())}
     found = {key: {**row, **dict.fromkeys(levels, "")} for key, row in known.items()}
     for name, model, inputs in models(options.models):
         for level in levels:
+            if level not in recorded and not options.update:
+                counts["skipped"] += 1
+                continue
             chosen = choices(options.dqrun, model, inputs, level)
             expected = {key[1:]: row[level] for key, row in known.items() if key[0] == name and row[level]}
             for node in chosen.keys() | expected.keys():
@@ -76,7 +80,10 @@ def main():
                 row[level] = algorithm
     if options.update:
         write(found)
-    print("{passed} passed, {failed} failed, 0 skipped".format(**counts))
+    if not options.update:
+        for level in set(levels) - recorded:
+            print(f"{PAGE.name} has no choices at {level}: record them with --update")
+    print("{passed} passed, {failed} failed, {skipped} skipped".format(**counts))
     return 1 if counts["failed"] else 0
 
 
