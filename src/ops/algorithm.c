@@ -62,7 +62,8 @@ static const rate rates[] = {
 #undef DQ_COST
 };
 
-/* A level that was not measured has the rates of the next lower one. */
+/* Rates of the highest level in the mask that costs.def lists; a level without rates has those of the next
+ * lower. */
 static const rate *find_rate(const char *id, unsigned isa)
 {
     const rate *best = NULL;
@@ -120,7 +121,7 @@ dq_status dq_forced_algorithms_read(const char *text, dq_forced_algorithms *forc
 /* ---- The choice --------------------------------------------------------------------------------------- */
 
 typedef struct candidate {
-    bool applicable, of_result; /* of_result: of the one that the shapes ask for */
+    bool applicable, of_result; /* of_result: the row has the result that the shapes determine */
     double cost;
     dq_algorithm_work work;
     dq_reason reason;
@@ -140,8 +141,8 @@ static candidate consider(const dq_algorithm *row, const void *problem, int resu
     return c;
 }
 
-/* Considers each row. Returns the row of the lowest cost among those that apply and have the result that the
- * shapes ask for; NULL: there is none. */
+/* Considers each row. Returns the row of the lowest cost among the applicable ones that have the result that
+ * the shapes determine. NULL: there is none. */
 static const dq_algorithm *find_cheapest(const dq_algorithm_table *table, const void *problem, unsigned isa,
                                          bool with_reasons, candidate candidates[MAX_ROWS])
 {
@@ -159,14 +160,14 @@ static const dq_algorithm *find_cheapest(const dq_algorithm_table *table, const 
     return cheapest;
 }
 
-/* "12.3 us (5.9 M multiply-adds, 0.4 KB moved, 8 calls)" */
+/* Example: "12.3 us (5.9 M multiply-adds, 0.4 KB moved, 8 calls)" */
 static int describe(const candidate *c, char *to, size_t size)
 {
     return snprintf(to, size, "%.4g us (%.4g M multiply-adds, %.4g KB moved, %.4g calls)", c->cost / 1e3,
                     c->work.macs / 1e6, c->work.bytes / 1e3, c->work.calls);
 }
 
-/* The row that was chosen, and behind "; " each of the others. */
+/* Describes the chosen row, then each of the others after "; ". */
 static const char *explain(const dq_op_call *call, const dq_algorithm_table *table,
                            const dq_algorithm *chosen, const candidate *candidates, bool forced)
 {

@@ -18,7 +18,7 @@ dq_status dq_loop_infer(dq_op_call *call, const uint32_t inputs[], size_t count,
     return dq_call_output(call, 0, dtype, rank, dims, err);
 }
 
-/* Drops dimensions of 1 and joins neighbours that every operand walks through in one stride. */
+/* Drops dimensions of 1 and merges adjacent dimensions that every operand walks with one stride. */
 void dq_loop_plan(const dq_op_call *call, const uint32_t inputs[], size_t count, dq_loop *loop)
 {
     const dq_tensor *out = call->out[0];

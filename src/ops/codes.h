@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of quantized codes of 8 or 16 bits, by one scale and zero point that are known when planning. */
+/* Quantize and dequantize rows of 8- or 16-bit values with one scale and zero point, known at planning time.
+ */
 #ifndef DQ_OPS_CODES_H
 #define DQ_OPS_CODES_H
 
@@ -23,12 +24,13 @@ static inline bool dq_codes_take(int64_t dtype)
     return dtype == DQ_UINT8 || dtype == DQ_INT8 || dtype == DQ_UINT16 || dtype == DQ_INT16;
 }
 dq_codes dq_codes_make(dq_dtype dtype, float scale, int64_t zero);
-/** Elements at … at + n - 1 of the codes as DequantizeLinear has them. */
+/** Dequantizes n quantized values, from index `at` on, like DequantizeLinear. */
 void dq_codes_read(const dq_kernels *k, const dq_codes *c, const void *codes, size_t at, size_t n, float *to);
-/** The same from floats, as QuantizeLinear has them. */
+/** Quantizes n floats, to index `at` on, like QuantizeLinear. */
 void dq_codes_write(const dq_kernels *k, const dq_codes *c, const float *x, size_t n, void *codes, size_t at);
 
-/** 16-bit codes with the bits of `sign_xor` changed. That some are taken twice keeps vectors whole. */
+/** XORs n 16-bit values with `sign_xor`. The last vector overlaps the one before it, so that no scalar tail
+ * is needed. */
 static inline void dq_codes_sign_xor(const int16_t *from, size_t n, uint16_t sign_xor, int16_t *restrict to)
 {
     enum { WIDE = 8, HALF = 4 };

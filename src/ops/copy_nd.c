@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { GRAIN = 16384 /* elements of a piece of parallel work, about */ };
+enum { GRAIN = 16384 /* elements of a task, about */ };
 
 void dq_move_join(dq_move *m)
 {
@@ -90,7 +90,7 @@ static step_fn *step_of(size_t width)
     }
 }
 
-/* Data may be loose: through memcpy. */
+/* memcpy: data may be unaligned. */
 #define PICK(T, to_at, from_at)                                                                              \
     do {                                                                                                     \
         for (size_t i = 0; i < n; i++)                                                                       \
@@ -125,14 +125,14 @@ BY_INDEX(dq_move_put, at[i], i)
 
 typedef struct job {
     const dq_move *m;
-    size_t width; /* 0: packed */
+    size_t width; /* bytes of an element; 0: packed */
     unsigned bits;
     step_fn *step;
     char *to;
     const char *from;
 } job;
 
-/* Up to SHORT bytes, without a call. */
+/* Copies up to SHORT bytes without a call of memcpy. */
 enum { SHORT = 64 };
 static inline void copy_short(char *to, const char *from, size_t n)
 {
@@ -162,7 +162,7 @@ static void packed_row(const job *j, size_t to, int64_t from)
             dq_get_bits(j->from, j->bits, (size_t)(from + (int64_t)i * (m->rank ? m->from[last] : 1))));
 }
 
-/* `rows` rows along the last axis, neighbours on the axis before it. */
+/* Copies `rows` rows along the last axis that are adjacent along the axis before it. */
 static void some_rows(const job *j, size_t to, int64_t from, size_t rows)
 {
     const dq_move *m = j->m;
@@ -217,16 +217,16 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-/* ---- Two axes that change places ----------------------------------------------------------------------- */
+/* ---- Transpose of two axes ----------------------------------------------------------------------------- */
 
-/* Of the source, what is transposed at once; of few channels more pixels. */
+/* Rows and columns of the source that are transposed at a time; more pixels if there are few channels. */
 enum { COLUMNS = 64, ROWS = 256, CHANNELS = 4, PIXELS = 4096 };
 
-/* Where the last axis of the destination, whose elements lie side by side there, is a column of the source
- * and axis `side` a row of it. */
+/* A transposition. The destination's innermost axis is contiguous there and is a column of the source. Axis
+ * `side` of the destination is a row of the source. */
 typedef struct transpose {
     const dq_kernels *kernels;
-    dq_move outer; /* the axes but the two */
+    dq_move outer; /* all axes except these two */
     size_t rows, cols, src_stride, dst_stride, width;
     size_t rows_at_once, cols_at_once;
     char *to;
@@ -240,7 +240,8 @@ static bool find_transpose(const dq_move *m, size_t width, transpose *t)
         return false;
     while (side < last && m->from[side] != 1)
         side++;
-    if (side == last || m->dims[side] <= 2 || m->dims[last] < 2) /* of two, `row` takes every second */
+    /* With two columns, STEP copies every second element. */
+    if (side == last || m->dims[side] <= 2 || m->dims[last] < 2)
         return false;
     *t = (transpose){.rows = m->dims[last],
                      .cols = m->dims[side],
@@ -317,7 +318,7 @@ void dq_move_run(const dq_op_call *call, const dq_move *m, dq_dtype dtype, void 
              .step = step_of(width),
              .to = to,
              .from = from};
-    /* Neighbours of a packed type share bytes: one thread writes them all. */
+    /* Adjacent elements of a packed type share bytes: one thread writes them all. */
     size_t grain = width == 0 ? rows : run < GRAIN ? GRAIN / run : 1;
     dq_parallel(call->threads, rows, grain, piece, &j);
 }

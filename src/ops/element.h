@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copying elements of any type, one stretch at a time. */
+/* Copies of elements of any type in contiguous blocks, and arithmetic with coordinates and indices. */
 #ifndef DQ_OPS_ELEMENT_H
 #define DQ_OPS_ELEMENT_H
 
@@ -7,12 +7,12 @@
 
 #include <string.h>
 
-/** Elements at … at + n - 1 of `from` to places to_at … of `to`, of the same type. Strings: who points to
- * them. */
+/** Copies n elements of `from`, from index `at` on, to `to`, from index to_at on; both have the same type.
+ * Strings are shared: only the dq_string (pointer and length) is copied. */
 static inline void dq_copy_elements(const dq_tensor *from, size_t at, dq_tensor *to, size_t to_at, size_t n)
 {
     size_t width = dq_move_width(from->dtype);
-    if (n == 1 && width == sizeof(float)) { /* without a call, as loops over indices want it */
+    if (n == 1 && width == sizeof(float)) { /* No call of memcpy: callers loop over single indices. */
         memcpy((char *)to->data + to_at * sizeof(float), (const char *)from->data + at * sizeof(float),
                sizeof(float));
         return;
@@ -24,7 +24,7 @@ static inline void dq_copy_elements(const dq_tensor *from, size_t at, dq_tensor 
         dq_put_bits(to->data, bits, to_at + i, dq_get_bits(from->data, bits, at + i));
 }
 
-/** The next coordinate in row-major order; after the last comes the first. */
+/** Advances `coord` to the next coordinate in row-major order; the last one wraps around to zeros. */
 static inline void dq_next_coord(size_t rank, const int64_t *dims, size_t *coord)
 {
     for (size_t d = rank; d-- > 0;) {
@@ -34,15 +34,17 @@ static inline void dq_next_coord(size_t rank, const int64_t *dims, size_t *coord
     }
 }
 
-/** `given`, from -n on counted from the end, as an index below n; false when it is outside. */
+/** Sets *index to `given` as an index below n; negative values count from the end (from -n on). Returns false
+ * if `given` is out of range. */
 static inline bool dq_wrap_index(int64_t given, int64_t n, size_t *index)
 {
     *index = (size_t)(given < 0 ? given + n : given);
     return given >= -n && given < n;
 }
 
-/** Where the slices begin that n tuples of indices name, along the axes from `first` on: at[i], from `base`
- * on. How many tuples are good, from the first on. */
+/** Computes the offsets of the slices of `data` that n index tuples name. Each tuple has `tuple` indices,
+ * along the axes from `first` on. at[i] is an element offset, to which `base` is added. Returns how many
+ * leading tuples are in range: n if all are. */
 static inline size_t dq_find_slices(const dq_tensor *data, size_t first, size_t tuple, const int64_t *given,
                                     size_t n, size_t base, size_t *at)
 {

@@ -10,7 +10,7 @@ static dq_scale_granularity per_tensor(const dq_tensor *x)
     return (dq_scale_granularity){.length = 1, .inner = x->count, .block = 1};
 }
 
-/* The axis that a scale with more than one element runs along. */
+/* Reads the axis along which a scale with more than one element runs. */
 static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
 {
     const dq_tensor *x = call->in[0];
@@ -26,7 +26,7 @@ static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
 static dq_status per_axis(const dq_op_call *call, dq_scale_granularity *out, dq_error *err)
 {
     const dq_tensor *x = call->in[0], *scale = call->in[1];
-    bool has_axis = call->version >= 13 || call->node->domain[0]; /* not in the first standard version */
+    bool has_axis = call->version >= 13 || call->node->domain[0]; /* the first standard version has no axis */
     if (x->rank == 0 || !has_axis)
         return dq_call_fail_input(call, err, 1, "has %zu elements, expected 1%s", scale->count,
                                   x->rank == 0 ? " as input 0 is a scalar" : "");
@@ -72,7 +72,7 @@ static dq_status blocked(const dq_op_call *call, int64_t block, dq_scale_granula
     return DQ_OK;
 }
 
-/* The zero point has the scale's shape; a scalar and one element are the same. */
+/* Checks that the zero point has the scale's shape; a scalar and a vector of one element are equal. */
 static dq_status check_zero_point(const dq_op_call *call, dq_error *err)
 {
     const dq_tensor *scale = call->in[1], *zero = dq_call_in(call, 2);
@@ -114,14 +114,15 @@ static void cut(dq_run *run, size_t length, size_t limit)
     run->rest = length - run->length;
 }
 
-/* How far the run goes that begins with a of `along` and i of `inside`, and whose block has `left` more a. */
+/* The length of the segment that starts at `run->along` and `inside` within the inner axes. `left`: axis
+ * indices that remain in its block. */
 static size_t extent(const dq_scale_granularity *g, size_t inside, size_t left, dq_run *run)
 {
     run->step = g->inner_step;
     run->stop = run->along + 1;
     if (g->inner > 1 || g->length == 1)
         return g->inner - inside;
-    if (g->block == 1) { /* along the axis itself, a scale for each element */
+    if (g->block == 1) { /* blocks of 1 along the innermost axis: a scale for each element */
         run->step = 1;
         run->stop = g->length;
     } else {
@@ -153,7 +154,7 @@ void dq_granularity_next(const dq_scale_granularity *g, size_t first, size_t end
         run->along = 0;
         run->outer++;
         run->scale = run->outer * g->outer_step;
-    } else if (g->inner == 1) { /* whole blocks are behind */
+    } else if (g->inner == 1) { /* the last segment ended a block */
         run->scale += g->block_step;
     } else {
         size_t block = g->block == 1 ? run->along : run->along / g->block;
@@ -167,7 +168,7 @@ size_t dq_granularity_blocks(const dq_scale_granularity *g, size_t first, size_t
     if (g->inner != 1 || g->block == 1 || run->length != g->block)
         return 0;
     size_t row = g->length - run->along, left = end - first;
-    bool no_gap = g->length % g->block == 0; /* blocks of the next row follow */
+    bool no_gap = g->length % g->block == 0; /* the next row's blocks follow without a gap */
     return (no_gap || left < row ? left : row) / g->block;
 }
 

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-/* The first versions of some operators have their lists in floats. */
+/* Reads an element. The first versions of some operators have their lists in floats. */
 static dq_status read_element(const dq_op_call *call, uint32_t i, size_t k, int64_t *to, dq_error *err)
 {
     const dq_tensor *t = call->in[i];

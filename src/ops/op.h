@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contract of an operator. One implementation serves all versions of an operator: `prepare` turns a
+/* The contract of an operator. One implementation serves all versions of an operator: `prepare` translates a
  * version's differences into plain parameters and picks kernels, `run` never looks at the opset.
  *
  * The schema is checked before any of these functions is called: the number of inputs and outputs, their
@@ -15,7 +15,7 @@
  *   Types and shapes of all inputs and outputs are final; data is available for constant inputs only.
  *
  * - run: computes the data of the outputs. Allocates nothing (strings: from call->strings), writes no inputs.
- *   Outputs do not overlap inputs, but for DQ_OP_VIEW, DQ_OP_IN_PLACE and call->concat_offsets.
+ *   Outputs do not overlap inputs, except through DQ_OP_VIEW, DQ_OP_IN_PLACE and call->concat_offsets.
  *
  * infer and prepare may run on any thread, for several plans at once: they write only to the call.
  * Error messages speak of the node's inputs, outputs and attributes ("input 4 'w_scale' has 63 elements,
@@ -114,17 +114,17 @@ struct dq_op_call {
     uint64_t constant_inputs;      /* bit i: input i is the same in all runs of the plan (i < 64) */
     uint64_t persistent_inputs;    /* bit i: … and its data lives as long as `packs` */
     uint64_t packed_inputs;        /* bit i: dq_call_pack was called for input i */
-    size_t *split_offsets;  /* Zero-copy Split. For each output: its first element in input 0, whose elements
-                               it  has contiguously. Set by infer; run is skipped if all outputs are views. */
+    size_t *split_offsets;  /* Zero-copy Split. For each output: its first element in input 0; the output is
+                               contiguous there. Set by infer; run is skipped if all outputs are views. */
     size_t *concat_offsets; /* Zero-copy Concat. For each input: byte offset of its copy in output 0, or
                                DQ_NOT_CONCATENATED. Set by infer or prepare. The planner then lets producers
                                write there, and run skips these copies (dq_call_is_concatenated). */
-    size_t run, times; /* Broadcast view, if times is not 0: output 0 is input 0 broadcast so (dq_tensor). Set
-                          by infer. */
-    dq_arena *arena;   /* for state; lives as long as the state */
-    void *state;       /* prepare → run */
-    size_t scratch_size;        /* set by prepare: bytes of scratch, which the threads of run share … */
-    size_t worker_scratch_size; /* … and bytes for each worker of dq_parallel */
+    size_t run, times;   /* Broadcast view, if `times` is not 0: output 0 is a broadcast view of input 0, each
+                            `run` elements repeated `times` times (dq_tensor). Set by infer. */
+    dq_arena *arena;     /* for state; lives as long as the state */
+    void *state;         /* prepare → run */
+    size_t scratch_size; /* Bytes of scratch that the threads of run share. Set by prepare. */
+    size_t worker_scratch_size; /* Bytes of scratch for each worker of dq_parallel. Set by prepare. */
     void *scratch;              /* in run: scratch_size bytes, aligned to 64 */
     void *worker_scratch;       /* in run: use dq_call_worker_scratch */
     dq_threads *threads;
@@ -139,7 +139,7 @@ struct dq_op_call {
     bool explain;
     /* … which sets these; NULL: the operator has no table. */
     const struct dq_algorithm *algorithm;
-    const char *explanation; /* of the choice, in `arena`, where `explain` asks for it */
+    const char *explanation; /* of the choice, in `arena`; set if `explain` */
 };
 
 /** Gives output i its type and shape (checked against limits); does nothing if the output is not requested.
@@ -199,14 +199,15 @@ static inline bool dq_call_reserve(dq_op_call *call, size_t a, size_t b, size_t 
 /** State of `size` bytes, zeroed, in call->arena. */
 dq_status dq_call_state(dq_op_call *call, size_t size, dq_error *err);
 
-/** Error messages: "input 4 'w_scale' " and the text; or any text about the node. */
+/** Set the error's message and return its status. dq_call_fail_input prefixes "input 4 'w_scale' ", and
+ * dq_call_fail takes any text about the node. */
 dq_status dq_call_fail_input(const dq_op_call *call, dq_error *err, uint32_t i, const char *format, ...)
     DQ_PRINTF(4, 5);
 dq_status dq_call_fail(const dq_op_call *call, dq_error *err, dq_status status, const char *format, ...)
     DQ_PRINTF(4, 5);
 
-/** Error: input i holds an index outside an axis. Returns `fault`: DQ_BAD_MODEL if the index is constant in
- * the model, else DQ_BAD_INPUT. */
+/** Fails because input i holds an index that is outside its axis. Returns `fault`: DQ_BAD_MODEL if the index
+ * is constant in the model, else DQ_BAD_INPUT. */
 dq_status dq_call_fail_index(const dq_op_call *call, dq_error *err, uint32_t i, dq_status fault,
                              int64_t index, int64_t length);
 /** The same for a tuple of indices, one of which is outside its axis. */
@@ -224,7 +225,7 @@ dq_status dq_call_bounds(const dq_op_call *call, dq_bounds *bounds, dq_error *er
 
 /** Packs constant input i (weights, column sums, a table) once for all plans and sessions of the model:
  * `make` fills `size` bytes, aligned to 64. `key` distinguishes the packed forms of one input (kernel and
- * parameters; compared as bytes). In prepare, if dq_call_constant(call, i). */
+ * parameters; compared as bytes). For prepare; requires dq_call_constant(call, i). */
 dq_status dq_call_pack(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
                        size_t size, const void **packed, dq_error *err);
 /** The same, but the bytes are available only in run, so that all weights of a plan are packed on all

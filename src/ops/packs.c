@@ -15,12 +15,13 @@ enum { WORTH_FORGETTING = 1 << 16 };
 
 typedef struct form {
     struct form *next;
-    const void *data; /* of the tensor that it was made from: the tensor's own address may be a view's */
+    const void *data; /* of the tensor that it was made from; identifies it, as the tensor's own address may
+                         be a view's */
     dq_pack_fn make;
     size_t key_size, size, memory_size;
-    void *memory, *packed; /* the latter aligned */
-    struct form *waiting;  /* the next of those that are left for later */
-    dq_tensor from;        /* of one that is */
+    void *memory, *packed; /* `memory` as allocated; `packed` aligned */
+    struct form *waiting;  /* next in the list of deferred forms */
+    dq_tensor from;        /* the tensor of a deferred form */
     unsigned how;
     _Alignas(max_align_t) char key[]; /* a struct of the maker's */
 } form;
@@ -30,7 +31,7 @@ enum { LISTS = 512 };
 struct dq_packs {
     dq_lock lock;
     const dq_allocator *allocator;
-    form *forms[LISTS], *waiting; /* those of one tensor are in the same list */
+    form *forms[LISTS], *waiting; /* a hash table by tensor: the forms of one tensor are in the same list */
 };
 
 static size_t list_of(const void *data)
@@ -95,9 +96,9 @@ static form *find(dq_packs *packs, const void *data, const dq_packing *requested
     return NULL;
 }
 
-/* Of malloc'ed memory that a maker leaves untouched the system needs nothing: calloc clears only what is not
- * clear. Large pages are for forms that a run reads from end to end: in smaller ones, what a maker leaves of
- * the last page would count. */
+/* Allocates zeroed memory for a form. calloc keeps pages that the maker never writes uncommitted. Large pages
+ * are for forms that a run reads sequentially and completely. Smaller forms would waste the unused part of
+ * the last large page. */
 static form *new_form(const dq_packs *packs, size_t key_size, size_t size)
 {
     enum { LARGE = 1 << 23 };
@@ -118,7 +119,8 @@ static form *new_form(const dq_packs *packs, size_t key_size, size_t size)
     return f;
 }
 
-/* Copies a mapped tensor's data, and gives the pages behind back as it goes: both are never there at once. */
+/* Copies a mapped tensor's data and releases its pages on the way, so that both are never resident at once.
+ */
 static void copy_out(void *to, const dq_tensor *from, const void *key)
 {
     enum { PIECE = 1 << 20 };
@@ -133,7 +135,7 @@ static void copy_out(void *to, const dq_tensor *from, const void *key)
     }
 }
 
-/* `make` for a loose tensor: from a copy that lives no longer. */
+/* Runs `make` for an unaligned tensor, from a temporary aligned copy. */
 static bool make_from_copy(const dq_packs *packs, form *f, const dq_tensor *from, const void *key)
 {
     dq_tensor aligned = *from;
@@ -173,7 +175,7 @@ static bool fill(const dq_packs *packs, form *f, const dq_tensor *from, unsigned
     } else {
         f->make(f->packed, from, key);
     }
-    /* the packed form stands for the original from now on */
+    /* the packed form replaces the original from now on */
     if (from->mapped && from->size >= WORTH_FORGETTING)
         dq_file_forget(from->data, from->size);
     return true;
@@ -222,7 +224,7 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing 
     return status;
 }
 
-/* ---- Later --------------------------------------------------------------------------------------------- */
+/* ---- Deferred packing ---------------------------------------------------------------------------------- */
 
 typedef struct job {
     form *form;
@@ -234,7 +236,7 @@ typedef struct work {
     job *jobs;
 } work;
 
-/* The largest first, so that threads end at about the same time. */
+/* Sorts the largest first, so that threads end at about the same time. */
 static int by_size(const void *a, const void *b)
 {
     size_t x = ((const job *)a)->form->size, y = ((const job *)b)->form->size;
@@ -281,7 +283,8 @@ dq_status dq_packs_finish(dq_packs *packs, dq_threads *threads, dq_error *err)
     dq_status status = DQ_OK;
     if (!packs)
         return DQ_OK;
-    dq_lock_take(&packs->lock); /* also until another session has filled what this one was given */
+    /* Also waits until another session has filled deferred forms that this one uses. */
+    dq_lock_take(&packs->lock);
     if (packs->waiting)
         status = fill_waiting(packs, threads, err);
     dq_lock_release(&packs->lock);

@@ -9,8 +9,8 @@
 
 typedef struct dq_packs dq_packs;
 
-/** Fills `packed` from a constant tensor. `key` is a copy of the key of dq_packs_get; without DQ_PACK_LATER
- * it is that pointer itself, so that data for `make` may follow the bytes that are compared. */
+/** Fills `packed` from a constant tensor. `key` is the cache's copy of the key given to dq_packs_get. Without
+ * DQ_PACK_LATER it is the caller's pointer itself, so that data for `make` may follow the compared bytes. */
 typedef void (*dq_pack_fn)(void *packed, const dq_tensor *from, const void *key);
 
 /** The allocator (NULL: malloc) outlives the cache. Temporary copies during packing are malloc'ed. */
@@ -37,8 +37,8 @@ typedef struct dq_packing {
 dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing *requested,
                        const void **packed, dq_error *err);
 
-/** Packs, on all threads, everything that dq_packs_get deferred, for all plans. What cannot be packed for
- * lack of memory is left for the next call. `packs` may be NULL. */
+/** Packs everything that dq_packs_get deferred, for all plans, on all threads. Requests that fail for lack of
+ * memory remain for the next call. `packs` may be NULL. */
 dq_status dq_packs_finish(dq_packs *packs, dq_threads *threads, dq_error *err);
 
 /** Bytes of all packed forms. */

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-/* Whether the shape of `t` is that of the operand's rows (columns), and its strides over the batch axes. */
+/* Whether `t` has an accepted shape for the operand's rows (columns); sets its steps along the batch axes. */
 static bool matches(const dq_tensor *t, const dq_tensor *operand, dq_qparam_axis axis, size_t length,
                     const dq_matmul_shape *s, dq_qparam *out)
 {
     if (operand->rank < 2)
-        return false; /* a vector has one row (column), and one element is accepted before */
+        return false; /* a vector has one row (column), and the caller has already accepted single elements */
     if (t->rank == 1) {
         out->step = 1;
         return (size_t)t->dims[0] == length;

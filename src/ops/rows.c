@@ -66,7 +66,7 @@ size_t dq_load_indices(const dq_tensor *t, size_t first, size_t n, int64_t lengt
         uint64_t x = from[i];
         x += (0 - (x >> 63)) & (uint64_t)length;
         out[i] = (size_t)x;
-        outside |= x | (most - x); /* the highest bit */
+        outside |= x | (most - x); /* the highest bit: negative, or above `most` */
     }
     if (outside >> 63 == 0)
         return n;
@@ -165,7 +165,7 @@ void dq_store_floats(dq_dtype dtype, void *data, size_t first, size_t n, const d
         dq_put_bits(data, bits, first + i, dq_encode_float(dtype, dq_round_to_odd(in[i]), saturate, round));
 }
 
-/* In a loop that becomes vectors. */
+/* Without branches, so that the compiler vectorizes the loop. */
 void dq_round_all_to_odd(const double *x, size_t n, float *y)
 {
     for (size_t i = 0; i < n; i++) {
@@ -248,7 +248,7 @@ void dq_load_packed(dq_dtype dtype, const void *data, size_t first, size_t n, in
     bool is_signed = dq_dtype_get(dtype)->cls == DQ_CLASS_INT;
     const uint8_t *bytes = data;
     size_t i = 0;
-    if (bits == 4 && first % 2 == 0) { /* pairs, in vectors */
+    if (bits == 4 && first % 2 == 0) { /* two values a byte, in a loop that the compiler vectorizes */
         const uint8_t *from = bytes + first / 2;
         for (; i < n / 2; i++) {
             out[2 * i] = is_signed ? (int8_t)((int8_t)(from[i] << 4) >> 4) : (int8_t)(from[i] & 15);

@@ -4,9 +4,9 @@
 #include "ops/half_floats.h"
 
 typedef struct widened {
-    dq_op_call call;      /* as the operator sees it */
-    size_t *at;           /* where widened inputs, then outputs, are in the scratch */
-    dq_tensor *workspace; /* they themselves */
+    dq_op_call call;      /* the float32 call that the operator sees */
+    size_t *at;           /* byte offsets in the scratch of the widened inputs, then outputs */
+    dq_tensor *workspace; /* tensors of the widened inputs, then outputs */
 } widened;
 
 static bool narrow(const dq_tensor *t)
@@ -24,7 +24,8 @@ static bool any_narrow(const dq_op_call *call)
     return any;
 }
 
-/* Tensor i of the inputs and then outputs, as floats: in the scratch unless `fixed`. */
+/* Makes tensor i (of inputs, then outputs) a float tensor: at `fixed`, or in reserved scratch if that is
+ * NULL. */
 static dq_status widen(dq_op_call *call, widened *w, uint32_t i, const dq_tensor *t, const float *fixed,
                        dq_error *err)
 {
@@ -53,11 +54,11 @@ static dq_status widen_input(dq_op_call *call, widened *w, uint32_t i, dq_error 
 static dq_status prepare_floats(dq_op_call *call, dq_prepare_fn *prepare, dq_error *err)
 {
     const uint32_t ins = call->in_count, outs = call->out_count;
-    dq_op_call inner = *call; /* with what infer may have left in its state */
+    dq_op_call inner = *call; /* keeps the state that infer may have set */
     DQ_TRY(dq_call_state(call, sizeof(widened), err));
     widened *w = call->state;
     w->call = inner;
-    w->call.packs = NULL; /* forms are of what is widened, and not kept with the model */
+    w->call.packs = NULL; /* packed forms are of temporary floats: they must not enter the model's cache */
     w->call.persistent_inputs = 0;
     w->call.in = DQ_NEW_ARRAY(call->arena, ins + 1, const dq_tensor *);
     w->call.out = DQ_NEW_ARRAY(call->arena, outs, dq_tensor *);

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A list attribute with one value for each of `count` axes, each at least `least`; `absent` in all when it is
- * left out. */
+/* Reads a list attribute with a value of at least `least` for each of `count` axes. If it is omitted, all
+ * values are `absent`. */
 static dq_status read_list(const dq_op_call *call, const char *name, size_t count, int64_t least,
                            int64_t absent, int64_t *out, dq_error *err)
 {
@@ -32,7 +32,7 @@ static dq_status too_large(const dq_op_call *call, size_t axis, dq_error *err)
                         "the windows of spatial axis %zu span more elements than can be counted", axis);
 }
 
-/* The padding that makes the output ceil(in / stride) long, half at each end. */
+/* Computes the padding for which the output is ceil(in / stride) long, half of it at each end. */
 static bool pad_same(dq_window *w, size_t axis, bool upper)
 {
     int64_t in = w->in[axis], stride = w->stride[axis], out = in / stride + (in % stride != 0), span;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sliding windows over any number of spatial axes: what convolutions and pools share. Attributes strides,
- * dilations, pads and auto_pad as the standard has them; lists that a node leaves out are ones (pads: zeros).
- */
+/* Sliding windows over any number of spatial axes, shared by convolutions and pools. Attributes strides,
+ * dilations, pads and auto_pad have the standard's meaning; absent lists are ones (pads: zeros). */
 #ifndef DQ_OPS_WINDOW_H
 #define DQ_OPS_WINDOW_H
 
@@ -11,24 +10,24 @@ typedef struct dq_window {
     size_t rank; /* spatial axes: at least 1 */
     int64_t in[DQ_MAX_RANK], kernel[DQ_MAX_RANK];
     int64_t stride[DQ_MAX_RANK], dilation[DQ_MAX_RANK];
-    int64_t begin[DQ_MAX_RANK], end[DQ_MAX_RANK]; /* padding; with auto_pad as it comes out */
+    int64_t begin[DQ_MAX_RANK], end[DQ_MAX_RANK]; /* padding; with auto_pad the resolved one */
     int64_t out[DQ_MAX_RANK];
 } dq_window;
 
-/** Fills in the rest from rank, in, kernel and the node's attributes. Sentences about the length of an axis
- * name input `input`. `ceil_mode`: a window that reaches past the end padding counts, if it starts before
- * that. Every number in the result, and the span of windows (out - 1) * stride + (kernel - 1) * dilation + 1,
- * fits. */
+/** Computes the other fields from rank, in, kernel and the node's attributes. Error messages about the length
+ * of an axis name input `input`. `ceil_mode`: a window that reaches past the end padding counts if it starts
+ * before that padding. The function rejects sizes that overflow: all results fit, and so does the span of all
+ * windows, (out - 1) * stride + (kernel - 1) * dilation + 1. */
 dq_status dq_window_infer(const dq_op_call *call, uint32_t input, bool ceil_mode, dq_window *w,
                           dq_error *err);
 
-/** (kernel - 1) * dilation + 1 of an axis: elements that a window spans. */
+/** Elements that a window spans along an axis: (kernel - 1) * dilation + 1. */
 static inline int64_t dq_window_span(const dq_window *w, size_t axis)
 {
     return (w->kernel[axis] - 1) * w->dilation[axis] + 1;
 }
 
-/** Where the window of output number `index` (row-major over w->out) begins; negative inside the padding. */
+/** Origin of the window of output `index` (row-major over w->out); negative in the padding. */
 static inline void dq_window_origin(const dq_window *w, size_t index, int64_t origin[DQ_MAX_RANK])
 {
     for (size_t d = w->rank; d-- > 0;) {
@@ -39,7 +38,7 @@ static inline void dq_window_origin(const dq_window *w, size_t index, int64_t or
 }
 
 /** Offset in the input's spatial axes of kernel element `tap` (row-major over w->kernel) of the window at
- * `origin`, or -1 when it lies in the padding. */
+ * `origin`; -1 if it is in the padding. */
 static inline int64_t dq_window_at(const dq_window *w, const int64_t origin[DQ_MAX_RANK], size_t tap)
 {
     int64_t offset = 0, step = 1;
@@ -55,8 +54,8 @@ static inline int64_t dq_window_at(const dq_window *w, const int64_t origin[DQ_M
     return offset;
 }
 
-/** The kernel elements of an axis, first … end - 1, outside of which no window has one on the input: a kernel
- * may be far larger than the input and its pads together. */
+/** The range first … end - 1 of kernel elements along an axis that meet the input in at least one window. A
+ * kernel may be far larger than the input and its padding. */
 static inline void dq_window_taps(const dq_window *w, size_t d, int64_t *first, int64_t *end)
 {
     int64_t low = w->begin[d] - (w->out[d] - 1) * w->stride[d];
@@ -66,7 +65,8 @@ static inline void dq_window_taps(const dq_window *w, size_t d, int64_t *first, 
     *end = *end < w->kernel[d] ? *end : w->kernel[d];
 }
 
-/** Elements 0, step, 2 step … of a window at `origin` that fall into [low, high): the first and how many. */
+/** Counts the elements 0, step, 2 step … of a window at `origin` that are in [low, high); *first is the first
+ * one. */
 size_t dq_window_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t low, int64_t high,
                          int64_t *first);
 

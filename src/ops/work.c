@@ -17,7 +17,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Length of an axis, counted from the end where it is negative; 1 where there is none. */
+/* Length of an axis (negative: counted from the end); 1 if there is none. */
 static uint64_t axis_of(const dq_tensor *t, int axis)
 {
     if (axis < 0)
@@ -33,17 +33,17 @@ static uint64_t output_elements(const dq_op_call *call)
     return sum;
 }
 
-/* ---- By input `at` ------------------------------------------------------------------------------------ */
+/* ---- Work that follows from input `at` ----------------------------------------------------------------- */
 
 typedef uint64_t (*work_fn)(const dq_op_call *call, uint32_t at);
 
-/* What goes through the whole input. */
+/* Operators that read the whole input. */
 static uint64_t input_elements(const dq_op_call *call, uint32_t at)
 {
     return larger(count_of(dq_call_in(call, at)), output_elements(call));
 }
 
-/* Matrix products: the left operand, whose last axis (or the one before it) is summed over. */
+/* Matrix products: the left operand, which is summed over its last axis (transposed: the one before it). */
 static uint64_t product(const dq_op_call *call, uint32_t at)
 {
     const dq_tensor *a = dq_call_in(call, at);
@@ -51,21 +51,21 @@ static uint64_t product(const dq_op_call *call, uint32_t at)
     return dq_work_mul(count_of(call->out[0]), axis_of(a, transposed && a->rank > 1 ? -2 : -1));
 }
 
-/* Convolutions: the weights of one result's channel, [channels, channels of the group, kernel…]. */
+/* Convolutions: the weights of one output channel, [channels, channels of the group, kernel…]. */
 static uint64_t convolution(const dq_op_call *call, uint32_t at)
 {
     const dq_tensor *w = dq_call_in(call, at);
     return w && w->count ? dq_work_mul(count_of(call->out[0]), w->count / axis_of(w, 0)) : 0;
 }
 
-/* The weights of one operand's channel. */
+/* Transposed convolutions: the weights of one input channel. */
 static uint64_t transposed_convolution(const dq_op_call *call, uint32_t at)
 {
     const dq_tensor *w = dq_call_in(call, at);
     return w && w->count ? dq_work_mul(count_of(call->in[0]), w->count / axis_of(w, 0)) : 0;
 }
 
-/* Pools: all windows. Without a kernel_shape, the whole input. */
+/* Pools: the elements of all windows. Without kernel_shape (global pools): the whole input. */
 static uint64_t windows(const dq_op_call *call, uint32_t at)
 {
     size_t rank = 0;
@@ -84,17 +84,18 @@ static uint64_t recurrent(const dq_op_call *call, uint32_t at)
     return dq_work_mul(weights, dq_work_mul(axis_of(x, 0), axis_of(x, 1)));
 }
 
-/* Attention: each query element meets each key, and each result element each value. `keys`: their number. */
+/* Attention: each query element is multiplied with `keys` keys, and each result sums as many values. */
 static uint64_t attention_over(const dq_op_call *call, uint64_t keys)
 {
     return dq_work_mul(2 * count_of(call->out[0]), keys);
 }
 
-/* Keys, [batch, keys, …] or [batch, heads, keys, size], and those before them, [batch, heads, keys, size]. */
+/* Number of keys: key is [batch, keys, …] or [batch, heads, keys, size], past keys [batch, heads, keys,
+ * size]. */
 static uint64_t keys_of(const dq_op_call *call, uint32_t key, uint32_t past)
 {
     const dq_tensor *k = dq_call_in(call, key), *before = dq_call_in(call, past);
-    k = k ? k : call->in[0]; /* queries, keys and values in one tensor */
+    k = k ? k : call->in[0]; /* packed QKV: one tensor has queries, keys and values */
     return axis_of(k, k->rank == 4 ? 2 : 1) + (before && before->rank == 4 ? axis_of(before, 2) : 0);
 }
 
@@ -113,7 +114,7 @@ static uint64_t group_query_attention(const dq_op_call *call, uint32_t at)
     return attention_over(call, keys_of(call, at, 3));
 }
 
-/* With the projection of its input by weights [inputs, queries + keys + values]. */
+/* Attention with the projection of its input by weights [inputs, queries + keys + values]. */
 static uint64_t self_attention(const dq_op_call *call, uint32_t past)
 {
     const dq_tensor *x = call->in[0], *before = dq_call_in(call, past);
@@ -122,14 +123,14 @@ static uint64_t self_attention(const dq_op_call *call, uint32_t past)
     return dq_work_add(projection, attention_over(call, keys));
 }
 
-/* Each step reads and updates the state, [batch, heads, keys, values]. */
+/* Linear attention: each step reads and updates the state, [batch, heads, keys, values]. */
 static uint64_t linear_attention(const dq_op_call *call, uint32_t at)
 {
     const uint64_t state = call->out_count > 1 ? count_of(call->out[1]) : 0;
     return dq_work_mul(2 * larger(state, 1), axis_of(dq_call_in(call, at), 1));
 }
 
-/* The `k` experts of each token: two products, whose weights are as many. */
+/* Mixture of experts: the `k` experts of each token, with two products of equally many weights. */
 static uint64_t experts(const dq_op_call *call, uint32_t at)
 {
     const int64_t k = dq_node_int(call->node, "k", 1);
@@ -137,7 +138,7 @@ static uint64_t experts(const dq_op_call *call, uint32_t at)
     return dq_work_mul(each, k > 0 ? (uint64_t)k : 1);
 }
 
-/* Einsum: the products of its contractions, of two operands each. */
+/* Einsum: its pairwise contractions. */
 static uint64_t einsum(const dq_op_call *call, uint32_t at)
 {
     (void)at;
@@ -160,14 +161,14 @@ static uint64_t transform(const dq_op_call *call, uint32_t at)
     return dq_work_mul(count_of(call->out[0]), bits_of(count_of(dq_call_in(call, at))));
 }
 
-/* A determinant of n x n: n³ / 3. */
+/* Determinant of n × n: n³ / 3. */
 static uint64_t determinant(const dq_op_call *call, uint32_t at)
 {
     const uint64_t elements = count_of(call->in[at]);
     return larger(dq_work_mul(elements, axis_of(call->in[at], -1)) / 3, elements);
 }
 
-/* LRN: each element sums the squares of its window, which ends with the channels. */
+/* LRN: each element sums the squares of its window, which is clipped to the channels. */
 static uint64_t channel_windows(const dq_op_call *call, uint32_t at)
 {
     const uint64_t channels = axis_of(call->in[at], 1);
@@ -176,8 +177,8 @@ static uint64_t channel_windows(const dq_op_call *call, uint32_t at)
                        size < 1 || (uint64_t)size > channels ? channels : (uint64_t)size);
 }
 
-/* Resampling: the input elements under the kernel, for each output element. Downscaled with antialiasing, it
- * is stretched by the scale. */
+/* Resampling: the input elements under the kernel of each output element. With antialiasing, downscaling
+ * widens the kernel by the scale. */
 static uint64_t resampled(const dq_op_call *call, uint32_t at)
 {
     const dq_tensor *x = call->in[at], *y = call->out[0];
@@ -194,7 +195,7 @@ static uint64_t resampled(const dq_op_call *call, uint32_t at)
     return larger(work, input_elements(call, at));
 }
 
-/* TfIdfVectorizer: each element begins an n-gram of each size with each number of skips. */
+/* TfIdfVectorizer: an n-gram of each size with each skip distance starts at each element. */
 static uint64_t ngrams(const dq_op_call *call, uint32_t at)
 {
     const dq_attr *sizes = dq_node_attr(call->node, "ngram_counts");
@@ -209,7 +210,8 @@ static uint64_t ngrams(const dq_op_call *call, uint32_t at)
     return dq_work_add(dq_work_mul(count_of(call->in[at]), elements), output_elements(call));
 }
 
-/* MaxRoiPool: bins of a region share at most a row and a column of pixels with their neighbours, twice. */
+/* MaxRoiPool: bins share at most one row and one column of pixels with each of their neighbors, on two sides.
+ */
 static uint64_t region_maxima(const dq_op_call *call, uint32_t at)
 {
     const dq_tensor *x = call->in[0], *y = call->out[0];
@@ -219,7 +221,7 @@ static uint64_t region_maxima(const dq_op_call *call, uint32_t at)
     return larger(dq_work_mul(planes, dq_work_mul(rows, columns)), count_of(y));
 }
 
-/* Each region may be the whole image. */
+/* RoiAlign: samples of each output element; with an adaptive ratio, each region may be the whole image. */
 static uint64_t regions(const dq_op_call *call, uint32_t at)
 {
     const dq_tensor *x = call->in[0];
@@ -230,7 +232,7 @@ static uint64_t regions(const dq_op_call *call, uint32_t at)
     return larger(dq_work_mul(axis_of(dq_call_in(call, at), 0), image), count_of(call->out[0]));
 }
 
-/* Each box of each class, against those that are chosen already. */
+/* NonMaxSuppression: each box of each class is compared with the boxes selected so far. */
 static uint64_t suppression(const dq_op_call *call, uint32_t at)
 {
     const dq_tensor *scores = call->in[at], *most = dq_call_in(call, 2);
@@ -240,9 +242,9 @@ static uint64_t suppression(const dq_op_call *call, uint32_t at)
     return dq_work_mul(count_of(scores), each);
 }
 
-/* ---- Which -------------------------------------------------------------------------------------------- */
+/* ---- Table of operators -------------------------------------------------------------------------------- */
 
-/* Operators whose work is not their outputs' elements, and the input that it follows from. */
+/* Operators whose work is more than their outputs' elements, and the input from which it follows. */
 static const struct row {
     const dq_op_impl *impl;
     work_fn work;

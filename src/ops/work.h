@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The work of an operator, which dq_limits.work bounds: a number that follows from shapes (and a few values
- * that infer reads, too), never from the kernels or the threads that do it. dqrun.h says what is counted. */
+/* Work estimate of an operator, which dq_limits.work bounds. It depends on shapes (and on a few values that
+ * infer reads), never on kernels or threads. dqrun.h defines the unit. */
 #ifndef DQ_OPS_WORK_H
 #define DQ_OPS_WORK_H
 
 #include "ops/op.h"
 
-/** The node's work; UINT64_MAX where it is more. The outputs have their shapes. */
+/** The node's work, saturated to UINT64_MAX. Requires the outputs' shapes. */
 uint64_t dq_call_work(const dq_op_call *call);
 
-/** The part of it that infer itself takes time for, before the outputs have shapes; 0 for most operators. */
+/** The part of the work that infer itself does, before the outputs have shapes; 0 for most operators. */
 uint64_t dq_call_infer_work(const dq_op_call *call);
 
-/** Sum and product that stop at UINT64_MAX. */
+/** Saturating sum and product: they stop at UINT64_MAX. */
 static inline uint64_t dq_work_add(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
@@ -27,10 +27,10 @@ typedef struct dq_budget {
     uint64_t limit, used;
     int (*progress)(void *arg, const dq_progress *progress); /* NULL: none. Non-zero cancels the run */
     void *progress_arg;
-    dq_progress reported; /* phase and counts of the next report, but for `work` */
+    dq_progress reported; /* phase and counts of the next report; `work` is filled in by the report */
 } dq_budget;
 
-/** False, once more than the limit is used up. */
+/** Returns false if more than the limit is used up. */
 static inline bool dq_budget_take(dq_budget *budget, uint64_t work)
 {
     budget->used = dq_work_add(budget->used, work);
