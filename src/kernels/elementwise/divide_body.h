@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quotients of many floats by one, over the vector that a vec_<isa>.h defines: four fused operations, where
- * dividing takes five to ten cycles a vector.
+/* Template: division of many floats by one scalar, correctly rounded. Included once per ISA level, after its
+ * vec_<isa>.h. It takes four fused operations; a division takes five to ten cycles per vector.
  *
- * With r the reciprocal of s rounded to float and l what that left, rounded, fma(x, r, x * l) is next to
- * x / s: off by less than a unit in its last place. The remainder x - q * s of such a q is a float, and
- * fma(remainder, r, q) the rounded quotient (Markstein, IBM Journal of Research and Development 34, 1990),
- * where nothing leaves float's range on the way. */
+ * Let r be the reciprocal of s rounded to float, and l the rounded error of r. Then q = fma(x, r, x * l) is
+ * within one unit in the last place of x / s. The remainder x - q * s is exactly representable as a float,
+ * and fma(remainder, r, q) is the correctly rounded quotient, unless an intermediate result overflows or
+ * underflows.
+ *
+ * Source: P. Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, IBM
+ * Journal of Research and Development 34, 1990. */
 #ifndef DQ_KERNELS_DIVIDE_BODY_H
 #define DQ_KERNELS_DIVIDE_BODY_H
 
@@ -21,8 +24,8 @@ static inline divisor divisor_of(float s)
     return (divisor){vf_set(s), vf_set(-s), vf_set(r), vf_set((float)(1 / (double)s - (double)r))};
 }
 
-/* x / s for dq_divides(s) and |x| between 2^-60 and 2^80, the quotient not beyond 2^120, and for x = +0.
- * Where x is smaller, the quotient may be off by 2^-60. */
+/* Returns x / s, correctly rounded. Requires dq_divides(s), |x| in [2^-60, 2^80] or x = +0, and a quotient of
+ * at most 2^120. For smaller |x| the absolute error is at most 2^-60. */
 static inline vf divided(vf x, const divisor *s)
 {
     if (!VF_FUSED)

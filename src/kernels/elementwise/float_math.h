@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementary functions of a vector of floats, over the operations that a vec_<isa>.h defines:
+/* Template: elementary functions of vectors of floats. Included once per ISA level, after its vec_<isa>.h,
+ * which defines the operations:
  *
- *   vf, vi, vm, vd    VF_LANES floats, as many 32-bit integers, a choice for each, VD_LANES doubles
- *   vf_min(a, b)      a < b ? a : b, so that b stays where either is NaN; vf_max likewise
- *   vf_floor, vf_round  the next whole number below, the nearest one (of two, the even one)
- *   vf_less(a, b)     false for NaN; vf_unordered(a, b): one of them is NaN
- *   vf_pick(m, a, b)  m ? a : b; vm_all(m): every m
- *   vf_bits, vi_float the bits as they are; vi_to_float the number, rounded
+ *   vf, vi, vm, vd    VF_LANES floats, VF_LANES 32-bit integers, a mask of VF_LANES, VD_LANES doubles
+ *   vf_min(a, b)      a < b ? a : b, so that b is returned if either is NaN; vf_max likewise
+ *   vf_floor, vf_round  round down, round to nearest (ties to even)
+ *   vf_less(a, b)     false for NaN; vf_unordered(a, b): whether one of them is NaN
+ *   vf_pick(m, a, b)  m ? a : b; vm_all(m): whether all lanes of m are true
+ *   vf_bits, vi_float reinterpret the bits; vi_to_float converts the number, rounded
  *   vf_half(a, h)     half h of VF_HALVES as doubles
  *
- * Each function has one order of operations, every product with its sum fused, so that all ISAs give the same
- * bits. Polynomials are minimax fits for the relative error of the function (the exponents beside them), made
- * for this file. */
+ * Each function has one order of operations, in which every product is fused with its sum, so that all ISA
+ * levels give the same bits. Polynomials are minimax fits for the relative error of the function, made for
+ * this file. Comments state that error. */
 #ifndef DQ_KERNELS_FLOAT_MATH_H
 #define DQ_KERNELS_FLOAT_MATH_H
 
@@ -20,10 +21,11 @@
 #include <math.h>
 
 #define LOG2_E 1.44269504f
-#define LN2_HIGH 0.693145752f /* 16 bits: times a whole number below 256 it is exact */
+#define LN2_HIGH 0.693145752f /* 16 bits: its products with integers below 256 are exact */
 #define LN2_LOW 1.42860677e-6f
-#define EXP_MIDDLE 87.0f /* up to here exponentials are normal numbers, of either sign */
-/* 1.5 * 2^23 + 127: adding it leaves no fraction bits, and the sum's last bits are a biased exponent. */
+#define EXP_MIDDLE 87.0f /* up to this magnitude exponentials are normal numbers */
+/* 1.5 * 2^23 + 127: adding it rounds to an integer, and the sum's low bits are that integer as a biased
+ * exponent. */
 #define ROUNDER 12583039.0f
 
 static inline vf vf_abs(vf a)
@@ -31,13 +33,13 @@ static inline vf vf_abs(vf a)
     return vi_float(vi_and(vf_bits(a), vi_set(0x7fffffff)));
 }
 
-/* 2^n for -126 <= n <= 127 */
+/* Returns 2^n for -126 <= n <= 127. */
 static inline vf two_to(vi n)
 {
     return vi_float(vi_left_23(vi_add(n, vi_set(127))));
 }
 
-/* x = n ln 2 + r, |r| <= ln 2 / 2: gives r, and n + ROUNDER in *to. For |x| below 2^21. */
+/* Range reduction x = n ln 2 + r, |r| <= ln 2 / 2. Returns r; *to is n + ROUNDER. Requires |x| < 2^21. */
 static inline vf exp_reduced(vf x, vf *to)
 {
     *to = vf_fma(x, vf_set(LOG2_E), vf_set(ROUNDER));
@@ -45,7 +47,7 @@ static inline vf exp_reduced(vf x, vf *to)
     return vf_fma(whole, vf_set(-LN2_LOW), vf_fma(whole, vf_set(-LN2_HIGH), x));
 }
 
-/* (exp(r) - 1 - r) / r^2; exp: 2^-28.3 */
+/* (exp(r) - 1 - r) / r^2; relative error of exp: 2^-28.3. */
 static inline vf exp_tail(vf r)
 {
     vf p = vf_set(0x1.6a23ccp-10f);
@@ -60,15 +62,15 @@ static inline vf exp_of_reduced(vf r)
     return vf_fma(vf_fma(exp_tail(r), r, vf_set(1.0f)), r, vf_set(1.0f));
 }
 
-/* For |x| <= EXP_MIDDLE, and NaN. */
+/* exp(x) for |x| <= EXP_MIDDLE, and NaN. */
 static inline vf exp_middle(vf x)
 {
     vf n, r = exp_reduced(x, &n);
     return vf_mul(exp_of_reduced(r), vi_float(vi_left_23(vf_bits(n))));
 }
 
-/* Any x. The power of two goes in two steps, so that only the last one rounds, to a denormal, 0 or infinity;
- * the same bits as exp_middle's where that is enough for all of the vector. */
+/* exp(x) for any x. It scales by the power of two in two steps, so that only the last one rounds, to a
+ * denormal, 0 or infinity. If all lanes are in exp_middle's range, it uses that, with the same bits. */
 static inline vf exp_any(vf x)
 {
     if (vm_all(vf_less(vf_abs(x), vf_set(EXP_MIDDLE))))
@@ -78,13 +80,13 @@ static inline vf exp_any(vf x)
     return vf_mul(vf_mul(exp_of_reduced(r), two_to(half)), two_to(vi_sub(whole, half)));
 }
 
-/* exp(x) for x <= 0, but 0 below -126.5 ln 2: the exponent's bits are all 0 then. */
+/* exp(x) for x <= 0, flushed to 0 below -126.5 ln 2, where the biased exponent is 0. */
 static inline vf exp_negative(vf x)
 {
     return exp_middle(vf_max(vf_set(-88.0f), x));
 }
 
-/* exp(x) - 1 for x <= 0 */
+/* exp(x) - 1 for x <= 0. */
 static inline vf expm1_negative(vf x)
 {
     vf n, r = exp_reduced(vf_max(vf_set(-30.0f), x), &n), scale = vi_float(vi_left_23(vf_bits(n)));
@@ -92,10 +94,10 @@ static inline vf expm1_negative(vf x)
     return vf_fma(q, scale, vf_sub(scale, vf_set(1.0f)));
 }
 
-/* log(1 + f) + e ln 2 for sqrt(1/2) - 1 <= f <= sqrt(2) - 1 */
+/* log(1 + f) + e ln 2 for sqrt(1/2) - 1 <= f <= sqrt(2) - 1. */
 static inline vf log_of_parts(vf f, vf e)
 {
-    vf p = vf_set(-0x1.38b78ep-4f); /* 2^-27.3 */
+    vf p = vf_set(-0x1.38b78ep-4f); /* relative error 2^-27.3 */
     p = vf_fma(p, f, vf_set(0x1.055bc6p-3f));
     p = vf_fma(p, f, vf_set(-0x1.0d8504p-3f));
     p = vf_fma(p, f, vf_set(0x1.22da0ap-3f));
@@ -114,18 +116,18 @@ static inline vf log_any(vf x)
 {
     vm denormal = vf_less(x, vf_set(0x1p-126f));
     vf scaled = vf_pick(denormal, vf_mul(x, vf_set(0x1p23f)), x);
-    vi bits = vf_bits(scaled), from = vi_sub(bits, vi_set(0x3f3504f3)); /* sqrt(1/2) */
+    vi bits = vf_bits(scaled), from = vi_sub(bits, vi_set(0x3f3504f3)); /* bits of sqrt(1/2) */
     vi e = vi_right_23(from);
     vf f = vf_sub(vi_float(vi_sub(bits, vi_left_23(e))), vf_set(1.0f));
     vf exponent = vf_sub(vi_to_float(e), vf_pick(denormal, vf_set(23.0f), vf_set(0.0f)));
     vf y = log_of_parts(f, exponent);
-    y = vf_pick(vf_less(x, vf_set(INFINITY)), y, x); /* also NaN */
+    y = vf_pick(vf_less(x, vf_set(INFINITY)), y, x); /* infinity and NaN */
     y = vf_pick(vf_less(vf_set(0.0f), x), y, vf_set(-INFINITY));
     y = vf_pick(vf_less(x, vf_set(0.0f)), vf_set(NAN), y);
     return vf_pick(vf_unordered(x, x), x, y);
 }
 
-/* x, but at most `most` from 0; NaN stays */
+/* Clamps x to [-most, most]; NaN stays NaN. */
 static inline vf bounded(vf x, float most)
 {
     return vf_max(vf_set(-most), vf_min(vf_set(most), x));
@@ -136,9 +138,9 @@ static inline vi sign_of(vf x)
     return vi_and(vf_bits(x), vi_set(0x80000000));
 }
 
-/* t P(t^2) / Q(t^2) of t = x bounded by `most`, between -1 and 1; coefficients of both in turn, from the
- * highest power of t on. Both are positive, so that the sign can be put on at the end: what bounds from one
- * side takes the units that add and multiply, too. */
+/* Odd rational function t P(t^2) / Q(t^2) of t = |x| clamped to `most`; results are in [-1, 1]. c[i] holds
+ * the coefficients of P and Q, highest power first. Both are positive, so that the sign can be applied last.
+ * Only one side is clamped, as minimum and maximum compete with multiply-adds for execution units. */
 static inline __attribute__((always_inline)) vf odd_ratio(vf x, float most, const float (*c)[2], int powers)
 {
     vf t = vf_min(vf_set(most), vf_abs(x)), s = vf_mul(t, t), p = vf_set(c[0][0]), q = vf_set(c[0][1]);
@@ -150,8 +152,9 @@ static inline __attribute__((always_inline)) vf odd_ratio(vf x, float most, cons
     return vi_float(vi_xor(vf_bits(y), sign_of(x)));
 }
 
-/* A ratio whose coefficients are all positive: 2^-25.1. They were searched for near the minimax ones for the
- * least error with all roundings, which is 6 units just below 1 (3.6e-7), and for 1 at the bound. */
+/* Rational function with positive coefficients; relative error 2^-25.1. The coefficients were searched near
+ * the minimax ones for the least error with all roundings, 6 units in the last place just below 1 (3.6e-7),
+ * and for exactly 1 at the bound. */
 static inline vf erf_any(vf x)
 {
     static const float c[][2] = {{0x1.05325cp-18f, 0x1.2ecf4ep-14f}, {0x1.1a6b7cp-11f, 0x1.1f380ap-9f},
@@ -160,7 +163,7 @@ static inline vf erf_any(vf x)
     return odd_ratio(x, 3.95f, c, 6);
 }
 
-/* Likewise: 2^-25.3, at most 5.25 units. */
+/* Made like erf_any: relative error 2^-25.3, at most 5.25 units in the last place. */
 static inline vf tanh_any(vf x)
 {
     static const float c[][2] = {{0x1.db713cp-27f, 0x1.b057aap-21f},
@@ -171,14 +174,15 @@ static inline vf tanh_any(vf x)
     return odd_ratio(x, 9.05f, c, 5);
 }
 
-/* x / (1 + exp(-s)), the sum rounded once with exp(-s)'s last product; for |s| <= EXP_MIDDLE, and NaN. */
+/* x / (1 + exp(-s)), where the last product of exp(-s) and the sum are fused. Requires |s| <= EXP_MIDDLE, or
+ * NaN. */
 static inline vf times_sigmoid_middle(vf x, vf s)
 {
     vf n, r = exp_reduced(vf_sub(vf_set(0.0f), s), &n);
     return vf_div(x, vf_fma(exp_of_reduced(r), vi_float(vi_left_23(vf_bits(n))), vf_set(1.0f)));
 }
 
-/* For any s; below -EXP_MIDDLE, where exp(-s) might overflow, x exp(s). */
+/* x / (1 + exp(-s)) for any s; computed as x exp(s) below -EXP_MIDDLE, where exp(-s) might overflow. */
 static inline vf times_sigmoid(vf x, vf s)
 {
     const vf low = vf_set(-EXP_MIDDLE);
@@ -194,7 +198,8 @@ static inline vf sigmoid_any(vf x)
     return times_sigmoid(vf_set(1.0f), x);
 }
 
-/* max(x, 0) + log(1 + e), e = exp(-|x|): half of 1 + e where that is above sqrt(2) */
+/* log(1 + exp(x)) = max(x, 0) + log(1 + e), e = exp(-|x|). If 1 + e exceeds sqrt(2), log_of_parts takes half
+ * of it. */
 static inline vf softplus_any(vf x)
 {
     vf e = exp_any(vf_sub(vf_set(0.0f), vf_abs(x)));
@@ -204,7 +209,7 @@ static inline vf softplus_any(vf x)
     return vf_add(vf_max(vf_set(0.0f), x), log1p);
 }
 
-/* With e = exp(-|x|), tanh(log(1 + exp(x))) is (1 + 2e) / (1 + 2e + 2e^2) for x >= 0, otherwise
+/* x tanh(log(1 + exp(x))). With e = exp(-|x|), the tanh is (1 + 2e) / (1 + 2e + 2e^2) for x >= 0, else
  * e (e + 2) / (e^2 + 2e + 2). */
 static inline vf mish_any(vf x)
 {
@@ -225,15 +230,15 @@ static inline vf gelu_any(vf x)
 static inline vf gelu_tanh_any(vf x)
 {
     const vf c = vf_set(2 * 0.0356774081f),
-             d = vf_set(2 * 0.797884561f); /* 2 sqrt(2/pi), times 0.044715 and 1 */
+             d = vf_set(2 * 0.797884561f); /* 2 sqrt(2/pi), times 0.044715 and times 1 */
     return times_sigmoid(x, vf_mul(x, vf_fma(vf_mul(x, x), c, d)));
 }
 
-#define PI_2_FAR 0x1p16f       /* from here on multiples of pi/2 in three parts do not do */
-#define WHOLE_PART 12582912.0f /* 1.5 * 2^23: adding it leaves no fraction bits */
+#define PI_2_FAR 0x1p16f       /* from this magnitude on, pi/2 in three parts is too inexact */
+#define WHOLE_PART 12582912.0f /* 1.5 * 2^23: adding it rounds to an integer */
 
-/* sin(x + turns pi/2) for |x| below PI_2_FAR: x = n pi/2 + r, |r| <= pi/4, and the sine (2^-28) or cosine
- * (2^-33) of r. The first difference is exact, the others round what is left. */
+/* sin(x + quarters * pi/2) for |x| < PI_2_FAR. Range reduction x = n pi/2 + r, |r| <= pi/4, then the sine
+ * (error 2^-28) or cosine (2^-33) of r. The first subtraction is exact, the other two are rounded. */
 static inline vf sine_of(vf x, uint32_t quarters)
 {
     vf to = vf_fma(x, vf_set(0.636619772f), vf_set(WHOLE_PART)), n = vf_sub(to, vf_set(WHOLE_PART));
@@ -251,7 +256,7 @@ static inline vf sine_of(vf x, uint32_t quarters)
                    vf_sub(vf_set(0.0f), y));
 }
 
-/* y, but the result of `f` where x is far, infinite or NaN. */
+/* Replaces y by f(x) in lanes where |x| >= PI_2_FAR, infinite or NaN. */
 static __attribute__((noinline)) vf far_by_element(vf x, vf y, float (*f)(float))
 {
     float from[VF_LANES], to[VF_LANES];
@@ -277,15 +282,15 @@ static inline vf cos_any(vf x)
 #define HALF_PI 0x1.921fb6p+0f
 #define HALF_PI_LOW -0x1.777a5cp-25f
 
-/* Arcs are a part of |x| that is known well and a small rest, which are taken off pi/2 one after the other.
- */
+/* An arc as the sum of an exact part `most` and a small correction `rest`, which are subtracted from pi/2 in
+ * turn. `far`: the lane holds a complement to pi/2. */
 typedef struct arc {
     vm far;
     vf most, rest;
 } arc;
 
-/* asin(|x|), but of |x| above 1/2 (far) half of what is left to pi/2, which is asin(sqrt((1 - |x|) / 2)):
- * 2^-27.6. */
+/* asin(|x|). For |x| above 1/2 (far) half of its complement to pi/2, asin(sqrt((1 - |x|) / 2)). Relative
+ * error 2^-27.6. */
 static inline arc arc_of_sine(vf x)
 {
     vf a = vf_abs(x);
@@ -299,7 +304,7 @@ static inline arc arc_of_sine(vf x)
     return (arc){far, r, vf_mul(vf_mul(r, s), p)};
 }
 
-/* Where it is far, pi/2 - times * arc; with the sign of x. */
+/* The whole arc with the sign of x: pi/2 - times * arc in far lanes, else the arc. */
 static inline vf arc_whole(arc a, float times, vf x)
 {
     vf left = vf_sub(vf_fma(a.most, vf_set(-times), vf_set(HALF_PI)),
@@ -313,7 +318,7 @@ static inline vf asin_any(vf x)
     return arc_whole(arc_of_sine(x), 2.0f, x);
 }
 
-/* pi/2 - asin(x); far from 0, twice the half, or pi less that */
+/* acos(x) = pi/2 - asin(x). In far lanes, twice the half complement, or pi minus that. */
 static inline vf acos_any(vf x)
 {
     arc a = arc_of_sine(x);
@@ -324,7 +329,7 @@ static inline vf acos_any(vf x)
     return vf_sub(vf_sub(vf_mul(quarters, vf_set(HALF_PI)), vf_mul(a.most, times)), off);
 }
 
-/* Of |x| above 1, pi/2 - atan(1 / |x|): 2^-28.5. */
+/* atan(x); for |x| above 1, pi/2 - atan(1 / |x|). Relative error 2^-28.5. */
 static inline vf atan_any(vf x)
 {
     static const float c[] = {0x1.65a64ap-7f, -0x1.fed150p-6f, 0x1.dac9dcp-5f, -0x1.58348ep-4f,
@@ -337,7 +342,7 @@ static inline vf atan_any(vf x)
     return arc_whole((arc){far, t, vf_mul(vf_mul(t, s), p)}, 1.0f, x);
 }
 
-/* alpha x + beta, between 0 and 1 */
+/* alpha x + beta, clamped to [0, 1]. */
 static inline vf hard_sigmoid_any(vf x, vf alpha, vf beta)
 {
     return vf_min(vf_set(1.0f), vf_max(vf_set(0.0f), vf_fma(x, alpha, beta)));
@@ -353,7 +358,7 @@ static inline vf round_any(vf x)
     return vf_round(x);
 }
 
-/* With `sign` -0, the next whole number above. */
+/* Rounds down; with `sign` -0, up. */
 static inline vf floor_any(vf x, vf sign)
 {
     vf down = vf_floor(vi_float(vi_xor(vf_bits(x), vf_bits(sign))));

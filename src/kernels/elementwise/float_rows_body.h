@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of dq_rows_f32 over the vector that a vec_<isa>.h defines. Included once by the file of each
- * ISA, after that header, which then fills its record with FLOAT_ROWS. */
+/* Template: the members of dq_rows_f32. Included once per ISA level, after its vec_<isa>.h; the including
+ * file fills its record with FLOAT_ROWS. */
 #include "kernels/elementwise/divide_body.h"
 #include "kernels/elementwise/float_math.h"
 #include "kernels/elementwise/float_rows.h"
@@ -10,7 +10,7 @@
 
 enum { GROUP = 16, PARTS = GROUP / VF_LANES, HALVES = GROUP / VD_LANES, BLOCK = 256 };
 
-/* ---- Ends of rows, shorter than a vector --------------------------------------------------------------- */
+/* ---- Tails of rows, shorter than a vector -------------------------------------------------------------- */
 
 static __attribute__((noinline)) vf load_few(const float *x, size_t n)
 {
@@ -26,8 +26,9 @@ static __attribute__((noinline)) void store_few(float *y, size_t n, vf a)
     memcpy(y, few, n * sizeof *y);
 }
 
-/* What is left of a row from element i on with `fill` behind it, in `workspace`: with what stands before it,
- * where that is enough, since a copy of a constant size takes a tenth of the time. */
+/* Returns the tail of a row, from element i on, padded with `fill` to a group, in `workspace`. If the row has
+ * a whole group, it copies that group's last elements, too: a copy of constant size takes a tenth of the
+ * time. */
 static __attribute__((noinline)) const float *fill_up(const float *x, size_t i, size_t n, float fill,
                                                       float workspace[2 * GROUP])
 {
@@ -41,19 +42,19 @@ static __attribute__((noinline)) const float *fill_up(const float *x, size_t i, 
     return at;
 }
 
-/* A whole group: the row's, or what is left of it. */
+/* A whole group of the row from i on; the tail is padded. */
 static inline const float *group_at(const float *x, size_t i, size_t n, float fill,
                                     float workspace[2 * GROUP])
 {
     return n - i >= GROUP ? x + i : fill_up(x, i, n, fill, workspace);
 }
 
-/* ---- Functions of one element and of two --------------------------------------------------------------- */
+/* ---- Functions of one and two operands ----------------------------------------------------------------- */
 
-/* A member's loop over whole vectors, a step being VF_LANES, or 0 where one vector stands for all. */
+/* A member's loop over whole vectors. A step is VF_LANES, or 0 if one vector is used for all. */
 typedef void whole_fn(const float *a, size_t a_step, const float *b, size_t b_step, size_t n, float *y);
 
-/* Where a vector of copies of *x, or of the row's last elements, stands. */
+/* Returns x, or `workspace` filled with *x if step is 0. */
 static inline const float *broadcast(const float *x, size_t step, float workspace[VF_LANES])
 {
     if (step)
@@ -62,8 +63,8 @@ static inline const float *broadcast(const float *x, size_t step, float workspac
     return workspace;
 }
 
-/* Runs `whole` on the row, and on a vector that holds what is left of it: each function stands in the library
- * once. Steps are 0 or 1. */
+/* Runs `whole` on the whole vectors of a row and then on its padded tail. One copy of each function's code
+ * serves both. Steps are 0 or 1. */
 static __attribute__((noinline)) void by_vectors(whole_fn *whole, const float *a, size_t a_step,
                                                  const float *b, size_t b_step, size_t n, float *y)
 {
@@ -123,7 +124,7 @@ static __attribute__((noinline)) void by_vectors(whole_fn *whole, const float *a
         by_vectors(name##_whole, x, 1, x, 1, n, y);                                                          \
     }
 
-/* a NaN in u or v stays */
+/* Maximum and minimum that keep a NaN of u or v. */
 static inline vf larger(vf u, vf v)
 {
     return vf_pick(vf_unordered(u, u), u, vf_max(u, v));
@@ -214,15 +215,16 @@ static void divide_row(const float *x, size_t n, float by, float *y)
         store_few(y + whole, rest, vf_div(load_few(x + whole, rest), s.by));
 }
 
-/* Bounds hold for numbers before they are divided, where that is safe (else by 1): the quotient of a bound
- * times the scale is much nearer to the bound than to the next whole number. */
+/* Fake quantization of whole vectors. It clamps before the division if dividing is safe (dq_divides), else
+ * after it. Both give the same: the quotient of a bound times the scale is much nearer to the bound than to
+ * the next integer. */
 static __attribute__((noinline)) void requantize_whole(const float *x, size_t n, float scale, float low,
                                                        float high, float *y)
 {
     const float by = dq_divides(scale) ? scale : 1;
     const divisor s = divisor_of(by);
     const vf least = vf_set(low * by), most = vf_set(high * by), factor = vf_set(scale);
-    const vf magic = vf_set(12582912.0f); /* added to and taken from a float below 2^22, this rounds it */
+    const vf magic = vf_set(12582912.0f); /* rounds floats below 2^22 when it is added and subtracted */
     if (by != scale) {
         div_row(x, 1, &scale, 0, n, y);
         x = y;
@@ -247,8 +249,8 @@ static void requantize_row(const float *x, size_t n, float scale, float low, flo
 
 /* ---- Sums ---------------------------------------------------------------------------------------------- */
 
-/* What is done with the halves of 2 to 16 lanes or vectors, a constant number: lanes l and l + 8, l + 4, l +
- * 2, l + 1. */
+/* Tree reduction over `count` lanes or vectors, 2 to 16 and constant: first l and l + 8, then l and l + 4,
+ * l and l + 2, l and l + 1. */
 #define HALVE(count, step)                                                                                   \
     do {                                                                                                     \
         if ((count) > 8)                                                                                     \
@@ -298,7 +300,7 @@ static inline void add_to_doubles(vd lane[HALVES], int part, vf a)
         to[VF_HALVES - 1] = vd_add(to[VF_HALVES - 1], vf_half(a, 1));
 }
 
-/* The largest of a group and of those before it; NaN is looked for in two vectors at once. */
+/* Maximum of a group and the groups before it. One comparison checks two vectors for NaN. */
 static inline void larger_group(const float *from, vi sign_xor, vf most[PARTS], vf *odd)
 {
     vf v[PARTS];
@@ -310,7 +312,7 @@ static inline void larger_group(const float *from, vi sign_xor, vf most[PARTS], 
         *odd = vf_pick(vf_unordered(v[p], v[PARTS - 1 - p]), vf_set(NAN), *odd);
 }
 
-/* Signs are flipped by `sign`. */
+/* Maximum of the elements XORed with `sign`: the sign bit negates, for the minimum. */
 static float largest(const float *x, size_t n, uint32_t sign)
 {
     const vi sign_xor = vi_set(sign);
@@ -366,7 +368,8 @@ static double exp_sum(const float *x, size_t n, float off, float *y)
     const size_t whole = n / GROUP * GROUP;
     vd total[HALVES];
     float workspace[2 * GROUP], last[GROUP];
-    const float *rest = n > whole ? fill_up(x, whole, n, -INFINITY, workspace) : NULL; /* y may be x */
+    /* Loaded before the first store, as y may be x. */
+    const float *rest = n > whole ? fill_up(x, whole, n, -INFINITY, workspace) : NULL;
     clear_doubles(total);
     for (size_t i = 0; i < n;) {
         const size_t end = n - i < BLOCK ? n : i + BLOCK;
@@ -385,8 +388,8 @@ static double exp_sum(const float *x, size_t n, float off, float *y)
 
 enum { COLUMNS = DQ_SOFTMAX_COLUMNS };
 
-/* The largest number of each column, four vectors of them at a time: the last may be part of the one
- * before's, here and below, where it is loaded before that one is stored. */
+/* Maximum of each column, four vectors of columns at a time. The last vector may overlap the one before it.
+ * Here and below it is loaded before that one is stored. */
 static void column_peaks(const float *x, size_t x_step, size_t count, size_t n, float *peaks)
 {
     enum { WIDE = 4 };
@@ -406,7 +409,7 @@ static void column_peaks(const float *x, size_t x_step, size_t count, size_t n, 
     }
 }
 
-/* A row of exponentials, added to a lane of each column. */
+/* One row of exponentials; adds them to one lane of each column. */
 static __attribute__((noinline)) void column_exps(const float *x, const float *peaks, size_t n, float *sum,
                                                   float *y)
 {
@@ -422,7 +425,7 @@ static __attribute__((noinline)) void column_exps(const float *x, const float *p
     vf_store(sum + end, last_sum);
 }
 
-/* The sums of 8 or 16 lanes. */
+/* Sums of 8 or 16 lanes of each column. */
 static void column_fold(float lane[GROUP][COLUMNS], size_t lanes, size_t n, double *sums)
 {
     for (size_t i = 0; i < n; i += VD_LANES) {
@@ -439,7 +442,7 @@ static void column_fold(float lane[GROUP][COLUMNS], size_t lanes, size_t n, doub
     }
 }
 
-/* Exponentials in y, unless it is NULL, and their sums. */
+/* Exponentials and their sums; y NULL: the sums only. */
 static void column_sums(const float *x, size_t x_step, size_t count, size_t n, const float *peaks, float *y,
                         size_t y_step, double *sums)
 {
@@ -458,7 +461,7 @@ static void column_sums(const float *x, size_t x_step, size_t count, size_t n, c
         column_fold(lane, lanes, n, sums);
 }
 
-/* With factors x times them, otherwise (x - peak) + term. */
+/* Last step of Softmax, x * factor, or (factor NULL) of LogSoftmax, (x - peak) + term. */
 static inline void column_ends(const float *x, size_t n, const float *factor, const float *peaks,
                                const float *term, float *y)
 {
@@ -520,7 +523,7 @@ static inline void store_group(double *sums, const vd total[HALVES])
 
 static void add_to(const float *x, size_t step, size_t count, size_t n, double *sums)
 {
-    vd total[HALVES], last[HALVES]; /* the last group, part of which may be the one before's, too */
+    vd total[HALVES], last[HALVES]; /* `last`: the last group; it may overlap the one before it */
     if (n >= GROUP)
         add_group(x + n - GROUP, step, count, sums + n - GROUP, last);
     for (size_t i = 0; i + GROUP < n; i += GROUP) {
@@ -534,7 +537,8 @@ static void add_to(const float *x, size_t step, size_t count, size_t n, double *
             sums[i] += (double)x[t * step + i];
 }
 
-/* One or two vectors of columns, a constant number; what is no number goes around the chain of extremes. */
+/* Extremes of one or two vectors of columns, a compile-time constant. NaNs are collected in `odd`, off the
+ * critical path of the maxima. */
 static inline void extreme_vectors(const float *from, size_t step, size_t count, vi sign_xor, int vectors,
                                    float *y)
 {
@@ -561,7 +565,7 @@ static void extreme_to(const float *x, size_t step, size_t count, size_t n, bool
     size_t i = 0;
     for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES)
         extreme_vectors(x + i, step, count, sign_xor, 2, y + i);
-    while (i < n && n >= VF_LANES) { /* the last vector may be part of the one before's */
+    while (i < n && n >= VF_LANES) { /* the last vector may overlap the one before it */
         i = n - i < VF_LANES ? n - VF_LANES : i;
         extreme_vectors(x + i, step, count, sign_xor, 1, y + i);
         i += VF_LANES;
@@ -640,7 +644,7 @@ static void dots(const float *a, const float *b, size_t b_step, size_t n, size_t
     }
 }
 
-/* ---- Rows made of rows --------------------------------------------------------------------------------- */
+/* ---- Normalizations, weighted sums, LRN ---------------------------------------------------------------- */
 
 static inline vf normalized(vf v, vf off, vf rest, vf factor)
 {

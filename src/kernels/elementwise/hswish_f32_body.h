@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_hswish_f32 over the vector that a vec_<isa>.h defines, whose minimum and maximum give their second
- * operand where the two are equal or one is NaN. Included behind that header. */
+/* Template: dq_hswish_f32. Included after the vec_<isa>.h of an ISA level whose minimum and maximum return
+ * the second operand if both are equal or one is NaN. */
 #ifndef DQ_KERNELS_HSWISH_F32_BODY_H
 #define DQ_KERNELS_HSWISH_F32_BODY_H
 
@@ -8,18 +8,19 @@
 
 #include <math.h>
 
-/* Numbers in vectors, which no store can change. `near`: hswish_f32_quotient serves. */
+/* dq_hswish_f32 as vectors, kept in registers. `near`: hswish_f32_quotient may replace the division. */
 typedef struct hswish_f32 {
     vf scale, shift, low, high, divisor, factor, term, reciprocal;
     bool divides, moves, near;
 } hswish_f32;
 
 #ifdef vf_ordinary
-/* Quotients of ordinary numbers (vf_ordinary) without a division, which takes several times as long: where
- * the divisor's reciprocal y is off by no more than 2^-25 of it, the product q of x and y is one of the two
- * floats next to x / d, so that q * d - x is a float, and q less y times that is the quotient rounded
- * (Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990). Zeros keep
- * their sign, where the divisor is above 0. */
+/* Division of ordinary numbers (vf_ordinary) without a division instruction, which takes several times as
+ * long. Requires that the divisor's reciprocal y has a relative error of at most 2^-25. Then the product q of
+ * x and y is one of the two floats next to x / d, so that q * d - x is a float, and q minus y times that is
+ * the correctly rounded quotient. Zeros keep their sign, as the divisor is above 0.
+ *
+ * Source: P. Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990. */
 static inline bool hswish_f32_near(const dq_hswish_f32 *g)
 {
     const float d = g->divisor;

@@ -3,12 +3,12 @@
 
 #include <immintrin.h>
 
-enum { PART = 16, HALF = 8 }; /* entries that one shuffle chooses from, parts of half a table */
+enum { PART = 16, HALF = 8 }; /* PART: entries that one shuffle selects from; HALF: parts of half a table */
 
-/* A shuffle chooses by the low four bits of an index, and gives 0 where its top bit is set. For an index from
- * 0 to 127, index - 16 k keeps the low bits and has the top bit set unless the index lies in part k or behind
- * it: with the differences of neighbouring parts in the tables, the results of all k make up the entry.
- * Indices that are negative stay so, as the difference saturates. */
+/* Looks up 32 indices from 0 to 127 in half a table. A shuffle selects by the low four bits of an index, and
+ * gives 0 if its top bit is set. index - 16 k keeps the low bits and has its top bit clear only if the index
+ * is in part k or a later one. The tables therefore hold the XOR of each part with the one before it: the XOR
+ * of all results is the entry. Negative indices stay negative, as the subtraction saturates. */
 static __m256i half(const __m256i parts[HALF], __m256i index)
 {
     const __m256i step = _mm256_set1_epi8(PART);
@@ -32,7 +32,7 @@ static void load_parts(const uint8_t *table, __m256i parts[HALF])
 
 void dq_lookup_x8_avx2(const uint8_t *x, size_t n, const uint8_t table[256], uint8_t *y)
 {
-    enum { WIDTH = 32, LEAST = 128 }; /* shorter rows are not worth the tables */
+    enum { WIDTH = 32, LEAST = 128 }; /* in shorter rows loading the tables costs more than it saves */
     const __m256i top = _mm256_set1_epi8((char)0x80);
     __m256i low[HALF], high[HALF];
     size_t i = 0;

@@ -3,7 +3,7 @@
 
 #include <immintrin.h>
 
-/* Two permutations of 128 entries each; bit 7 of the index chooses between them. */
+/* Permutes two halves of 128 entries; bit 7 of the index selects between them. */
 void dq_lookup_x8_avx512vbmi(const uint8_t *x, size_t n, const uint8_t table[256], uint8_t *y)
 {
     __m512i entries[4];

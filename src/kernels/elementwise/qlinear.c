@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Written so that NaN becomes the minimum. */
+/* Clamps and rounds; NaN gives the minimum. */
 static int code_of(float v, float low, float high)
 {
     v = v > low ? v : low;

@@ -10,7 +10,7 @@
 #define floats_u8(p) vi_to_float(_mm256_cvtepu8_epi32(eight_at(p)))
 #define floats_s8(p) vi_to_float(_mm256_cvtepi8_epi32(eight_at(p)))
 
-/* The packs work on each half of a register; the permutation puts the groups of four in order. */
+/* Restores the order of elements: the pack instructions work within each half of a register. */
 static inline vi in_order(vi v)
 {
     return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));

@@ -10,7 +10,7 @@
 #define floats_u8(p) vi_to_float(_mm512_cvtepu8_epi32(sixteen_at(p)))
 #define floats_s8(p) vi_to_float(_mm512_cvtepi8_epi32(sixteen_at(p)))
 
-/* The packs work on each quarter of a register; the permutation puts the groups of four in order. */
+/* Restores the order of elements: the pack instructions work within each quarter of a register. */
 static inline vi in_order(vi v)
 {
     return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QLinearAdd and QLinearMul, four vectors of floats at a time. What cannot leave int32 needs no bounds but
- * those of the packs on the way to bytes, which saturate; rows of other ratios are portable C's.
+/* Template: QLinearAdd and QLinearMul of 8-bit values, four vectors of floats at a time. Included once per
+ * ISA level, after its vec_<isa>.h. If results cannot leave int32 (is_moderate), the saturation of the pack
+ * instructions is the only clamping. Other ratios run the portable kernel.
  *
- * Before this, an instruction set's file includes its vec_<isa>.h and defines ISA(name) and
- *   floats_u8(p), floats_s8(p)     VF_LANES codes as floats
- *   bytes_u8(v), bytes_s8(v)       integers of four vectors of int32 as saturated bytes, in order */
+ * Macro parameters:
+ *
+ *   ISA(name)                      the level's function name
+ *   floats_u8(p), floats_s8(p)     VF_LANES quantized values as floats
+ *   bytes_u8(v), bytes_s8(v)       the integers of four vectors of int32 as saturated bytes, in order */
 #include "kernels/kernels.h"
 
 #include <math.h>
@@ -12,7 +15,8 @@
 
 enum { STEP = 4 * VF_LANES };
 
-/* Of a sum: both ratios and what is added; of a product: both zero points, the ratio and the zero point. */
+/* Vectors of parameters. Sum: both ratios and the constant term. Product: both zero points, the ratio, the
+ * result's zero point. */
 typedef struct terms {
     vf t[4];
 } terms;
@@ -22,19 +26,19 @@ static inline vf add(vf a, vf b, const terms *t)
     return vf_fma(a, t->t[0], vf_fma(b, t->t[1], t->t[2]));
 }
 
-/* The integers' product is exact in float, too. */
+/* The product of the integers is exact in float, too. */
 static inline vf mul(vf a, vf b, const terms *t)
 {
     vf product = vf_mul(vf_sub(a, t->t[0]), vf_sub(b, t->t[1]));
     return vf_add(vf_mul(product, t->t[2]), t->t[3]);
 }
 
-/* Codes of n bytes, a multiple of STEP and at least one; b goes on by b_step bytes a step. */
+/* Kernel over n quantized values, a positive multiple of STEP. b advances by b_step bytes a step. */
 typedef void steps_fn(const uint8_t *a, const uint8_t *b, size_t b_step, size_t n, const terms *t,
                       uint8_t *y);
 
-/* What is left of a row is made as long as a step, whose other codes are dropped; an operand that is one code
- * for all is a step of them, met again and again. */
+/* Runs `steps` on a row. It pads the tail to STEP and drops the results of the padding. A scalar operand is
+ * broadcast to one STEP, which is read again each time (b_step 0). */
 static __attribute__((noinline)) void row(steps_fn *steps, const void *a, const void *b, size_t step,
                                           size_t n, const terms *t, void *y)
 {
@@ -53,7 +57,7 @@ static __attribute__((noinline)) void row(steps_fn *steps, const void *a, const 
     memcpy((uint8_t *)y + whole, left[2], rest);
 }
 
-/* Not NaN, either. */
+/* Whether results are below 2^30 in magnitude; false for NaN. */
 static inline bool is_moderate(float most)
 {
     return most < 0x1p30f;

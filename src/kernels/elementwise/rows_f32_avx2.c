@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows of an image as steps of a panel. */
+/* im2col of floats: gathers the windows of an image into panels. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
 
 enum { LANES = 8 };
 
-/* Floats 0, 2 … 14 from x on, none behind them. */
+/* Loads floats 0, 2 … 14 from x on and reads none after them. */
 static inline __m256 every_second(const float *x)
 {
     __m256 low = _mm256_loadu_ps(x), high = _mm256_loadu_ps(x + LANES - 1);
@@ -14,13 +14,13 @@ static inline __m256 every_second(const float *x)
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
 }
 
-/* Lanes that stand in memory as they do in the vector, from `from` on. */
+/* Lanes that are contiguous in memory: lane l is at from[l]. */
 typedef struct run {
     const float *from;
     __m256i lanes;
 } run;
 
-/* Takes the first of the lanes `left` and those in a row with it. */
+/* Takes the first lane of `left` and all lanes of `left` that are contiguous with it. */
 static run take_run(const float *x, const int32_t *at, __m256i distance, __m256i *left)
 {
     unsigned bits = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(*left));
@@ -40,8 +40,8 @@ static inline bool all_of(__m256i lanes)
 
 enum { FEW_CHANNELS = 4 };
 
-/* Half a panel. Most windows stand in a row, or at every second place; at the image's edges they are one or
- * two runs of lanes, which are worth looking for when there are some channels. */
+/* Gathers half a panel. Most windows are contiguous or at every second element. At the image's edges they
+ * form one or two contiguous groups of lanes, which are worth finding if there are several channels. */
 static void gather_half(const float *x, const int32_t *at, size_t channels, size_t plane, size_t step,
                         float *to)
 {

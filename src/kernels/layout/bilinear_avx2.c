@@ -5,7 +5,7 @@
 
 enum { LANES = 4 };
 
-/* Pixels side by side are one number of 64 bits. */
+/* Loads two pairs of adjacent pixels, each as one 64-bit number. */
 static inline __m128 two_pairs(const float *x, size_t a, size_t b)
 {
     return _mm_loadh_pi(_mm_castsi128_ps(_mm_loadl_epi64((const void *)(x + a))), (const void *)(x + b));

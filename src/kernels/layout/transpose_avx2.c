@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposes of words by squares of 8, in registers. Bytes go by 32 rows of 16 columns. Pixels of few
- * channels become planes, or are made of them, by shuffles of bytes. What is left of these, and halves, are
- * SSE4.1's. */
+/* Transposition kernels of AVX2: 32-bit elements by register tiles of 8 × 8, bytes by tiles of 32 rows and 16
+ * columns. Byte shuffles convert between planes and pixels of a few channels (NCHW and NHWC). The
+ * SSE4.1 kernels do the remainders, and 16-bit elements. */
 #include "kernels/kernels.h"
 #include "kernels/layout/transpose_tile.h"
 
@@ -10,22 +10,23 @@
 
 enum { SIDE32 = 8, ROWS8 = 32, COLS8 = 16 };
 
-/* ---- Pixels and planes --------------------------------------------------------------------------------- */
+/* ---- Pixels and planes (NHWC and NCHW) ----------------------------------------------------------------- */
 
 enum { CHANNELS = 4, HALF = 16, WHOLE = 32 };
 
-/* n pixels of elements of 1 << log bytes, `row_stride` into planes `plane` bytes apart, or together again;
- * returns how many are done. Each vector of the result takes from those of all planes, or of as many halves
- * of pixels, in both halves alike. */
+/* Deinterleaves (`row_stride` true) n pixels into planes, `plane` bytes from one to the next, or interleaves
+ * planes to pixels. Elements have 1 << log bytes. Returns how many pixels are done. Each result vector is the
+ * XOR of shuffles of all planes, or of as many 16-byte parts of the pixels; both vector halves are treated
+ * alike. */
 static inline size_t shuffle(const uint8_t *from, uint8_t *to, size_t n, size_t plane, unsigned log,
                              int channels, bool row_stride, uint8_t sign_xor)
 {
     uint8_t takes[CHANNELS][CHANNELS][HALF];
     __m256i mask[CHANNELS][CHANNELS];
     const __m256i sign_xors = _mm256_set1_epi8((char)sign_xor);
-    memset(takes, 0x80, sizeof takes); /* nothing */
+    memset(takes, 0x80, sizeof takes); /* 0x80: the shuffle gives 0 */
     for (int c = 0; c < channels; c++)
-        for (int b = 0; b < HALF; b++) { /* byte b of plane c, byte `at` of pixels */
+        for (int b = 0; b < HALF; b++) { /* byte b of plane c is byte `at` of the pixels */
             int at = (((b >> log) * channels + c) << log) + (b & ((1 << log) - 1));
             if (row_stride)
                 takes[c][at / HALF][b] = (uint8_t)(at % HALF);
@@ -64,8 +65,8 @@ typedef struct done {
     size_t rows, cols; /* one of them 0 */
 } done;
 
-/* Rows that are pixels side by side, or columns that become such, as far as there are whole vectors of them.
- */
+/* Handles rows that are contiguous pixels (NHWC), or columns that become such, as far as they fill whole
+ * vectors. */
 static done pixels(const void *src, size_t src_stride, size_t rows, size_t cols, unsigned log,
                    uint8_t sign_xor, void *dst, size_t dst_stride)
 {
@@ -80,7 +81,7 @@ static done pixels(const void *src, size_t src_stride, size_t rows, size_t cols,
     return (done){0, 0};
 }
 
-/* ---- Words --------------------------------------------------------------------------------------------- */
+/* ---- 32-bit elements ----------------------------------------------------------------------------------- */
 
 static inline void square_32(const uint32_t *src, size_t src_stride, uint32_t *dst, size_t dst_stride)
 {
@@ -112,7 +113,7 @@ static void few_words(const uint32_t *src, size_t src_stride, size_t rows, size_
 
 DQ_TRANSPOSE_BY_SQUARES(dq_transpose_x32_avx2, uint32_t, SIDE32, square_32, few_words)
 
-/* ---- Halves and bytes ---------------------------------------------------------------------------------- */
+/* ---- 16-bit and 8-bit elements ------------------------------------------------------------------------- */
 
 void dq_transpose_x16_avx2(const uint16_t *src, size_t src_stride, size_t rows, size_t cols, uint16_t *dst,
                            size_t dst_stride)
@@ -122,8 +123,8 @@ void dq_transpose_x16_avx2(const uint16_t *src, size_t src_stride, size_t rows, 
                            dst + d.cols * dst_stride + d.rows, dst_stride);
 }
 
-/* Rows i and i + 16 stand in a vector's halves. Each step puts neighbours of the first eight vectors beside
- * those of the others: after four of them rows are columns. */
+/* Transposes a tile. Rows i and i + 16 are the halves of vector i. Each step interleaves the first eight
+ * vectors with the other eight; after four steps the rows are columns. */
 static inline void block_8(const uint8_t *src, size_t src_stride, uint8_t sign_xor, uint8_t *dst,
                            size_t dst_stride)
 {
@@ -161,7 +162,7 @@ void dq_transpose_x8_avx2(const uint8_t *src, size_t src_stride, size_t rows, si
             block_8(src + r * src_stride + c, src_stride, sign_xor, dst + c * dst_stride + r, dst_stride);
     if (whole == rows)
         return;
-    whole = whole && rows - whole < COLS8 ? rows - COLS8 : whole; /* its squares take some rows again */
+    whole = whole && rows - whole < COLS8 ? rows - COLS8 : whole; /* the last tile overlaps earlier rows */
     dq_transpose_x8_sse41(src + whole * src_stride, src_stride, rows - whole, cols, sign_xor, dst + whole,
                           dst_stride);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposes of words by squares of 16, in registers. */
+/* Transposition of 32-bit elements by register tiles of 16 × 16. */
 #include "kernels/kernels.h"
 #include "kernels/layout/transpose_tile.h"
 
@@ -7,8 +7,8 @@
 
 enum { SIDE = 16 };
 
-/* Each vector gets four columns of rows i, i + 4, i + 8 and i + 12 as it is loaded, under masks, which takes
- * no shuffle; then squares of four are turned in all quarters at once. */
+/* Transposes a tile. Masked loads put four columns of rows i, i + 4, i + 8 and i + 12 into one vector,
+ * without shuffles. Then all four quarters transpose 4 × 4 tiles at once. */
 static inline void square_16(const uint32_t *src, size_t src_stride, uint32_t *dst, size_t dst_stride)
 {
     __m512i v[SIDE], w[SIDE];

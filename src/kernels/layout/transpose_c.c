@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposes in blocks that fit the first-level cache in both directions. */
+/* Portable transposition in blocks that fit the first-level cache in both directions. */
 #include "base/checked.h"
 #include "kernels/kernels.h"
 
@@ -8,7 +8,7 @@ enum { BLOCK = 16 };
 void dq_transpose_x8_c(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, uint8_t sign_xor,
                        uint8_t *dst, size_t dst_stride)
 {
-    if (rows == 1 && dst_stride == 1) { /* a copy, which vectorizes */
+    if (rows == 1 && dst_stride == 1) { /* a copy, which the compiler vectorizes */
         for (size_t c = 0; c < cols; c++)
             dst[c] = src[c] ^ sign_xor;
         return;

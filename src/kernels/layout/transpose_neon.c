@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposes by squares of 16 bytes, 8 halves or 4 words, in registers. What has no whole square is left to
- * portable C.
- */
+/* Transposition by register tiles: 16 × 16 bytes, 8 × 8 16-bit or 4 × 4 32-bit elements. Portable C
+ * transposes matrices that are smaller than a tile. */
 #include "kernels/kernels.h"
 #include "kernels/layout/transpose_tile.h"
 
@@ -10,8 +9,8 @@
 
 enum { SIDE8 = 16, SIDE16 = 8, SIDE32 = 4 };
 
-/* Each step puts neighbours of the first half beside those of the second: after four of them rows are
- * columns. */
+/* Transposes 16 × 16 bytes. Each step interleaves the first half of the vectors with the second; after four
+ * steps the rows are columns. */
 static inline void transpose_16(uint8x16_t v[SIDE8])
 {
     for (int step = 0; step < 4; step++) {

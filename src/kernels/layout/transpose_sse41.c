@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposes by squares of 16 bytes, 8 halves or 4 words, in registers. */
+/* Transposition by register tiles: 16 × 16 bytes, 8 × 8 16-bit or 4 × 4 32-bit elements. */
 #include "kernels/kernels.h"
 #include "kernels/layout/transpose_tile.h"
 
@@ -8,7 +8,7 @@
 
 enum { SIDE8 = 16, SIDE16 = 8, SIDE32 = 4 };
 
-/* n < 16 bytes, zeros behind them. */
+/* Loads n < 16 bytes, followed by zeros. */
 static inline __m128i load_few(const uint8_t *p, size_t n)
 {
     uint64_t low = 0, high = 0;
@@ -28,8 +28,8 @@ static inline __m128i load_few(const uint8_t *p, size_t n)
     return _mm_set_epi64x((long long)high, (long long)low);
 }
 
-/* Each step puts neighbours of the first half beside those of the second: after four of them rows are
- * columns. */
+/* Transposes 16 × 16 bytes. Each step interleaves the first half of the vectors with the second; after four
+ * steps the rows are columns. */
 static inline void transpose_16(__m128i v[SIDE8])
 {
     for (int step = 0; step < 4; step++) {
@@ -42,7 +42,8 @@ static inline void transpose_16(__m128i v[SIDE8])
     }
 }
 
-/* The square at src: rows below 16 are loaded, columns below 16 stored, each a whole vector. */
+/* Transposes the tile at src with `rows` rows and `cols` columns (beyond 16: 16). Each stored column is a
+ * whole vector. */
 static inline void square(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, __m128i sign_xor,
                           uint8_t *dst, size_t dst_stride)
 {
@@ -59,13 +60,12 @@ static inline void square(const uint8_t *src, size_t src_stride, size_t rows, si
         _mm_storeu_si128((__m128i *)(void *)(dst + c * dst_stride), v[c]);
 }
 
-/* Fewer rows than a square has, columns without gaps between them: what a store writes too much is
- * overwritten by the columns that follow. Returns how many columns are done: those whose stores end inside
- * dst. */
+/* Transposes fewer rows than a tile has, into contiguous columns. The following columns overwrite the excess
+ * bytes of a store. Returns how many columns are done: those whose stores end inside dst. */
 static size_t narrow(const uint8_t *src, size_t src_stride, size_t rows, size_t cols, __m128i sign_xor,
                      uint8_t *dst)
 {
-    size_t done = 0, spill = (SIDE8 - 1) / rows; /* columns behind one that its store touches */
+    size_t done = 0, spill = (SIDE8 - 1) / rows; /* columns after one that its store overwrites */
     for (; done + SIDE8 + spill <= cols; done += SIDE8)
         square(src + done, src_stride, rows, SIDE8, sign_xor, dst + done * rows, rows);
     return done;
@@ -94,7 +94,7 @@ void dq_transpose_x8_sse41(const uint8_t *src, size_t src_stride, size_t rows, s
                       dst_stride);
 }
 
-/* ---- Halves -------------------------------------------------------------------------------------------- */
+/* ---- 16-bit elements ----------------------------------------------------------------------------------- */
 
 static inline void square_16(const uint16_t *src, size_t src_stride, uint16_t *dst, size_t dst_stride)
 {
@@ -114,7 +114,7 @@ static inline void square_16(const uint16_t *src, size_t src_stride, uint16_t *d
 
 DQ_TRANSPOSE_BY_SQUARES(dq_transpose_x16_sse41, uint16_t, SIDE16, square_16, dq_transpose_x16_c)
 
-/* ---- Words ---- */
+/* ---- 32-bit elements ---- */
 
 static inline void square_32(const uint32_t *src, size_t src_stride, uint32_t *dst, size_t dst_stride)
 {

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposes by squares in registers, for the files of instruction sets. */
+/* Transposition of matrices by square register tiles, for the kernels of the ISA levels. */
 #ifndef DQ_KERNELS_TRANSPOSE_TILE_H
 #define DQ_KERNELS_TRANSPOSE_TILE_H
 
 #include <stddef.h>
 
-/** Where squares of `side` begin: the last one so that it ends with the row. It then reaches back over the
- * one before it and writes the same again, so that nothing is left over where a side is as long as a square.
- */
+/** Start of the next tile of `side` elements. The last tile ends with the row: it overlaps the one before it
+ * and writes the same values again, so that no tail is left if n >= side. */
 static inline size_t dq_next_square(size_t at, size_t side, size_t n)
 {
     return at + side < n && at + 2 * side > n ? n - side : at + side;
 }
 
-/** `name`, a transpose of elements of `type`, by square(src, src_stride, dst, dst_stride); what has no whole
- * square is left to `rest`. */
+/** Defines `name`, which transposes elements of `type` with the tile kernel
+ * square(src, src_stride, dst, dst_stride). Matrices smaller than a tile in one direction go to `rest`. */
 #define DQ_TRANSPOSE_BY_SQUARES(name, type, side, square, rest)                                              \
     void name(const type *src, size_t src_stride, size_t rows, size_t cols, type *dst, size_t dst_stride)    \
     {                                                                                                        \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 
-/* An element twice is one number of twice its width. */
+/* Duplicates elements: two equal neighbors are one number of twice the width. */
 #define TWICE(name, T, wide)                                                                                 \
     static void name(const void *from, size_t n, void *to, void *also)                                       \
     {                                                                                                        \

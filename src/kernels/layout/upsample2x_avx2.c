@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements twice, 32 bytes of them at a time; the last of a row overlap those before. Rows of less write over
- * those that come after them, but for the last ones, which are the portable kernel's. */
+/* Nearest-neighbor upsampling by two, 32 bytes at a time; the last vector of a row overlaps the one before
+ * it. Rows shorter than a vector write past their end, and the rows after them overwrite that. The portable
+ * kernel does the last rows, which nothing follows. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
@@ -19,7 +20,7 @@ static inline void put(char *to, __m256i first, __m256i second)
         for (; rows > 0; rows--, x += bytes, y += 4 * bytes)                                                 \
             for (size_t i = 0, next;; i = next) {                                                            \
                 __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)(x + i));                      \
-                __m256i low = low_halves(v, v), high = high_halves(v, v); /* in each half of a vector */     \
+                __m256i low = low_halves(v, v), high = high_halves(v, v); /* within each half of a vector */ \
                 __m256i first = _mm256_permute2x128_si256(low, high, 0x20);                                  \
                 __m256i second = _mm256_permute2x128_si256(low, high, 0x31);                                 \
                 put(y + 2 * i, first, second);                                                               \
@@ -42,7 +43,7 @@ void dq_upsample2x_x_avx2(const void *x, size_t n, size_t width, size_t rows, vo
     const size_t bytes = n * width;
     if (bytes == 0)
         return;
-    const size_t under = (WIDE + bytes - 1) / bytes; /* rows that a vector lies on */
+    const size_t under = (WIDE + bytes - 1) / bytes; /* rows that one vector spans */
     const size_t vectors = rows < under ? 0 : rows - under + 1;
     by_width[width](x, bytes, vectors, y);
     dq_upsample2x_x_c((const char *)x + vectors * bytes, n, width, rows - vectors,

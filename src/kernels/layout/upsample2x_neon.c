@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements twice, 16 bytes of them at a time; the rest of a row is the portable kernel's. */
+/* Nearest-neighbor upsampling by two, 16 bytes at a time; the portable kernel does the tail of a row. */
 #include "kernels/kernels.h"
 
 #include <arm_neon.h>

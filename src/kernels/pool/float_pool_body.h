@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of dq_pool_f32 over the vector that a vec_<isa>.h defines. Included once by the file of each
- * ISA, after that header, which then fills its record with FLOAT_POOL. A last vector that is not whole covers
- * elements once more, which become the same. */
+/* Template: the members of dq_pool_f32. Included once per ISA level, after its vec_<isa>.h; the including
+ * file fills its record with FLOAT_POOL. The last vector of a row may overlap the one before it and
+ * recomputes the same elements. */
 #include "kernels/pool/float_pool.h"
 
 #include <math.h>
 #include <string.h>
 
-/* a NaN in u or v stays */
+/* Maximum that keeps a NaN of u or v. */
 static inline vf pool_larger(vf u, vf v)
 {
     return vf_pick(vf_unordered(u, u), u, vf_max(u, v));
 }
 
-/* Where the vector after the one at i begins; n when that was the last. */
+/* Start of the vector after the one at i; n if that was the last one. */
 static inline size_t pool_next(size_t i, size_t lanes, size_t n)
 {
     i += lanes;
@@ -31,7 +31,7 @@ static inline void pool_store_first(float *y, size_t n, vf v)
 #endif
 }
 
-/* Of fewer elements than a vector has. */
+/* The maximum of rows shorter than a vector. */
 static void pool_max_short(const dq_pool_lines *p, const float *x, float *line)
 {
     const size_t n = p->n;
@@ -50,7 +50,7 @@ static void pool_max_short(const dq_pool_lines *p, const float *x, float *line)
 #endif
 }
 
-/* One line. Three rows are the usual number, and have their pointers in registers. */
+/* One line. The usual three rows have their pointers in registers. */
 static void pool_max_line(const dq_pool_lines *p, const float *x, float *line)
 {
     const size_t *at = p->at, under = p->under, n = p->n;
@@ -107,7 +107,8 @@ static void pool_sum_line(const dq_pool_lines *p, const float *x, double *line)
     }
 }
 
-/* Lines of three rows, each of which is the next line's row before it: they are made double once. */
+/* Sums of three rows at stride 1, where consecutive lines share two rows: each row is widened to double once.
+ */
 static void pool_sum_threes(const dq_pool_lines *p, const float *x, double *lines)
 {
     const vd zero = vd_zero();
@@ -156,7 +157,7 @@ static void pool_square_rows(const dq_pool_lines *p, double *line)
     }
 }
 
-/* `stride` is constant in each call, `taps` in some. */
+/* `stride` is a compile-time constant in each call, `taps` in some. */
 static inline vf pool_max_at(const float *line, size_t taps, size_t dilation, size_t stride)
 {
     vf most = stride == 2 ? vf_load_even(line) : vf_load(line);
@@ -200,7 +201,7 @@ static void pool_max_windows(const float *line, const dq_line_windows *w, float 
             }
 }
 
-/* `stride` is constant in calls for means, `taps` in some. */
+/* `stride` is a compile-time constant in the calls for means, `taps` in some. */
 static inline vd pool_sum_at(const double *line, size_t taps, size_t dilation, size_t stride)
 {
     vd sum = stride == 2 ? vd_load_even(line) : vd_load(line);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contract of the kernel that pools 8-bit codes. Included by kernels.h. */
+/* Contract of the max-pooling kernel for 8-bit quantized values. Included by kernels.h. */
 #ifndef DQ_KERNELS_POOL_H
 #define DQ_KERNELS_POOL_H
 
@@ -7,12 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DQ_MAX_SLACK = 64 }; /* bytes that may be read past a line */
+enum { DQ_MAX_SLACK = 64 }; /* bytes past a line's end that may be read */
 
-/** Rows of windows over 8-bit codes, int8 where is_signed, else uint8. For row i < rows of results
+/** Maximum over windows of 8-bit quantized values, int8 if is_signed, else uint8. For result row i < rows:
+ *
  *  line[from + j] = max over r < under of x[i * row_step + r * x_step + j], for j < n; then
  *  out[i * width + c] = max over k < kernel of line[c * stride + k * dilation], for c < width.
- * The line's other elements are given: what is padding there. Where `under` is 0, all of them are. */
+ *
+ * The caller sets the line's other elements, which are padding. If `under` is 0, it sets all of them. */
 typedef struct dq_max_windows {
     const uint8_t *x;
     size_t x_step, under, row_step, rows, n;

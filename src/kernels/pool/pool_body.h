@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_max_windows_x8_fn. Rows under a window become one line, vector by vector; its columns are then whole
- * vectors at every distance of the kernel, of which strides of two keep every other byte.
+/* Template: dq_max_windows_x8_fn. Included once per ISA level. The rows under a window are reduced to one
+ * line of vectors. Then whole vectors of that line are reduced, one for each kernel column; a stride of 2
+ * keeps every second byte.
  *
- * Before this, an instruction set's file defines ISA(name), vb, a vector of LANES bytes, and
+ * Macro parameters:
  *
- *   vb_load(p, bytes), vb_store(p, bytes, v)   LANES, HALF or QUARTER of them: constant in each call
- *   vb_larger(a, b, is_signed)                 the larger of each two bytes
- *   vb_even(a, b)                              every other byte, from the first on, of two vectors */
+ *   ISA(name)                                  the level's function name
+ *   vb                                         a vector of LANES bytes
+ *   vb_load(p, bytes), vb_store(p, bytes, v)   LANES, HALF or QUARTER bytes, a constant in each call
+ *   vb_larger(a, b, is_signed)                 maximum of bytes
+ *   vb_even(a, b)                              bytes 0, 2, 4 … of two vectors */
 #include "base/copy.h"
 #include "kernels/kernels.h"
 
 enum { HALF = LANES / 2, QUARTER = LANES / 4 };
 
-/* The first n bytes, 1 or more. */
+/* Stores the first n bytes, n >= 1. */
 static inline void put(uint8_t *out, vb v, size_t n)
 {
     uint8_t bytes[LANES];
@@ -24,7 +27,7 @@ static inline void put(uint8_t *out, vb v, size_t n)
     dq_copy_row(out, bytes, n);
 }
 
-/* Rows of fewer than QUARTER bytes. */
+/* Reduces rows of fewer than QUARTER bytes. */
 static void join_few(const dq_max_windows *w, const uint8_t *x, uint8_t sign_xor, uint8_t *line)
 {
     for (size_t j = 0; j < w->n; j++) {
@@ -37,7 +40,7 @@ static void join_few(const dq_max_windows *w, const uint8_t *x, uint8_t sign_xor
     }
 }
 
-/* Rows of `bytes` or more, as many at a time: the last ones reach back over those before them. */
+/* Reduces rows of at least `bytes` bytes, `bytes` at a time. The last step overlaps the one before it. */
 static inline __attribute__((always_inline)) void join_by(const dq_max_windows *w, const uint8_t *x,
                                                           bool is_signed, size_t bytes, uint8_t *line)
 {

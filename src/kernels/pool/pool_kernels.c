@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The usual strides are constants, so that compilers take many windows at once. */
+/* The usual strides are compile-time constants, so that the compiler vectorizes over windows. */
 #define MAX_WINDOWS(T, name)                                                                                 \
     static void name##_join(const T *restrict x, size_t n, T *restrict line)                                 \
     {                                                                                                        \

@@ -5,7 +5,7 @@ void dq_minmax_f32_c(const float *x, size_t n, float *lo, float *hi)
 {
     float low = *lo, high = *hi;
     for (size_t i = 0; i < n; i++) {
-        /* written so that a NaN never replaces a number */
+        /* a NaN never replaces a number */
         low = x[i] < low ? x[i] : low;
         high = x[i] > high ? x[i] : high;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_minmax_f32 over the vector that a vec_<isa>.h defines, whose minimum and maximum give their second
- * operand where the first is NaN. Before it, the including file defines ISA(name), and AHEAD_OF(x) where what
- * is soon read after x is asked for. */
+/* Template: dq_minmax_f32. Included once per ISA level, after a vec_<isa>.h whose minimum and maximum return
+ * the second operand if the first is NaN. Macro parameters: ISA(name), and optionally AHEAD_OF(x), which
+ * prefetches the data after x. */
 #include "kernels/kernels.h"
 
 #ifndef AHEAD_OF
@@ -14,7 +14,7 @@
         high[0] = vf_max(high[0], vf_rotate(high[0], h));                                                    \
     }
 
-/* Several vectors of minima and maxima hide the instructions' latency. */
+/* Several vectors of minima and maxima hide the latency of the instructions. */
 void ISA(dq_minmax_f32)(const float *x, size_t n, float *lo, float *hi)
 {
     enum { VECTORS = 4, SOME = VECTORS * VF_LANES };

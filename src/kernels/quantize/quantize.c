@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of quantizing, dequantizing and float16 conversion in portable C. */
+/* Quantization, dequantization and float16 conversion of rows in portable C. */
 #include "base/codec.h"
 #include "kernels/kernels.h"
 
-/* Adding 1.5 * 2^23 leaves no fraction bits, so that the sum is q rounded to nearest even, in its low bits;
- * for |q| <= 2^22. */
+/* Rounds q to nearest, ties to even, for |q| <= 2^22. Adding 1.5 * 2^23 leaves no fraction bits: the integer
+ * is in the sum's low bits. */
 static inline int32_t round_small(float q)
 {
     union {
@@ -14,8 +14,8 @@ static inline int32_t round_small(float q)
     return v.i - 0x4b400000;
 }
 
-/* The bounds are integers, so that clamping the quotient first gives what clamping the sum would, and the sum
- * cannot overflow. The comparisons are written so that NaN becomes the lower bound. */
+/* Quantizes one value. The bounds are integers, so that clamping the quotient equals clamping the sum, which
+ * then cannot overflow. NaN gives the lower bound. */
 static inline int32_t quantize(float x, float scale, int32_t zero, int32_t min, int32_t max)
 {
     float low = (float)(min - zero), high = (float)(max - zero);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of quantizing and dequantizing, eight floats at a time; the rest of a row is the portable kernel's.
- * Where a quotient is NaN, vmaxps gives its second operand, so that the lower bound stands there.
+/* Quantization and dequantization of rows, eight floats at a time; the portable kernel does the tail of a
+ * row. vmaxps returns its second operand for NaN, here the lower bound.
  *
- * Results of rows that are `far`, longer than caches, go to memory directly: it need not be read before. */
+ * Rows far longer than the caches (`far`) are written with non-temporal stores, which do not read the memory
+ * first. */
 #include "kernels/simd/vec_avx2.h"
 
 #include "kernels/elementwise/divide_body.h"
@@ -16,7 +17,7 @@ static inline __m128i low_bytes(const void *p)
     return _mm_loadl_epi64(p);
 }
 
-/* Eight integers of each type as int32, and back (the values fit the type). */
+/* Convert eight integers of a type to int32, and back (the values fit the type). */
 static inline __m256i load_u8(const uint8_t *x)
 {
     return _mm256_cvtepu8_epi32(low_bytes(x));
@@ -60,7 +61,7 @@ static inline void store_s16(int16_t *y, __m256i v)
 /* ---- Quantizing ---------------------------------------------------------------------------------------- */
 
 typedef struct bounds {
-    __m256 low, high; /* of a quotient */
+    __m256 low, high; /* bounds of the quotient */
     __m256i zero;
 } bounds;
 
@@ -78,7 +79,7 @@ static inline __m256i quantize(const float *x, __m256 scale, const bounds *b)
     return _mm256_add_epi32(_mm256_cvttps_epi32(q), b->zero);
 }
 
-/* Factors between which the scale's reciprocal is. */
+/* Lower and upper bounds of the scale's reciprocal, in magnitude (reciprocal.h). */
 typedef struct factors {
     __m256 inner, outer;
 } factors;
@@ -90,9 +91,9 @@ static inline factors factors_of(float scale)
                      _mm256_set1_ps(r * (1 + DQ_RECIPROCAL_OFF))};
 }
 
-/* 32 codes by products with the scale's reciprocal; false, with nothing written, when one of them is too near
- * the middle between two integers for that, NaN, or far out: what does not fit an int32 becomes the lowest
- * one on either side. All else saturates on its way down to a byte. */
+/* Quantizes 32 values by products with the scale's reciprocal. Returns false and writes nothing if a product
+ * is too near a tie, NaN, or out of int32's range (the conversion then gives INT32_MIN). Everything else
+ * saturates on its way to a byte. */
 static inline bool quantize_32(const float *x, const factors *f, const bounds *b, bool is_signed, bool far,
                                void *y)
 {
@@ -118,15 +119,15 @@ static inline bool quantize_32(const float *x, const factors *f, const bounds *b
     return true;
 }
 
-/* Where the scale divides (divide_body.h), bounds hold for the number before it is divided: the quotient of a
- * bound times the scale is next to the bound. */
+/* Quantizes 8 values by divide_body.h. It clamps before the division, to bounds times the scale: their
+ * quotients are next to the bounds. */
 static inline __m256i quantize_near(const float *x, const divisor *scale, const bounds *b)
 {
     __m256 within = _mm256_min_ps(_mm256_max_ps(_mm256_loadu_ps(x), b->low), b->high);
     return _mm256_add_epi32(_mm256_cvtps_epi32(divided(within, scale)), b->zero);
 }
 
-/* As many elements as are whole vectors of codes of 16 bits; says how many. */
+/* Quantizes whole vectors of 16-bit results; returns the number of elements. */
 static __attribute__((noinline)) size_t quantize_words(const float *x, size_t n, float scale, const bounds *b,
                                                        bool is_signed, uint16_t *y)
 {
@@ -141,7 +142,7 @@ static __attribute__((noinline)) size_t quantize_words(const float *x, size_t n,
     return i;
 }
 
-/* Elements of a row until its results stand at a multiple of a vector's bytes. */
+/* Elements until the results are aligned to a vector. */
 static inline size_t until_aligned(const void *y, size_t width)
 {
     return (size_t)(-(uintptr_t)y % 32) / width;
@@ -249,7 +250,7 @@ DEQUANTIZE(s16, int16_t)
 DEQUANTIZE_BLOCKS(u8, uint8_t)
 DEQUANTIZE_BLOCKS(s8, int8_t)
 
-/* A difference of int32 is exact in double, and rounded to float once. */
+/* Subtracts a zero point from four int32: exact in double, then rounded to float once. */
 static inline __m128 difference(const int32_t *x, __m256d zero)
 {
     __m256d wide = _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)(const void *)x));
@@ -275,7 +276,7 @@ void dq_dequantize_s32_f32_avx2(const int32_t *x, size_t n, const float *scale, 
     dq_dequantize_s32_f32_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL, step, y + i);
 }
 
-/* ---- Minima, conversions ------------------------------------------------------------------------------- */
+/* ---- Minimum and maximum, conversions ------------------------------------------------------------------ */
 
 #include "kernels/quantize/minmax_body.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of quantizing and dequantizing, sixteen floats at a time; the last ones under a mask. Those with a
- * scale for each element are read from so many places that AVX2 does them as fast. */
+/* Quantization and dequantization of rows, sixteen floats at a time; the tail is masked. Rows with a scale
+ * for each element are bound by memory accesses: AVX2's kernel is as fast. */
 #include "kernels/kernels.h"
 #include "kernels/simd/vec_avx512.h"
 
 #include "kernels/elementwise/divide_body.h"
 
-enum { LANES = 16, AHEAD = 1024 /* a page: the processor does not read ahead from one to the next */ };
+enum { LANES = 16, AHEAD = 1024 /* a page: hardware prefetchers stop at its end */ };
 
 static inline void ahead(const float *x)
 {
@@ -18,7 +18,7 @@ static inline __mmask16 some(size_t left)
     return left < LANES ? (__mmask16)((1u << left) - 1) : (__mmask16)0xffff;
 }
 
-/* Sixteen integers of each type as int32, and back (the values fit the type). */
+/* Convert sixteen integers of a type to int32, and back (the values fit the type). */
 #define INTEGERS(suffix, type, load_bits, widen, store_bits)                                                 \
     static inline __m512i load_##suffix(__mmask16 m, const type *x)                                          \
     {                                                                                                        \
@@ -35,7 +35,7 @@ INTEGERS(u16, uint16_t, _mm256_maskz_loadu_epi16, _mm512_cvtepu16_epi32, _mm512_
 INTEGERS(s16, int16_t, _mm256_maskz_loadu_epi16, _mm512_cvtepi16_epi32, _mm512_mask_cvtepi32_storeu_epi16)
 
 typedef struct bounds {
-    __m512 low, high; /* of a quotient */
+    __m512 low, high; /* bounds of the quotient */
     __m512i zero;
 } bounds;
 
@@ -45,7 +45,7 @@ static inline bounds bounds_of(__m512i zero, int32_t min, int32_t max)
                     _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_set1_epi32(max), zero)), zero};
 }
 
-/* Where the quotient is NaN, the maximum is its second operand. */
+/* Quantizes 16 values. The maximum returns its second operand for NaN. */
 static inline __m512i quantize(__m512 x, __m512 scale, const bounds *b)
 {
     __m512 q = _mm512_min_ps(_mm512_max_ps(_mm512_div_ps(x, scale), b->low), b->high);
@@ -53,8 +53,8 @@ static inline __m512i quantize(__m512 x, __m512 scale, const bounds *b)
                             b->zero);
 }
 
-/* 64 codes by products with the scale's reciprocal, as on AVX2; false, with nothing written, when one of them
- * is too near the middle between two integers for that, NaN, or far out. */
+/* Quantizes 64 values by products with the scale's reciprocal, as on AVX2. Returns false and writes nothing
+ * if a product is too near a tie, NaN, or out of int32's range. */
 static inline bool quantize_64(const float *x, float reciprocal, const bounds *b, bool is_signed, void *y)
 {
     const __m512 inner = _mm512_set1_ps(reciprocal * (1 - DQ_RECIPROCAL_OFF));
@@ -79,8 +79,8 @@ static inline bool quantize_64(const float *x, float reciprocal, const bounds *b
     return true;
 }
 
-/* Where the scale divides (divide_body.h), bounds hold for the number before it is divided: the quotient of a
- * bound times the scale is next to the bound. */
+/* Quantizes 16 values by divide_body.h. It clamps before the division, to bounds times the scale: their
+ * quotients are next to the bounds. */
 static inline __m512i quantize_near(const float *x, const divisor *scale, const bounds *b)
 {
     __m512 within = _mm512_min_ps(_mm512_max_ps(_mm512_loadu_ps(x), b->low), b->high);
@@ -88,7 +88,7 @@ static inline __m512i quantize_near(const float *x, const divisor *scale, const 
     return _mm512_add_epi32(_mm512_cvtps_epi32(divided(within, scale)), b->zero);
 }
 
-/* As many elements as are whole vectors of codes of 16 bits; says how many. */
+/* Quantizes whole vectors of 16-bit results; returns the number of elements. */
 static __attribute__((noinline)) size_t quantize_words(const float *x, size_t n, float scale, const bounds *b,
                                                        bool is_signed, uint16_t *y)
 {
@@ -144,7 +144,7 @@ QUANTIZE(s16, int16_t, INT16_MIN, INT16_MAX)
     void dq_dequantize_##suffix##_f32_avx512(const type *x, size_t n, const float *scale, const type *zero,  \
                                              size_t step, float *y)                                          \
     {                                                                                                        \
-        if (step || n == 0 || n >= DQ_FAR_ROW) { /* which it writes to memory directly */                    \
+        if (step || n == 0 || n >= DQ_FAR_ROW) { /* AVX2's kernel has non-temporal stores */                 \
             dq_dequantize_##suffix##_f32_avx2(x, n, scale, zero, step, y);                                   \
             return;                                                                                          \
         }                                                                                                    \

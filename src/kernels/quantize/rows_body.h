@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of codes for vectors of four (vec_sse41.h, vec_neon.h), eight elements at a time; what is left of a
- * row is the portable kernel's. Before it, the including file defines ISA(name), `eight`, and load_<type> and
- * store_<type> for each type of codes: eight of them as int32, and back (the values fit the type). */
+/* Template: rows of quantized values for ISA levels with vectors of four (vec_sse41.h, vec_neon.h), eight
+ * elements at a time. The portable kernel does the tail of a row.
+ *
+ * Macro parameters:
+ *
+ *   ISA(name)             the level's function name
+ *   eight                 a struct of two vectors, low and high
+ *   load_<type>(p)        eight quantized values as int32
+ *   store_<type>(p, v)    eight int32 as quantized values; they fit the type */
 #include "kernels/kernels.h"
 
 static inline eight same_eight(int32_t code)
@@ -12,7 +18,7 @@ static inline eight same_eight(int32_t code)
 /* ---- Quantizing ---- */
 
 typedef struct bounds {
-    vf low, high; /* of a quotient; low where it is NaN */
+    vf low, high; /* bounds of the quotient; NaN gives `low` */
     vi zero;
 } bounds;
 
@@ -119,14 +125,14 @@ static inline vf add4(vi a, vi b, const add_terms *t)
     return vf_fma(vi_to_float(a), t->a_ratio, vf_fma(vi_to_float(b), t->b_ratio, t->fixed));
 }
 
-/* The integers' product is exact in float, too. */
+/* The product of the integers is exact in float, too. */
 static inline vf mul4(vi a, vi b, const mul_terms *t)
 {
     vf product = vf_mul(vf_sub(vi_to_float(a), t->a_zero), vf_sub(vi_to_float(b), t->b_zero));
     return vf_add(vf_mul(product, t->ratio), t->zero);
 }
 
-/* y = op(a, b) over `n` codes but for the last n % 8, whose beginning is returned. */
+/* y = op(a, b) for all but the last n % 8 quantized values; returns the index of the first of those. */
 #define BINARY(name, suffix, type, terms, op, min, max)                                                      \
     static inline size_t name##_##suffix(const type *a, const type *b, size_t step, size_t n,                \
                                          const terms *t, type *y)                                            \

@@ -58,7 +58,7 @@ static inline void store_s16(int16_t *y, eight v)
 #include "kernels/quantize/rows_body.h"
 #include "kernels/requantize/finish_body.h"
 
-/* A difference of int32 is exact in double, and rounded to float once. */
+/* Subtracts zero points from four int32: exact in double, then rounded to float once. */
 static inline float32x4_t difference(int32x4_t x, int32x4_t zero)
 {
     float64x2_t low = vcvtq_f64_s64(vsubl_s32(vget_low_s32(x), vget_low_s32(zero)));
@@ -101,7 +101,7 @@ void dq_convert_f32_f16_neon(const float *x, size_t n, uint16_t *y)
     dq_convert_f32_f16_c(x + i, n - i, y + i);
 }
 
-/* Four tables of 64 entries: an index outside of one leaves what the others gave. */
+/* Four tables of 64 entries: an index outside of one table keeps the result of the others. */
 void dq_lookup_x8_neon(const uint8_t *x, size_t n, const uint8_t table[256], uint8_t *y)
 {
     uint8x16x4_t entries[4];

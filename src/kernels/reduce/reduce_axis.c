@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* `next` is made of a, what there is, and e, the element. */
+/* Defines a reduction. `next` is the new accumulator, an expression of the accumulator a, the element e and
+ * `map` (sign_xor). */
 #define JOIN(name, from, to, next)                                                                           \
     static void name(const void *x, size_t step, size_t count, size_t n, uint64_t sign_xor, void *y)         \
     {                                                                                                        \
@@ -37,7 +38,7 @@ static void cumulate_f32(const float *restrict x, ptrdiff_t step, size_t count, 
         }
 }
 
-/* `mapped` is made of e, the element, and `map`. */
+/* Defines an arg-maximum. `mapped` is the key of an element, an expression of the element e and `map`. */
 #define ARG(name, from, to, key_map, mapped)                                                                 \
     static void name(const void *x, ptrdiff_t step, size_t count, size_t n, uint64_t sign_xor, void *best,   \
                      int32_t *restrict where)                                                                \
@@ -56,7 +57,7 @@ static void cumulate_f32(const float *restrict x, ptrdiff_t step, size_t count, 
                 const from e = row[i];                                                                       \
                 const to v = mapped;                                                                         \
                 where[i] = v > most[i] ? t : where[i];                                                       \
-                most[i] = v > most[i] || v != v ? v : most[i]; /* NaN is more than any, and stays */         \
+                most[i] = v > most[i] || v != v ? v : most[i]; /* NaN compares as the largest, and stays */  \
             }                                                                                                \
         }                                                                                                    \
     }

@@ -31,10 +31,10 @@ static inline __m256d load_double(const float *p)
     return _mm256_cvtps_pd(_mm_loadu_ps(p));
 }
 
-/* ---- Joining ----
+/* ---- Reductions ----
  *
- * Four vectors of results at a time. The last ones may be part of those before: they are computed first, and
- * stored last. `next` is made of a, what there is, and e, elements. */
+ * Four vectors of results at a time. The last group may overlap the one before it: it is computed first and
+ * stored last. `next` is the new accumulator, an expression of the accumulator a and the elements e. */
 #define JOIN(name, from, to, vector, load_y, store_y, load_x, key_map, next)                                 \
     static void name(const void *x, size_t step, size_t count, size_t n, uint64_t sign_xor, void *y)         \
     {                                                                                                        \
@@ -119,10 +119,11 @@ static void cumulate_f32(const float *x, ptrdiff_t step, size_t count, size_t n,
                                         sums + whole);
 }
 
-/* ---- Where the largest stands ----
+/* ---- Arg-maximum ----
  *
- * What is no number is looked for aside from the chain of comparisons, for all columns of a group at once.
- * Rows have growing numbers: the last that was more is the largest of them. */
+ * NaNs are collected off the critical path of the comparisons, for all columns of a group at once. Row
+ * numbers grow, so that the maximum of the rows that exceeded their predecessors is the row of the largest
+ * element. */
 
 static inline __m256i more_ints(__m256i v, __m256i most)
 {

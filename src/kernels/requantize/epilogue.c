@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finished sums in portable C. */
+/* Float epilogue of integer accumulators in portable C. */
 #include "kernels/kernels.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codes of sums by a product of floats with nothing to check: only floats are taken for which it was seen to
- * give what the exact product gives. Both only grow with the sum, and so are the same for all sums when
- * they are for those beside each half quantum. */
+/* Requantizes accumulators with an exact scale: one fused float product, without a check for ties. The caller
+ * takes only float scales for which this was proven equal to the exact product. Both functions are monotonic
+ * in the sum, so they are equal for all sums if they are equal for the sums next to each half quantum. */
 #ifndef DQ_KERNELS_EXACT_SCALE_AVX2_H
 #define DQ_KERNELS_EXACT_SCALE_AVX2_H
 
@@ -9,16 +9,16 @@
 
 #include <immintrin.h>
 
-/* Added to and taken from a float of less than 2^22, this rounds to a whole number: the lower bits. */
+/* Adding it to a float below 2^22 in magnitude leaves the rounded integer in the sum's low bits. */
 #define EXACT_SCALE_MAGIC 12582912.0f
 
-/* The shift of column 0; 0: there is none. */
+/* The shift of column 0; 0 if there is no float bias. */
 static inline float exact_scale_shift(const dq_requantize_to *to)
 {
     return to->bias.shift ? (float)to->bias.shift[0] : 0;
 }
 
-/* `shifted`, constant in each call: a shift that is not 0 is added to the products first. */
+/* Products plus `shift` if `shifted` (a compile-time constant), rounded. */
 static inline __attribute__((always_inline)) __m256i exact_scale_rounded(__m256 v, __m256 scale, __m256 shift,
                                                                          bool shifted)
 {
@@ -27,7 +27,8 @@ static inline __attribute__((always_inline)) __m256i exact_scale_rounded(__m256 
                                        : _mm256_fmadd_ps(v, scale, magic));
 }
 
-/* The lower halves of both hold results: those of the second go into the upper halves of the first. */
+/* Combines the low 16-bit halves of the lanes of `first` and `second`, which then alternate, and adds the
+ * zero point. */
 static inline __m256i exact_scale_halves(__m256i first, __m256i second, __m256i zero_point)
 {
     return _mm256_adds_epi16(_mm256_blend_epi16(first, _mm256_slli_epi32(second, 16), 0xaa), zero_point);

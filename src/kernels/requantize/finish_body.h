@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finished sums and differences of int32 rows over the vector that a vec_<isa>.h defines, which the including
- * file names before it, and ISA(name). Minimum and maximum choose as the portable code's comparisons do. */
+/* Template: dq_dequantize_acc_f32 and dq_subtract_scaled_s32 for rows of int32 accumulators. Included once
+ * per ISA level, after its vec_<isa>.h and ISA(name). The vector minimum and maximum return the same operand
+ * as the portable code's comparisons. */
 #include "kernels/kernels.h"
 
 typedef struct finish {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* a * b + c of floats, rounded once, for processors without fused multiply-add. In double the product is
- * exact; the sum's rounding error is, too, and where there is one, an even last bit is moved to the odd
- * neighbour on the error's side. Rounding such a sum to float then gives what rounding the exact one would:
- * it has more than two bits to spare, in denormal results as well. */
+/* Emulated float fused multiply-add, a * b + c rounded once, for processors without FMA. The product is exact
+ * in double. The sum in double is rounded to odd: its error is exact, too, and if it is not 0, an even last
+ * bit becomes the odd neighbor on the error's side. Rounding that sum to float equals rounding the exact sum,
+ * as double has more than two extra bits, also for denormal results. */
 #ifndef DQ_KERNELS_FUSED_SSE41_H
 #define DQ_KERNELS_FUSED_SSE41_H
 
@@ -14,10 +14,10 @@ static inline __m128d dq_fused_half_sse41(__m128d a, __m128d b, __m128d c)
     __m128d error = _mm_add_pd(_mm_sub_pd(p, _mm_sub_pd(s, from_c)), _mm_sub_pd(c, from_c));
     const __m128d zero = _mm_setzero_pd();
     const __m128i one = _mm_set1_epi64x(1);
-    /* of NaN and infinities the error is NaN, which is neither below nor above zero */
+    /* The error of NaN and infinities is NaN, for which both comparisons are false. */
     __m128i off = _mm_castpd_si128(_mm_or_pd(_mm_cmplt_pd(error, zero), _mm_cmpgt_pd(error, zero)));
     __m128i bits = _mm_castpd_si128(s), even = _mm_cmpeq_epi64(_mm_and_si128(bits, one), _mm_setzero_si128());
-    /* away from zero where the error has the sum's sign, else toward it */
+    /* Away from zero if the error has the sum's sign, else toward zero. */
     __m128i signs = _mm_srai_epi32(_mm_castpd_si128(_mm_xor_pd(s, error)), 31);
     __m128i step = _mm_or_si128(_mm_shuffle_epi32(signs, 0xf5), one);
     return _mm_castsi128_pd(_mm_add_epi64(bits, _mm_and_si128(step, _mm_and_si128(off, even))));

@@ -16,8 +16,8 @@ static bool ends_in_zeros(double x, int low)
     return bits << (64 - low) == 0;
 }
 
-/* Products of two significands whose bits are 53 together are exact, so that both sides of the equation are:
- * scale has 22, a has 29, b and y have 24. */
+/* Products of two significands with at most 53 bits in all are exact. Both sides of the equation are such:
+ * scale has 22 bits, a has 29, b and y have 24. */
 bool dq_exact_products(const double *scale, const dq_factors *factors, size_t n)
 {
     const dq_factors *f = factors;
@@ -41,7 +41,7 @@ int32_t dq_requantize_exactly(int32_t sum, const dq_requantize_to *to, size_t co
     double v = dq_exact_quotient((double)sum - (biased ? to->bias.start[column] : 0), f->a,
                                  (double)f->b[column * f->b_step], biased ? (double)to->bias.bias[column] : 0,
                                  (double)f->y[column * f->y_step]);
-    v = v > -512 ? v : -512; /* also for NaN */
+    v = v > -512 ? v : -512; /* NaN gives -512, too */
     v = v < 512 ? v : 512;
     return (int32_t)rint(v);
 }
@@ -63,9 +63,9 @@ void dq_requantize_near_tie(const int32_t *acc, size_t n, const dq_requantize_to
     }
 }
 
-/* Clamping to whole numbers commutes with rounding and keeps the value small enough that adding and taking
- * away 1.5 * 2^52 rounds it to nearest even, which vectorizes where a call of rint would not. Returns whether
- * all are sure; `step` and `shifted` are constant in each call. */
+/* Requantizes n sums in double. Clamping to integers commutes with rounding. It keeps values so small that
+ * adding and subtracting 1.5 * 2^52 rounds them to nearest even; unlike a call of rint, that vectorizes.
+ * Returns whether all results are certain. `step` and `shifted` are compile-time constants in each call. */
 static inline __attribute__((always_inline)) bool block_of(const int32_t *acc, size_t n,
                                                            const dq_requantize_to *to, size_t first,
                                                            size_t step, bool shifted, uint8_t *out)
@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) bool block_of(const int32_t *acc, s
         double v = (double)acc[j] * scale[j * step], rounded;
         if (shifted)
             v += shift[j * step];
-        v = v > low ? v : low; /* also for NaN */
+        v = v > low ? v : low; /* NaN gives `low`, too */
         v = v < high ? v : high;
         rounded = v + magic - magic;
         near_tie |= fabs(v - rounded) >= margin;

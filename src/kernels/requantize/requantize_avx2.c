@@ -9,13 +9,13 @@
 #include <string.h>
 
 enum { LANES = 8, COLS = 16, ROWS = 16 };
-/* Rows that are written as far as they go before the next: where they are a power of two apart, more of them
- * push each other out of the first-level cache. */
+/* Rows whose columns are all written before the next rows. More rows, a power of two bytes apart, would evict
+ * each other from the first-level cache. */
 enum { BAND = 8 };
 
-/* What stays the same from row to row. Codes are made as if `lo` were 0, and flipped at the end. */
+/* Constants of all rows. Results are computed as if `lo` were 0; sign_xor corrects them at the end. */
 typedef struct fixed {
-    __m256i below, sign_xor; /* what is taken from bits 14 and up */
+    __m256i below, sign_xor; /* `below` is subtracted from bits 14 and up */
 } fixed;
 
 static inline fixed fix(int32_t zero_point, int32_t lo)
@@ -24,14 +24,14 @@ static inline fixed fix(int32_t zero_point, int32_t lo)
                    _mm256_set1_epi8((char)lo)};
 }
 
-/* `least`: the smallest fraction so far. */
+/* Whether no result is near a tie. `least`: the smallest fraction so far. */
 static inline bool far_from_ties(__m256i least)
 {
     return _mm256_movemask_epi8(_mm256_cmpgt_epi32(least, _mm256_set1_epi32(NEAR_TIE))) == -1;
 }
 
-/* Bits 14 and up for eight sums; the scale is finite, and times UNIT. `begin` is BEGINNING, or beginning_with
- * of their shifts. */
+/* Bits 14 and up of eight sums (requantize_float.h). `scale` is finite and already times UNIT. `begin` is
+ * BEGINNING, or beginning_with of the shifts. */
 static inline __m256i eight(const int32_t *acc, __m256 scale, __m256 begin, __m256i *least)
 {
     __m256 v = _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(const void *)acc));
@@ -40,13 +40,13 @@ static inline __m256i eight(const int32_t *acc, __m256 scale, __m256 begin, __m2
     return _mm256_srai_epi32(bits, FRACTION);
 }
 
-/* Multipliers number first + i * step. */
+/* The multipliers of consecutive sums: sum i has multiplier first + i * step. */
 typedef struct multipliers {
     const dq_requantize_to *to;
     size_t first, step;
 } multipliers;
 
-/* The rounded products of four sums, those of `near_tie` computed exactly. */
+/* Replaces the rounded products of those of four sums that the mask near_tie selects by exact ones. */
 static __attribute__((noinline)) __m128i resolve_near_ties(__m128i rounded, int near_tie, const int32_t *acc,
                                                            const multipliers *m)
 {
@@ -58,12 +58,12 @@ static __attribute__((noinline)) __m128i resolve_near_ties(__m128i rounded, int 
     return _mm_loadu_si128((const __m128i *)(const void *)v);
 }
 
-/* What makes a result of a sum in double, for four of them. */
+/* Scale and shift of four sums, for results in double. */
 typedef struct term {
     __m256d scale, shift;
 } term;
 
-/* `shift` NULL: zeros. */
+/* shift NULL: zeros. */
 static inline term load_term(const double *scale, const double *shift)
 {
     return (term){_mm256_loadu_pd(scale), shift ? _mm256_loadu_pd(shift) : _mm256_setzero_pd()};
@@ -74,8 +74,8 @@ static inline term same_term(const double *scale, const double *shift)
     return (term){_mm256_set1_pd(*scale), _mm256_set1_pd(shift ? *shift : 0)};
 }
 
-/* The same in double, for four sums. The maximum with `low` last: where the product is NaN, the instruction
- * gives its second operand. */
+/* Bits 14 and up of four sums, in double. The maximum with `low` is last, as the instruction returns its
+ * second operand if the product is NaN. */
 static inline __m128i four_exactly(const int32_t *acc, const term *t, const multipliers *m)
 {
     const __m256d low = _mm256_set1_pd(-256), high = _mm256_set1_pd(256);
@@ -97,7 +97,8 @@ static inline __m256i no_fraction(void)
     return _mm256_set1_epi32(1 << FRACTION);
 }
 
-/* 32 codes from four times eight: of each four first those, then, in the upper half, the others. */
+/* Packs 4 × 8 results to bytes. The lower half has the first four of each vector, the upper half the others.
+ */
 static inline __m256i codes_of(const __m256i v[4], const fixed *f)
 {
     __m256i first = _mm256_subs_epu16(_mm256_packus_epi32(v[0], v[1]), f->below);
@@ -112,8 +113,8 @@ static inline __m256i in_order(__m256i codes)
 
 enum { QUAD = 4 };
 
-/* Four vectors of eight sums. Vector i has the multipliers from number first[i] on, or that one alone; their
- * scales are at scale[i], and their shifts, if there are any, at shift[i]. */
+/* Four vectors of eight sums. Vector i has the multipliers from first[i] on (step 0: only that one), with
+ * scales at scale[i] and shifts, if any, at shift[i]. */
 typedef struct quad_sums {
     const dq_requantize_to *to;
     size_t step; /* 1, or 0: one multiplier */
@@ -122,8 +123,8 @@ typedef struct quad_sums {
     size_t first[QUAD];
 } quad_sums;
 
-/* codes_of the results in double, and exactly. A function of its own, so that what calls it seldom keeps its
- * vectors in registers. */
+/* codes_of the results in double, or exact. Not inlined, so that its rare callers keep their vectors in
+ * registers. */
 static __attribute__((noinline)) __m256i exact_codes(const quad_sums *q)
 {
     const fixed f = fix(q->to->zero_point, q->to->lo);
@@ -172,25 +173,26 @@ static inline bool all_finite(__m256 s)
 
 enum { ROW_VECTORS = 4, ROW_STEP = ROW_VECTORS * LANES };
 
-/* A row of sums, whose codes go to `out`. */
+/* A row of sums; results go to `out`. */
 typedef struct row {
     const int32_t *acc;
     size_t n;            /* at least ROW_STEP */
-    const double *scale; /* of the first multiplier */
-    const double *shift; /* the same; NULL: none */
+    const double *scale; /* from the first multiplier on */
+    const double *shift; /* likewise; NULL: none */
     uint8_t *out;
     multipliers m;
     fixed f;
 } row;
 
-/* Where the step at `at` begins: the last one reaches back over those before it. */
+/* Start of the step at `at`; the last step overlaps the one before it. */
 static inline size_t step_at(const row *r, size_t at)
 {
     return r->n - at < ROW_STEP ? r->n - ROW_STEP : at;
 }
 
-/* Elements from `at` on, until there are all or a step is not sure: where this begins. No function is called,
- * so that constants stay in registers; `step` and `shifted` are constant in each call. */
+/* Requantizes the row from `at` on and stops at a step with a result near a tie. Returns its start, or n. It
+ * calls no function, so that constants stay in registers; `step` and `shifted` are compile-time constants in
+ * each call. */
 static inline __attribute__((always_inline)) size_t put_until_tie(const row *r, size_t at, bool step,
                                                                   bool shifted)
 {
@@ -244,7 +246,7 @@ static void put_row(const row *r, bool step)
     }
 }
 
-/* A row of fewer than ROW_STEP elements, made as long. */
+/* A row of fewer than ROW_STEP elements: pads it. */
 static __attribute__((noinline)) void put_short(const row *r, bool step)
 {
     int32_t sums[ROW_STEP] = {0};
@@ -283,7 +285,7 @@ typedef struct tile {
     const dq_requantize_to *to;
     size_t first;                /* column */
     const double *scale, *shift; /* shift NULL: none */
-    __m256 s[2], begin[2];       /* the same as eight() wants them */
+    __m256 s[2], begin[2];       /* scales and constants of eight() */
     bool finite;
     fixed f;
 } tile;
@@ -299,7 +301,7 @@ static inline void put(uint8_t *out, __m128i v, size_t n)
     dq_copy_row(out, bytes, n);
 }
 
-/* Two rows of 16 columns. */
+/* Requantizes two rows of 16 columns. */
 static inline void two_rows(const tile *t, const int32_t *first, const int32_t *second, __m128i out[2])
 {
     __m256i least = no_fraction();
@@ -335,7 +337,7 @@ static inline void as_rows(const tile *t, const int32_t *acc, size_t acc_stride,
     }
 }
 
-/* Four rows of eight columns, each column's four bytes together. */
+/* Requantizes four rows of eight columns; the four bytes of a column are adjacent. */
 static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int half)
 {
     const __m256i transpose = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8,
@@ -359,7 +361,8 @@ static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int h
     return _mm256_shuffle_epi8(codes, transpose);
 }
 
-/* 16 rows, of which n are there, by eight columns, of which `cols` are: both constant where all are. */
+/* Requantizes and transposes 16 rows (n of them exist) by eight columns (`cols` of them exist). n and cols
+ * are compile-time constants for full tiles. */
 static inline __attribute__((always_inline)) void square(const tile *t, const int32_t *acc, size_t acc_stride,
                                                          int half, size_t n, size_t cols, uint8_t *out)
 {
@@ -383,7 +386,7 @@ static inline __attribute__((always_inline)) void square(const tile *t, const in
             j < QUAD ? _mm256_castsi256_si128(x[j]) : _mm256_extracti128_si256(x[j - QUAD], 1), n);
 }
 
-/* The last 16 rows reach back over those before them, where there are enough. */
+/* The last 16 rows overlap the rows before them, if there are enough. */
 static inline void as_columns(const tile *t, const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
                               uint8_t *out)
 {
@@ -430,7 +433,7 @@ void dq_requantize_tile_s32_avx2(const int32_t *acc, size_t acc_stride, size_t r
     }
 }
 
-/* ---- Rows of a few channels, turned -------------------------------------------------------------------- */
+/* ---- Rows of a few channels, transposed ---------------------------------------------------------------- */
 
 void dq_nc4hw4_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t channels,
                           const dq_requantize_to *to)
@@ -481,14 +484,14 @@ void dq_nc4hw4_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
     }
 }
 
-/* ---- A row whose scale is sure ------------------------------------------------------------------------- */
+/* ---- A row with an exact scale ------------------------------------------------------------------------- */
 
 typedef struct row_until_tie {
     __m256 scale, shift;
     __m256i zero_point, sign_xor;
 } row_until_tie;
 
-/* `shifted` is constant in each call. */
+/* `shifted` is a compile-time constant in each call. */
 static inline __attribute__((always_inline)) void put_32(const int32_t *c, const row_until_tie *by,
                                                          bool shifted, uint8_t *out)
 {

@@ -6,12 +6,12 @@
 #include <float.h>
 #include <immintrin.h>
 
-enum { LANES = 16, ROWS = 16, GROUP = 4 /* vectors that become one of bytes */, WIDE = GROUP * LANES };
+enum { LANES = 16, ROWS = 16, GROUP = 4 /* vectors that are packed to one of bytes */, WIDE = GROUP * LANES };
 
-/* What stays the same from row to row. Codes are made as if `lo` were 0, and flipped at the end. */
+/* Constants of all rows. Results are computed as if `lo` were 0; sign_xor corrects them at the end. */
 typedef struct form {
     const dq_requantize_to *to;
-    __m512i below, sign_xor; /* below: what is taken from bits 14 and up */
+    __m512i below, sign_xor; /* below: subtracted from bits 14 and up */
 } form;
 
 static inline form form_of(const dq_requantize_to *to)
@@ -22,8 +22,8 @@ static inline form form_of(const dq_requantize_to *to)
 
 /* ---- In double ---------------------------------------------------------------------------------------- */
 
-/* Eight results. The maximum with `low` last: where the product is NaN, the instruction gives its second
- * operand. `near_tie`: those near a tie. */
+/* Eight results. The maximum returns its second operand, the lower bound, if the product is NaN. *near_tie:
+ * the results near a tie. */
 static inline __m256i eight(__m256i acc, __m512d scale, __m512d shift, const dq_requantize_to *to,
                             __mmask8 *near_tie)
 {
@@ -36,7 +36,7 @@ static inline __m256i eight(__m256i acc, __m512d scale, __m512d shift, const dq_
     return _mm256_add_epi32(_mm512_cvtpd_epi32(whole), _mm256_set1_epi32(to->zero_point));
 }
 
-/* Computes those of out[0 … 7] again that are `near_tie`. */
+/* Recomputes exactly those of out[0 … 7] that the mask near_tie selects. */
 static __attribute__((noinline)) void settle(const int32_t *acc, unsigned near_tie,
                                              const dq_requantize_to *to, size_t first, size_t step,
                                              uint8_t *out)
@@ -97,8 +97,9 @@ static inline bool all_finite(__m512 s)
     return _mm512_cmp_ps_mask(_mm512_abs_ps(s), _mm512_set1_ps(FLT_MAX), _CMP_LE_OQ) == 0xffff;
 }
 
-/* Bits 14 and up for sixteen sums; the scale is finite, and `begin` sixteen_begins of them. `near_tie`: those
- * that products in double might round otherwise, whose fraction has no bits but the lowest. */
+/* Bits 14 and up of sixteen sums (requantize_float.h). `scale` is finite and `begin` from sixteen_begins.
+ * Adds to *near_tie the results that double products might round otherwise: their fraction has only its
+ * lowest bits set. */
 static inline __m512i rounded(const int32_t *acc, __m512 scale, __m512 begin, __mmask16 *near_tie)
 {
     _Static_assert((NEAR_TIE & (NEAR_TIE + 1)) == 0, "ones below");
@@ -108,7 +109,7 @@ static inline __m512i rounded(const int32_t *acc, __m512 scale, __m512 begin, __
     return _mm512_srai_epi32(bits, FRACTION);
 }
 
-/* Bytes of four vectors, by quarters: lane l holds elements 4l … 4l + 3 of one after the other. */
+/* Packs four vectors to bytes by quarters: 32-bit lane l has elements 4l … 4l + 3 of one vector. */
 static inline __m512i quarters(const __m512i v[GROUP], const form *f)
 {
     __m512i first = _mm512_subs_epu16(_mm512_packus_epi32(v[0], v[1]), f->below);
@@ -116,7 +117,7 @@ static inline __m512i quarters(const __m512i v[GROUP], const form *f)
     return _mm512_xor_si512(_mm512_packus_epi16(first, second), f->sign_xor);
 }
 
-/* From quarters to vectors one after the other, and back. */
+/* Converts from quarters to the order of the vectors, and back. */
 static inline __m512i regroup(__m512i v)
 {
     return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
@@ -135,7 +136,7 @@ void dq_requantize_s32_avx512(const int32_t *acc, size_t n, const dq_requantize_
     __m512 s = _mm512_set1_ps((float)(scale[0] * UNIT));
     __m512 begin = _mm512_set1_ps(shift ? beginning_with(*shift) : BEGINNING);
     for (size_t at = 0; at < n; at += WIDE) {
-        size_t j = n - at < WIDE ? n - WIDE : at; /* the last ones reach back over those before them */
+        size_t j = n - at < WIDE ? n - WIDE : at; /* the last step overlaps the one before it */
         __m512i v[GROUP];
         __mmask16 near_tie = 0;
         bool finite = all_finite(s);
@@ -157,14 +158,14 @@ void dq_requantize_s32_avx512(const int32_t *acc, size_t n, const dq_requantize_
 /* ---- Tiles -------------------------------------------------------------------------------------------- */
 
 typedef struct tile {
-    const int32_t *acc; /* the columns at hand */
+    const int32_t *acc; /* first column of the tile */
     size_t stride, first, cols;
     __m512 s, begin; /* scales and shifts as floats */
     bool finite;
     form f;
 } tile;
 
-/* Sums of row i; the last row stands in for those that are missing. */
+/* Sums of row i; rows past the end repeat the last one. */
 static inline const int32_t *row_of(const tile *t, size_t i, size_t rows)
 {
     return t->acc + (i < rows ? i : rows - 1) * t->stride;
@@ -178,7 +179,7 @@ static __attribute__((noinline)) __m512i exact_rows(const tile *t, size_t i, siz
     return regroup(_mm512_loadu_si512(bytes));
 }
 
-/* Four rows from row i on, by quarters. */
+/* Four rows from row i on, packed by quarters. */
 static inline __m512i four_rows(const tile *t, size_t i, size_t rows)
 {
     __m512i v[GROUP];
@@ -188,7 +189,7 @@ static inline __m512i four_rows(const tile *t, size_t i, size_t rows)
     return t->finite && near_tie == 0 ? quarters(v, &t->f) : exact_rows(t, i, rows);
 }
 
-/* Lane k of v goes to out + k * stride, for k < count: `n` bytes of it. */
+/* Stores the first n bytes of 128-bit lane k of v at out + k * stride, for k < count. */
 static inline void put_lanes(__m512i v, size_t count, size_t n, uint8_t *out, size_t stride)
 {
     __mmask16 some = (__mmask16)((1u << n) - 1);
@@ -207,7 +208,7 @@ static void as_rows(const tile *t, size_t rows, uint8_t *out, size_t stride)
         put_lanes(regroup(four_rows(t, i, rows)), rows - i, t->cols, out + i * stride, stride);
 }
 
-/* By squares of 16 rows: first each column's four bytes beside each other, then all sixteen. */
+/* Transposes tiles of 16 rows: first the four bytes of a column become adjacent, then all sixteen. */
 static void as_columns(const tile *t, size_t rows, uint8_t *out, size_t stride)
 {
     const __m512i transposed =
@@ -229,7 +230,7 @@ static void as_columns(const tile *t, size_t rows, uint8_t *out, size_t stride)
     }
 }
 
-/* Rows of 64 columns from `first` on: their bytes are one vector. */
+/* Rows of 64 columns from `first` on: the bytes of a row are one vector. */
 static void as_wide_rows(const int32_t *acc, size_t acc_stride, size_t rows, const dq_requantize_to *to,
                          size_t first, uint8_t *out)
 {
@@ -275,19 +276,20 @@ void dq_requantize_tile_s32_avx512(const int32_t *acc, size_t acc_stride, size_t
     }
 }
 
-/* ---- To 16 bits --------------------------------------------------------------------------------------- */
+/* ---- To 16 bits ---------------------------------------------------------------------------------------- */
 
-/* A row, and what is the same for all its columns. */
+/* A row of 16-bit results, and the constants of all its columns. */
 typedef struct wide_row {
     const int32_t *sums, *high;
     const double *extra, *scale, *shift;
-    __m512d begin, same_scale, same_shift; /* same: begin is in it */
-    __m512i low, add, near;                /* near: twice */
+    __m512d begin, same_scale, same_shift; /* same_…: of all columns; same_shift includes `begin` */
+    __m512i low, add, near;                /* near: 2 * near of fixed_point */
     __m256i most, sign_xor;
-    bool joined; /* sums and high as integers */
+    bool joined; /* sums + 256 * high fits in int32 */
 } wide_row;
 
-/* Eight of the sums from column j on; `high`, `extra` and `step` are constant in most calls. */
+/* r of requantize_s64.h for eight sums from column j on. `high`, `extra` and `step` are compile-time
+ * constants in most calls. */
 static inline __attribute__((always_inline)) __m512i eight_wide(const wide_row *r, size_t j, __mmask8 some,
                                                                 bool high, bool extra, bool step)
 {
@@ -308,7 +310,7 @@ static inline __attribute__((always_inline)) __m512i eight_wide(const wide_row *
     return _mm512_castpd_si512(_mm512_fmadd_pd(v, scale, shift));
 }
 
-/* The number of a row is i. */
+/* Sixteen results of row i, from column j on. */
 static inline __attribute__((always_inline)) void put_sixteen(const wide_row *r, const dq_q16_sums *s,
                                                               size_t i, size_t j, __mmask16 some, bool high,
                                                               bool extra, bool step, uint16_t *out)

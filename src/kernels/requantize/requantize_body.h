@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_requantize_s32_fn and dq_requantize_tile_s32_fn for vectors of four (vec_sse41.h, vec_neon.h). As with
- * AVX-512, products in float decide nearly all roundings: all but those of products so near the middle
- * between two integers that float's three roundings may have moved them there. From 256 on results saturate,
- * whatever the zero point. The rest is done in double and exactly, as are scales that float does not hold.
+/* Template: dq_requantize_s32_fn and dq_requantize_tile_s32_fn for ISA levels with vectors of four
+ * (vec_sse41.h, vec_neon.h). Float products decide nearly all roundings. The exception are products so near a
+ * tie that float's three roundings may have crossed it. From 256 on results saturate for every zero point.
+ * Products near a tie, and scales that float cannot represent, are computed in double and exactly.
  *
- * Before it, the including file defines ISA(name) and
+ * Macro parameters:
+ *
+ *   ISA(name)                             the level's function name
  *   exact(acc, n, to, first, step, out)   dq_requantize_s32_fn
- *   put_codes(v, zero, flip, out)   the 16 sums of four vectors, limited to 16 bits, plus zero, limited to
- *                                   uint8, xor flip */
+ *   put_codes(v, zero, flip, out)         stores 16 results: four vectors of int32 saturated to int16, plus
+ *                                         zero, saturated to uint8, xor flip */
 #include "kernels/kernels.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_REQUANTIZE_COLS, VECTORS = COLS / VF_LANES, BAND = 16 /* rows that are turned together */ };
+enum { COLS = DQ_REQUANTIZE_COLS, VECTORS = COLS / VF_LANES, BAND = 16 /* rows per transpose */ };
 
-/* Sixteen scales as floats, and the offsets that are added to the products. */
+/* Scales of sixteen columns as floats, and their shifts. */
 typedef struct scales {
     vf s[VECTORS], shift[VECTORS];
     bool finite, shifted;
@@ -38,7 +40,7 @@ static inline void floats_of(const double *x, size_t n, vf out[VECTORS])
         out[v] = vf_load(floats + v * VF_LANES);
 }
 
-/* Of columns first … first + n - 1. */
+/* Scales of columns first … first + n - 1. */
 static inline scales scales_of(const dq_requantize_to *to, size_t first, size_t n)
 {
     scales out = {.finite = true, .shifted = to->bias.shift != NULL};
@@ -50,7 +52,7 @@ static inline scales scales_of(const dq_requantize_to *to, size_t first, size_t 
     return out;
 }
 
-/* Of one column. */
+/* The scale of one column, for all lanes. */
 static inline scales same_scales(const dq_requantize_to *to, size_t column)
 {
     const float scale = (float)to->scale[column];
@@ -62,7 +64,7 @@ static inline scales same_scales(const dq_requantize_to *to, size_t column)
     return out;
 }
 
-/* False, with nothing written, where one of the products is not sure. */
+/* Requantizes 16 sums. Returns false and writes nothing if one of the products is near a tie. */
 static inline bool sixteen(const int32_t *acc, const scales *s, int32_t zero_point, int32_t lo, uint8_t *out)
 {
     const vf high = vf_set(512), low = vf_set(-512);
@@ -96,7 +98,8 @@ void ISA(dq_requantize_s32)(const int32_t *acc, size_t n, const dq_requantize_to
     exact(acc + j, n - j, to, first + j * step, step, out + j);
 }
 
-/* Some rows of up to COLS columns from `first` on, whose codes go to `out`, `stride` apart and COLS a row. */
+/* Requantizes rows of up to COLS columns from `first` on. Writes COLS results a row to `out`, with stride
+ * `stride`. */
 static inline void rows_of(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
                            const dq_requantize_to *to, size_t first, uint8_t *out, size_t stride)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums to quantized values by floats. Fused float products decide nearly all roundings. The sum
- *     r = acc * scale + (768.5 + 2^-13)
- * is taken times UNIT, a power of two, so that its bits, an integer, count steps of 2^-14 from below where
- * the product is under 256 in size: bits 14 and up are then the rounded product and a constant, and the lower
- * 14 say how far it was from the next half quantum. acc and scale are each off by at most 2^-24 of their size
- * and r by half a step, one step in all, so that the result is sure unless fewer than four steps are left;
- * those few are done in double and exactly (requantize.h). A column's shift is added to the constant, which
- * is then off by half a step, too. From 256 on all results saturate, whatever the
- * zero point, and bits of floats go up with them (those of negative ones are negative).
+/* Requantization in float: fused float products decide nearly all roundings. The kernel computes
+ *     r = (acc * scale + 768.5 + 2^-13) * UNIT
+ * with UNIT a power of two. For products below 256 in magnitude, the bits of r, read as an integer, count
+ * steps of 2^-14. Bits 14 and up are the rounded product plus a constant. The lower 14 bits are the distance
+ * to the half quantum below, plus two steps.
  *
- * UNIT is such that bits 14 and up of 768 * UNIT are at least 2^15 + 255 and fit in 16 bits. Then they
- * saturate to 16 bits without a sign, and what is left after taking away MIDDLE less a zero point is below
- * 2^15 for every product up to infinity, as packing to bytes wants it. */
+ * Error: acc and scale have relative errors of at most 2^-24, and r is rounded by half a step, together one
+ * step. The result is certain unless fewer than four steps are left. Those few are computed in double and
+ * exactly (requantize.h). A column's shift is added to the constant, whose rounding is another half step.
+ *
+ * Saturation: from 256 on all results saturate for every zero point. The bits of floats are monotonic; those
+ * of negative ones are negative. UNIT is chosen so that bits 14 and up of 768 * UNIT are at least 2^15 + 255
+ * and fit in 16 bits. They then saturate to unsigned 16 bits, and the difference to MIDDLE minus a zero point
+ * is below 2^15 for every product up to infinity, as the pack to bytes requires. */
 #ifndef DQ_KERNELS_REQUANTIZE_FLOAT_H
 #define DQ_KERNELS_REQUANTIZE_FLOAT_H
 
@@ -20,7 +21,7 @@ enum { FRACTION = 14, NEAR_TIE = 3, MIDDLE = (80 << 9) + 256 /* bits 14 and up o
 #define UNIT 0x1p-56
 #define BEGINNING ((768.5f + 0x1p-13f) * 0x1p-56f)
 
-/* The constant for a column with a shift. */
+/* The constant of a column with a shift. */
 static inline float beginning_with(double shift)
 {
     return (float)((double)BEGINNING + shift * UNIT);

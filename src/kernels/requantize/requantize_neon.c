@@ -8,13 +8,13 @@ typedef struct bounds {
     float64x2_t low, high;
 } bounds;
 
-/* What makes a result of a sum, for two of them. */
+/* Scale and shift of two sums, for results in double. */
 typedef struct term {
     float64x2_t scale, shift;
 } term;
 
-/* The product is a result of arithmetic, so that a NaN in it is quiet: fmaxnm then gives the other operand.
- * `off`: the largest distance from a whole number so far. */
+/* The products of two sums, clamped and rounded. A NaN product is quiet, as it is the result of arithmetic:
+ * fmaxnm then returns the other operand. *off: the largest distance from an integer so far. */
 static inline int32x2_t scaled(int64x2_t acc, const term *t, bounds b, float64x2_t *off)
 {
     float64x2_t v = vaddq_f64(vmulq_f64(vcvtq_f64_s64(acc), t->scale), t->shift);

@@ -8,18 +8,18 @@ typedef struct bounds {
     __m128d low, high;
 } bounds;
 
-/* What makes a result of a sum, for two of them. */
+/* Scale and shift of two sums, for results in double. */
 typedef struct term {
     __m128d scale, shift;
 } term;
 
-/* Two sums. The maximum with `low` last: where the product is NaN, the instruction gives its second operand.
- * `off`: the largest distance from a whole number so far. */
+/* The products of two sums, clamped and rounded. The maximum returns its second operand, the lower bound, if
+ * the product is NaN. *off: the largest distance from an integer so far. */
 static inline __m128i scaled(__m128i acc, const term *t, bounds b, __m128d *off)
 {
     __m128d v = _mm_add_pd(_mm_mul_pd(_mm_cvtepi32_pd(acc), t->scale), t->shift);
     v = _mm_min_pd(_mm_max_pd(v, b.low), b.high);
-    __m128i rounded = _mm_cvtpd_epi32(v); /* to nearest even */
+    __m128i rounded = _mm_cvtpd_epi32(v); /* to nearest, ties to even */
     __m128d distance = _mm_sub_pd(v, _mm_cvtepi32_pd(rounded));
     *off = _mm_max_pd(*off, _mm_andnot_pd(_mm_set1_pd(-0.0), distance));
     return rounded;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eight floats at a time, for the bodies of kernels. */
+/* Vector operations of AVX2, eight floats at a time, for the kernel templates (float_math.h explains the
+ * names). */
 #ifndef DQ_KERNELS_VEC_AVX2_H
 #define DQ_KERNELS_VEC_AVX2_H
 
@@ -14,7 +15,7 @@ typedef __m256d vd;
 #define vf_load(p) _mm256_loadu_ps(p)
 #define vf_store(p, a) _mm256_storeu_ps(p, a)
 #define vf_set(a) _mm256_set1_ps(a)
-/* Fewer elements than there are lanes. */
+/* Masked load and store of the first n lanes, n < VF_LANES. */
 #define vi_first(n) _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
 #define vf_load_first(p, n) _mm256_maskload_ps(p, vi_first(n))
 #define vf_store_first(p, n, a) _mm256_maskstore_ps(p, vi_first(n), a)
@@ -23,8 +24,9 @@ typedef __m256d vd;
 #define vf_mul(a, b) _mm256_mul_ps(a, b)
 #define vf_div(a, b) _mm256_div_ps(a, b)
 #define vf_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
-#ifndef DQ_SIMDE /* where a vector may be an array */
-/* sum += a * b, in the sum's register: long bodies whose sums compilers move about run out of them. */
+#ifndef DQ_SIMDE /* with SIMDe a vector may be an array */
+/* sum += a * b in the sum's register. In long loop bodies compilers would move sums between registers until
+ * none are left. */
 #define vf_fma_onto(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b))
 #endif
 #define vf_sqrt(a) _mm256_sqrt_ps(a)
@@ -56,13 +58,13 @@ typedef __m256d vd;
 #define vf_nearest(a) _mm256_cvtps_epi32(a) /* to the nearest integer, ties to even */
 #define vi_left(a, n) _mm256_slli_epi32(a, n)
 #define vi_right(a, n) _mm256_srli_epi32(a, n)  /* zeros come in */
-#define vi_odd_bytes(a) _mm256_srli_epi16(a, 8) /* in halves of lanes */
-/* sums of neighbours: products of uint8 with int8, as int16 (they must fit); int16, as int32 */
+#define vi_odd_bytes(a) _mm256_srli_epi16(a, 8) /* in each half of a 32-bit lane */
+/* Sums of adjacent elements: products of uint8 with int8, as int16 (they must fit); int16, as int32. */
 #define vi_pairs_8(a, b) _mm256_maddubs_epi16(a, b)
 #define vi_pairs_16(a) _mm256_madd_epi16(a, _mm256_set1_epi16(1))
-/* sums of two neighbouring products of int16 */
+/* Sums of two adjacent int16 products. */
 #define vi_dot_16(a, b) _mm256_madd_epi16(a, b)
-/* lanes of a and b in turns, the lower half of them and the upper one */
+/* Interleaved lanes of a and b: the lower half of them, the upper half. */
 #define vi_zip_low(a, b)                                                                                     \
     _mm256_permute2x128_si256(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b), 0x20)
 #define vi_zip_high(a, b)                                                                                    \
@@ -73,7 +75,8 @@ typedef __m256d vd;
 #define vi_right_23(a) _mm256_srai_epi32(a, 23)
 #define vd_zero() _mm256_setzero_pd()
 #define vf_half(a, half) _mm256_cvtps_pd((half) ? _mm256_extractf128_ps(a, 1) : _mm256_castps256_ps128(a))
-/* Halves are widened by fewer instructions from memory, which compilers would not take them to. */
+/* Forces a vector through memory: widening its halves from there takes fewer instructions, which compilers
+ * would not choose. */
 #define vf_in_memory(p) __asm__("" : "+m"(p))
 #define vd_add(a, b) _mm256_add_pd(a, b)
 #define vd_fma(a, b, c) _mm256_fmadd_pd(a, b, c)
@@ -84,7 +87,7 @@ typedef __m256d vd;
 #define vd_mul(a, b) _mm256_mul_pd(a, b)
 #define vd_sqrt(a) _mm256_sqrt_pd(a)
 #define vd_store_floats(p, a) _mm_storeu_ps(p, _mm256_cvtpd_ps(a))
-/* lane l ^ h; the first lane */
+/* vf_rotate: lane l gets lane l ^ h; vf_first: the first lane. */
 #define vf_rotate(a, h)                                                                                      \
     ((h) == 4   ? _mm256_permute2f128_ps(a, a, 1)                                                            \
      : (h) == 2 ? _mm256_permute_ps(a, 0x4e)                                                                 \
@@ -92,7 +95,7 @@ typedef __m256d vd;
 #define vf_first(a) _mm256_cvtss_f32(a)
 #define vd_rotate(a, h) ((h) == 2 ? _mm256_permute2f128_pd(a, a, 1) : _mm256_permute_pd(a, 5))
 #define vd_first(a) _mm256_cvtsd_f64(a)
-/* The first n of a vector, n less than all, and nothing behind them. Masked stores are slow on some
+/* Stores the first n lanes, n < VF_LANES, and writes nothing after them. Masked stores are slow on some
  * processors. */
 #define vf_store_some vf_store_some
 static inline void vf_store_some(float *p, size_t n, vf a)
@@ -116,7 +119,7 @@ static inline vf vf_load_some(const float *p, size_t n)
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lanes));
 }
-/* Every second element, of floats none behind the last. */
+/* Every second element. Floats after the last of them are not read. */
 static inline vf vf_load_even(const float *p)
 {
     __m256 mixed = _mm256_shuffle_ps(vf_load(p), vf_load(p + VF_LANES - 1), 0xd8); /* in each half */

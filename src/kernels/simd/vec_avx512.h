@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sixteen floats at a time, for the bodies of kernels. */
+/* Vector operations of AVX-512, sixteen floats at a time, for the kernel templates (float_math.h explains the
+ * names). */
 #ifndef DQ_KERNELS_VEC_AVX512_H
 #define DQ_KERNELS_VEC_AVX512_H
 
@@ -14,7 +15,7 @@ typedef __m512d vd;
 #define vf_load(p) _mm512_loadu_ps(p)
 #define vf_store(p, a) _mm512_storeu_ps(p, a)
 #define vf_set(a) _mm512_set1_ps(a)
-/* Fewer elements than there are lanes. */
+/* Masked load and store of the first n lanes, n < VF_LANES. */
 #define vf_load_first(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
 #define vf_store_first(p, n, a) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), a)
 #define vf_add(a, b) _mm512_add_ps(a, b)
@@ -22,8 +23,8 @@ typedef __m512d vd;
 #define vf_mul(a, b) _mm512_mul_ps(a, b)
 #define vf_div(a, b) _mm512_div_ps(a, b)
 #define vf_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
-#ifndef DQ_SIMDE /* where a vector may be an array */
-/* sum += a * b, in the sum's register, where all but a few hold sums. */
+#ifndef DQ_SIMDE /* with SIMDe a vector may be an array */
+/* sum += a * b in the sum's register, for tiles whose sums fill nearly all registers. */
 #define vf_fma_tall(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
 #endif
 #define vf_fma_less(a, b, c) _mm512_fmsub_ps(a, b, c)  /* a * b - c */
@@ -52,11 +53,11 @@ typedef __m512d vd;
 #define vf_nearest(a) _mm512_cvtps_epi32(a) /* to the nearest integer, ties to even */
 #define vi_left(a, n) _mm512_slli_epi32(a, n)
 #define vi_right(a, n) _mm512_srli_epi32(a, n)  /* zeros come in */
-#define vi_odd_bytes(a) _mm512_srli_epi16(a, 8) /* in halves of lanes */
-/* sums of neighbours: products of uint8 with int8, as int16 (they must fit); int16, as int32 */
+#define vi_odd_bytes(a) _mm512_srli_epi16(a, 8) /* in each half of a 32-bit lane */
+/* Sums of adjacent elements: products of uint8 with int8, as int16 (they must fit); int16, as int32. */
 #define vi_pairs_8(a, b) _mm512_maddubs_epi16(a, b)
 #define vi_pairs_16(a) _mm512_madd_epi16(a, _mm512_set1_epi16(1))
-#define vi_dot_16(a, b) _mm512_madd_epi16(a, b) /* sums of two neighbouring products of int16 */
+#define vi_dot_16(a, b) _mm512_madd_epi16(a, b) /* sums of two adjacent int16 products */
 #define vi_left_23(a) _mm512_slli_epi32(a, 23)
 #define vi_right_1(a) _mm512_srai_epi32(a, 1)
 #define vi_right_23(a) _mm512_srai_epi32(a, 23)
@@ -71,7 +72,7 @@ typedef __m512d vd;
 #define vd_mul(a, b) _mm512_mul_pd(a, b)
 #define vd_sqrt(a) _mm512_sqrt_pd(a)
 #define vd_store_floats(p, a) _mm256_storeu_ps(p, _mm512_cvtpd_ps(a))
-/* lane l ^ h; the first lane */
+/* vf_rotate: lane l gets lane l ^ h; vf_first: the first lane. */
 #define vf_rotate(a, h)                                                                                      \
     vi_float((h) == 8   ? _mm512_shuffle_i32x4(vf_bits(a), vf_bits(a), 0x4e)                                 \
              : (h) == 4 ? _mm512_shuffle_i32x4(vf_bits(a), vf_bits(a), 0xb1)                                 \
@@ -79,9 +80,9 @@ typedef __m512d vd;
                         : vf_bits(_mm512_shuffle_ps(a, a, 0xb1)))
 #define vf_first(a) _mm_cvtss_f32(_mm512_castps512_ps128(a))
 #define vd_rotate(a, h)                                                                                      \
-    _mm512_castps_pd(vf_rotate(_mm512_castpd_ps(a), 2 * (h))) /* two lanes of floats each */
+    _mm512_castps_pd(vf_rotate(_mm512_castpd_ps(a), 2 * (h))) /* a double is two float lanes */
 #define vd_first(a) _mm_cvtsd_f64(_mm512_castpd512_pd128(a))
-/* Zeros, and sizes from 2^-100 to below 2^100. */
+/* Whether a lane is zero or of a magnitude in [2^-100, 2^100). */
 static inline vm vf_ordinary(vf a)
 {
     const __m512i size = _mm512_and_si512(_mm512_castps_si512(a), _mm512_set1_epi32(0x7fffffff));
@@ -90,10 +91,10 @@ static inline vm vf_ordinary(vf a)
                 _mm512_testn_epi32_mask(size, size));
 }
 #define vf_ordinary vf_ordinary
-/* The first n of a vector, and nothing behind them. */
+/* Stores the first n lanes and writes nothing after them. */
 #define vf_store_some(p, n, a) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), a)
 #define vf_load_some(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
-/* Every second element, of floats none behind the last. */
+/* Every second element. Floats after the last of them are not read. */
 static inline vf vf_evens(vf low, vf high)
 {
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);

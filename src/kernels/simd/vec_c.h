@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One float at a time, for float_rows_body.h: what each name means stands in docs of that file. */
+/* Vector operations of portable C, one float at a time, for the kernel templates (float_math.h explains the
+ * names). */
 #ifndef DQ_KERNELS_VEC_C_H
 #define DQ_KERNELS_VEC_C_H
 
@@ -122,7 +123,7 @@ static inline vi vi_left_23(vi a)
 {
     return a << 23;
 }
-/* of signed numbers */
+/* Arithmetic shifts, of signed numbers. */
 static inline vi vi_right_1(vi a)
 {
     return (vi)((int32_t)a >> 1);
@@ -177,12 +178,12 @@ static inline void vd_store_floats(float *p, vd a)
 {
     *p = (float)a;
 }
-/* lane l ^ h: there are none; the first lane */
+/* vf_rotate: lane l gets lane l ^ h (there is only one); vf_first: the first lane. */
 #define vf_rotate(a, h) (a)
 #define vf_first(a) (a)
 #define vd_rotate(a, h) (a)
 #define vd_first(a) (a)
-/* every second element */
+/* Every second element. */
 static inline vf vf_load_even(const float *p)
 {
     return *p;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Four floats at a time, for the bodies of kernels. */
+/* Vector operations of NEON, four floats at a time, for the kernel templates (float_math.h explains the
+ * names). */
 #ifndef DQ_KERNELS_VEC_NEON_H
 #define DQ_KERNELS_VEC_NEON_H
 
@@ -23,7 +24,7 @@ typedef float64x2_t vd;
 #define vf_sqrt(a) vsqrtq_f32(a)
 #define vf_floor(a) vrndmq_f32(a)
 #define vf_round(a) vrndnq_f32(a)
-/* fmin and fmax treat NaN and zeros in other ways than a comparison does */
+/* fmin and fmax differ from a comparison for NaN and zeros. */
 static inline vf vf_min(vf a, vf b)
 {
     return vbslq_f32(vcltq_f32(a, b), a, b);
@@ -50,14 +51,14 @@ static inline vf vf_max(vf a, vf b)
 #define vi_mul(a, b) vmulq_s32(a, b)
 #define vi_load(p) vld1q_s32((const int32_t *)(const void *)(p))
 #define vi_store(p, a) vst1q_s32((int32_t *)(void *)(p), a)
-/* to the nearest integer, ties to even; a, a result of arithmetic, within bounds, low where it is NaN (which
- * is quiet, so that fmaxnm gives the other operand) */
+/* Rounds to nearest, ties to even. vf_bound clamps a to [low, high]; NaN gives low. Its a is the result of
+ * arithmetic, so that a NaN is quiet and fmaxnm returns the other operand. */
 #define vf_nearest(a) vcvtnq_s32_f32(a)
 #define vf_bound(a, low, high) vminnmq_f32(vmaxnmq_f32(a, low), high)
 #define vi_left(a, n) vshlq_s32(a, vdupq_n_s32(n))
 #define vi_right(a, n)                                                                                       \
     vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), vdupq_n_s32(-(n)))) /* zeros come in */
-/* sums of neighbours: products of 8 bits, the first 0 ... 127, as int16; int16, as int32 */
+/* Sums of adjacent elements: products of 8-bit values, the first in 0 … 127, as int16; int16, as int32. */
 static inline vi vi_pairs_8(vi a, vi b)
 {
     int8x16_t x = vreinterpretq_s8_s32(a), y = vreinterpretq_s8_s32(b);
@@ -65,7 +66,7 @@ static inline vi vi_pairs_8(vi a, vi b)
     return vreinterpretq_s32_s16(vpaddq_s16(low, high));
 }
 #define vi_pairs_16(a) vpaddlq_s16(vreinterpretq_s16_s32(a))
-/* sums of two neighbouring products of int16 */
+/* Sums of two adjacent int16 products. */
 static inline vi vi_dot_16(vi a, vi b)
 {
     int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(b);
@@ -77,7 +78,7 @@ static inline vi vi_dot_16(vi a, vi b)
 #define vi_left_23(a) vshlq_n_s32(a, 23)
 #define vi_quarter(a) vshrq_n_s32(a, 2)
 #define vi_odd_bytes(a)                                                                                      \
-    vreinterpretq_s32_u16(vshrq_n_u16(vreinterpretq_u16_s32(a), 8)) /* in halves of lanes */
+    vreinterpretq_s32_u16(vshrq_n_u16(vreinterpretq_u16_s32(a), 8)) /* in each half of a 32-bit lane */
 #define vi_right_1(a) vshrq_n_s32(a, 1)
 #define vi_right_23(a) vshrq_n_s32(a, 23)
 #define vd_zero() vdupq_n_f64(0)
@@ -91,12 +92,12 @@ static inline vi vi_dot_16(vi a, vi b)
 #define vd_mul(a, b) vmulq_f64(a, b)
 #define vd_sqrt(a) vsqrtq_f64(a)
 #define vd_store_floats(p, a) vst1_f32(p, vcvt_f32_f64(a))
-/* lane l ^ h; the first lane */
+/* vf_rotate: lane l gets lane l ^ h; vf_first: the first lane. */
 #define vf_rotate(a, h) ((h) == 2 ? vextq_f32(a, a, 2) : vrev64q_f32(a))
 #define vf_first(a) vgetq_lane_f32(a, 0)
 #define vd_rotate(a, h) vextq_f64(a, a, 1)
 #define vd_first(a) vgetq_lane_f64(a, 0)
-/* every second element, of floats none behind the last */
+/* Every second element. Floats after the last of them are not read. */
 static inline vf vf_load_even(const float *p)
 {
     float32x4_t low = vf_load(p), high = vf_load(p + VF_LANES - 1);

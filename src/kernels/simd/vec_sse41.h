@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Four floats at a time, for the bodies of kernels. */
+/* Vector operations of SSE4.1, four floats at a time, for the kernel templates (float_math.h explains the
+ * names). */
 #ifndef DQ_KERNELS_VEC_SSE41_H
 #define DQ_KERNELS_VEC_SSE41_H
 
@@ -11,7 +12,7 @@ typedef __m128i vi;
 typedef __m128 vm;
 typedef __m128d vd;
 
-/* It is 60 instructions, and stands in most functions a dozen times. */
+/* Not inlined: it has 60 instructions, and most functions use it a dozen times. */
 static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c)
 {
     return dq_fused_sse41(a, b, c);
@@ -48,16 +49,16 @@ static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c)
 #define vi_mul(a, b) _mm_mullo_epi32(a, b)
 #define vi_load(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
 #define vi_store(p, a) _mm_storeu_si128((__m128i *)(void *)(p), a)
-/* to the nearest integer, ties to even; a within bounds, low where it is NaN */
+/* Rounds to nearest, ties to even. vf_bound clamps a to [low, high]; NaN gives low. */
 #define vf_nearest(a) _mm_cvtps_epi32(a)
 #define vf_bound(a, low, high) vf_min(vf_max(a, low), high)
 #define vi_left(a, n) _mm_slli_epi32(a, n)
 #define vi_right(a, n) _mm_srli_epi32(a, n)  /* zeros come in */
-#define vi_odd_bytes(a) _mm_srli_epi16(a, 8) /* in halves of lanes */
-/* sums of neighbours: products of uint8 with int8, as int16 (they must fit); int16, as int32 */
+#define vi_odd_bytes(a) _mm_srli_epi16(a, 8) /* in each half of a 32-bit lane */
+/* Sums of adjacent elements: products of uint8 with int8, as int16 (they must fit); int16, as int32. */
 #define vi_pairs_8(a, b) _mm_maddubs_epi16(a, b)
 #define vi_pairs_16(a) _mm_madd_epi16(a, _mm_set1_epi16(1))
-/* sums of two neighbouring products of int16 */
+/* Sums of two adjacent int16 products. */
 #define vi_dot_16(a, b) _mm_madd_epi16(a, b)
 #define vi_signed_words(p)                                                                                   \
     _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)(p))) /* int8 as 16 bits */
@@ -70,7 +71,7 @@ static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c)
 #define vd_zero() _mm_setzero_pd()
 #define vf_half(a, half) _mm_cvtps_pd((half) ? _mm_movehl_ps(a, a) : (a))
 #define vd_add(a, b) _mm_add_pd(a, b)
-/* a and b are floats wherever it is used: their product is exact */
+/* Not fused, but exact: in all uses a and b are floats, whose product is exact in double. */
 #define vd_fma(a, b, c) _mm_add_pd(_mm_mul_pd(a, b), c)
 #define vd_load(p) _mm_loadu_pd(p)
 #define vd_load_floats(p) _mm_cvtps_pd(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(const void *)(p)))
@@ -79,12 +80,12 @@ static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c)
 #define vd_mul(a, b) _mm_mul_pd(a, b)
 #define vd_sqrt(a) _mm_sqrt_pd(a)
 #define vd_store_floats(p, a) _mm_storel_pi((__m64 *)(void *)(p), _mm_cvtpd_ps(a))
-/* lane l ^ h; the first lane */
+/* vf_rotate: lane l gets lane l ^ h; vf_first: the first lane. */
 #define vf_rotate(a, h) ((h) == 2 ? _mm_shuffle_ps(a, a, 0x4e) : _mm_shuffle_ps(a, a, 0xb1))
 #define vf_first(a) _mm_cvtss_f32(a)
 #define vd_rotate(a, h) _mm_shuffle_pd(a, a, 1)
 #define vd_first(a) _mm_cvtsd_f64(a)
-/* every second element, of floats none behind the last */
+/* Every second element. Floats after the last of them are not read. */
 #define vf_load_even(p) _mm_shuffle_ps(vf_load(p), vf_load((p) + VF_LANES - 1), 0xd8)
 #define vd_load_even(p) _mm_unpacklo_pd(vd_load(p), vd_load((p) + VD_LANES))
 

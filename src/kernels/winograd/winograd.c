@@ -3,7 +3,7 @@
 
 enum { SIDE = 4, COLS = DQ_WINOGRAD_COLS };
 
-/* One row of B times four values `step` apart, in place. */
+/* Multiplies B with four values of stride `step`, in place. */
 static void b_times(int *d, int step)
 {
     int d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step];
@@ -42,7 +42,7 @@ static void product(const int16_t *v, size_t rows, size_t channels, const int16_
     }
 }
 
-/* One row of A times four values `step` apart: the two results in their first places. */
+/* Multiplies A with four values of stride `step`; the two results replace the first two. */
 static void a_times(uint32_t *m, int step)
 {
     uint32_t m0 = m[0], m1 = m[step], m2 = m[2 * step], m3 = m[3 * step];

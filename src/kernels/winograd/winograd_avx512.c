@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products only: what goes before and after them moves more than it computes. */
+/* The product only. The transforms are bound by memory accesses, for which AVX2's kernels are as fast. */
 #include "kernels/simd/vec_avx512.h"
 
 #include <stdint.h>

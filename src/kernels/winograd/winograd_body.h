@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of dq_winograd_s8: channels side by side on the way in, columns on the way out. Included once
- * by the file of an instruction set, which then fills its record, after its vec_<isa>.h and what
- * winograd_product.h wants. */
+/* Template: the members of dq_winograd_s8. Included once per ISA level, after its vec_<isa>.h and the
+ * parameters of winograd_product.h; the including file fills its record. Vectors hold input channels in the
+ * input transform, and output channels in the output transform. */
 #include "kernels/winograd/winograd_product.h"
 
 enum { SIDE = 4, WORDS = 2 * VF_LANES };
 
-/* ---- In ----------------------------------------------------------------------------------------------- */
+/* ---- Input transform ----------------------------------------------------------------------------------- */
 
 static inline void b_times(vi d0, vi d1, vi d2, vi d3, vi out[SIDE])
 {
@@ -21,7 +21,7 @@ static inline void column(const uint8_t *x, size_t row, vi out[SIDE])
     b_times(vi_words(x), vi_words(x + row), vi_words(x + 2 * row), vi_words(x + 3 * row), out);
 }
 
-/* The last two columns of a tile are the first two of the next. */
+/* The last two columns of a tile are the first two of the next; their transforms are kept. */
 static void input(const uint8_t *x, size_t row, size_t pixel, size_t tiles, size_t channels, int16_t *v,
                   size_t point)
 {
@@ -47,7 +47,7 @@ static void input(const uint8_t *x, size_t row, size_t pixel, size_t tiles, size
     }
 }
 
-/* ---- Out ---------------------------------------------------------------------------------------------- */
+/* ---- Output transform ---------------------------------------------------------------------------------- */
 
 static inline void a_times(vi m0, vi m1, vi m2, vi m3, vi out[2])
 {

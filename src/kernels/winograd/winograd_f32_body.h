@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of dq_winograd_f32 over the vector that a vec_<isa>.h defines. Included once by the file of
- * each ISA, after that header, which then fills its record with FWINOGRAD. */
+/* Template: the members of dq_winograd_f32. Included once per ISA level, after its vec_<isa>.h; the including
+ * file fills its record with FWINOGRAD. */
 #include "kernels/gemm_f32/gemm_f32.h"
 #include "kernels/winograd/winograd_f32.h"
 
 enum { FW_SIDE = 4, FW_KERNEL = 3, FW_TAPS = FW_KERNEL * FW_KERNEL };
 
-/* A row of B, G or A after the other, times values `step` apart, in place. */
+/* Multiply by B, G or A, in place: the operands are values with stride `step`. */
 static inline void fw_b(vf *d, int step)
 {
     vf d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step];
@@ -70,7 +70,7 @@ static bool fw_output(const float *m, size_t point, size_t channels, const float
                       float *const y[4])
 {
     const vf least = vf_set(low), most = vf_set(high), zero = vf_set(0.0f);
-    vf odd = zero; /* NaN where something is not finite */
+    vf odd = zero; /* NaN if a result is not finite */
     for (size_t j = 0; j < channels; j += VF_LANES) {
         const vf add = vf_load(bias + j);
         vf t[DQ_FWINOGRAD_POINTS];

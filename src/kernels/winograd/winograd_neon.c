@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* smlal takes the channels of a pair one after the other. */
+/* Parameters of winograd_product.h for NEON: smlal accumulates the two channels of a pair in turn. */
 #include "kernels/simd/vec_neon.h"
 
 #include <string.h>

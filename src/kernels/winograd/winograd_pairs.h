@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What winograd_product.h wants of an instruction set that sums products of 16 bits in pairs. */
+/* Parameters of winograd_product.h for ISA levels that sum 16-bit products in pairs. */
 #include <string.h>
 
 enum { VECTORS = VF_LANES > 8 ? 1 : 2 };

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_winograd_product_fn. Before this, an instruction set's file includes its vec_<isa>.h and defines
+/* Template: dq_winograd_product_fn. Included once per ISA level, after its vec_<isa>.h.
  *
- *   VECTORS                    of columns side by side, 1 or 2
- *   pairs_of(u, w)             gets the pairs of channels of so many vectors of columns
- *   add_products(sum, v, w)    adds their products with the pair of channels at v to as many vectors of sums
- */
+ * Macro parameters:
+ *
+ *   VECTORS                    vectors of columns at a time, 1 or 2
+ *   pairs_of(u, w)             loads the weights of a pair of channels for VECTORS vectors of columns
+ *   add_products(sum, v, w)    adds their products with the pair of input channels at v to the sums */
 #include "kernels/kernels.h"
 
 #include <string.h>
 
 enum { COLS = DQ_WINOGRAD_COLS, HEIGHT = 12 / VECTORS };
 
-/* `rows` is constant in each call, so that loops unroll and sums stay in registers. */
+/* `rows` is a compile-time constant in each call, so that loops unroll and sums stay in registers. */
 static inline __attribute__((always_inline)) void some_rows(const int16_t *v, int rows, size_t channels,
                                                             const int16_t *u, int32_t *m)
 {
