@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BitCast: the same bits under another type of the same width. */
+/* BitCast: reinterprets the bits as another type of the same width. */
 #include "ops/op.h"
 
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cast and CastLike.
  *
- * Elements go through one of two wide types, int64 or double, a stretch at a time; a result is rounded once,
- * as its type says. Integers keep their low bits; bool is "not 0"; numbers that an integer type cannot hold:
- * see cast.h. */
+ * Elements are converted in blocks through int64 or double, and the result is rounded once, as its type
+ * requires. Integers keep their low bits; bool is "not 0". cast.h defines the result for numbers that an
+ * integer type cannot represent. */
 #include "ops/elementwise/cast.h"
 
 #include "ops/rows.h"
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Elements that a thread takes at a time; a multiple of 8, so that packed results split at bytes. */
+/* Elements of a task; a multiple of 8, so that packed results split at byte boundaries. */
 enum { GRAIN = 16384 };
 
 typedef struct cast_state {
@@ -30,7 +30,7 @@ typedef struct cast_job {
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-/* Cast-1 names the type, FLOAT or INT32; later versions number it. */
+/* Reads the target type. Cast-1 names it (FLOAT or INT32); later versions number it. */
 static dq_status read_to(const dq_op_call *call, dq_dtype *to, dq_error *err)
 {
     const dq_attr *attr = dq_node_attr(call->node, "to");
@@ -89,7 +89,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Numbers ------------------------------------------------------------------------------------------ */
+/* ---- Conversion of numbers ----------------------------------------------------------------------------- */
 
 int64_t dq_cast_to_int(double x, dq_dtype dtype)
 {
@@ -100,8 +100,8 @@ int64_t dq_cast_to_int(double x, dq_dtype dtype)
     return x > -0x1p31 - 1 && x < 0x1p31 ? (int64_t)x : INT32_MIN;
 }
 
-/* An integer as a double that a later rounding to a type narrower than double rounds as it would the integer:
- * below the 53 bits that fit, the last one stands for all that were cut off. */
+/* Converts an integer to a double, rounded to odd: the last of the 53 bits is set if any lower bit is. A
+ * later rounding to a type narrower than double then rounds as if from the integer. */
 static double int_to_odd(int64_t value, bool is_unsigned)
 {
     bool negative = value < 0 && !is_unsigned;
@@ -156,8 +156,8 @@ static void from_floats(const cast_job *job, size_t first, size_t n)
     dq_store_ints(to, job->y->data, first, n, ints);
 }
 
-/* Whether all fit in an int32: baseline processors convert four numbers to 32 bits at once, but only one to
- * 64. */
+/* Whether all fit in an int32. Baseline processors convert four numbers to 32 bits at once, but only one to
+ * 64 bits. */
 static bool fit_32(const float *x, size_t n)
 {
     int32_t outside = 0;
@@ -179,7 +179,7 @@ static void floats_to_64(const float *x, size_t n, int64_t *y)
     }
 }
 
-/* What dq_cast_to_int gives, in loops that become vectors: a number that does not fit is replaced first. */
+/* dq_cast_to_int for loops that vectorize: numbers that do not fit are replaced before the conversion. */
 static inline int32_t to_32(float a)
 {
     return (int32_t)(fabsf(a) < 0x1p31f ? a : -0x1p31f);
@@ -220,8 +220,8 @@ static void doubles_to_halves(const dq_kernels *k, const double *x, size_t n, ui
         LOOP(from_type, to_type, expr);                                                                      \
         return true;
 
-/* n elements, by a loop for this pair of types; false where there is none. Those of real models are here, and
- * what leads to int32 and float and away from them. */
+/* Converts n elements by a loop for this pair of types; false if there is none. The pairs are those of real
+ * models, and those from and to int32 and float. */
 static bool direct(const dq_kernels *k, dq_dtype from, const void *x, dq_dtype to, void *y, size_t n)
 {
     const float one = 1;
@@ -286,7 +286,7 @@ static bool direct(const dq_kernels *k, dq_dtype from, const void *x, dq_dtype t
 
 #define BIT(type) (1u << (type))
 
-/* The type that stands between two others without changing a result, or DQ_UNDEFINED. */
+/* An intermediate type through which the conversion has the same result, or DQ_UNDEFINED. */
 static dq_dtype between(dq_dtype from, dq_dtype to)
 {
     const uint32_t small = BIT(DQ_UINT8) | BIT(DQ_INT8) | BIT(DQ_UINT16) | BIT(DQ_INT16) | BIT(DQ_BOOL);
@@ -294,7 +294,7 @@ static dq_dtype between(dq_dtype from, dq_dtype to)
     const uint32_t all = small | halves | real | BIT(DQ_INT32) | BIT(DQ_INT64);
     if (BIT(from) & halves && BIT(to) & all)
         return DQ_FLOAT;
-    /* An integer that a float rounds is infinite in float16. */
+    /* Integers that a float must round are infinite in float16. */
     if ((to == DQ_FLOAT16 && BIT(from) & all & ~real) || (to == DQ_BFLOAT16 && BIT(from) & small))
         return DQ_FLOAT;
     if (BIT(from) & small && BIT(to) & all)
@@ -304,7 +304,7 @@ static dq_dtype between(dq_dtype from, dq_dtype to)
     return DQ_UNDEFINED;
 }
 
-/* Signed types stand for the unsigned ones as wide, whose low bits are the same. */
+/* The unsigned type of the same width, as the low bits of both are the same. */
 static dq_dtype unsigned_of(dq_dtype dtype)
 {
     return dtype == DQ_INT8 ? DQ_UINT8 : dtype == DQ_INT16 ? DQ_UINT16 : dtype;
@@ -363,8 +363,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     dq_tensor *y = call->out[0];
     if (!y)
         return DQ_OK;
-    /* The same type, also of strings, whose bytes stay where they are. But infinity of float8e5m2 may
-     * saturate. */
+    /* The same type is copied; strings are shared. Except float8e5m2, whose infinity may saturate. */
     if (x->dtype == y->dtype && !(x->dtype == DQ_FLOAT8E5M2 && state->saturate)) {
         if (x->size)
             memcpy(y->data, x->data, x->size);

@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other operators need of Cast (cast.c), and what it does with strings. */
+/* Parts of Cast (cast.c) that other operators use, and conversions of strings. */
 #ifndef DQ_OPS_CAST_H
 #define DQ_OPS_CAST_H
 
 #include "base/codec.h"
 #include "ops/op.h"
 
-/** The bits of a floating-point number as an integer of type `dtype`: cut toward zero and taken as int32 for
- * types of up to 32 bits, as int64 for uint32 and types of 64 bits; where it does not fit in that (NaN and
- * infinities too) the lowest number of that, except that uint64 takes its whole range; bits above the type's
- * own then drop. ONNX leaves numbers out of range open; this is what ONNX Runtime and NumPy give on x86-64,
- * here on every CPU. */
+/** Converts a floating-point number to the bits of an integer of type `dtype`. It truncates toward zero: to
+ * int32 for types of up to 32 bits, to int64 for uint32 and 64-bit types. Numbers that do not fit there,
+ * infinities and NaN give the lowest number of int32 or int64; uint64 has its whole range. Bits above the
+ * type's width are then dropped. ONNX does not define numbers out of range. These are the results of ONNX
+ * Runtime and NumPy on x86-64, here on every processor. */
 int64_t dq_cast_to_int(double x, dq_dtype dtype);
 
-/** n numbers of a type of whole bytes to another, as Cast does; false, and nothing is said of y, where there
- * is no quick way. */
+/** Converts n numbers between types of whole bytes, as Cast does. Returns false if there is no fast way; y is
+ * then unspecified. */
 bool dq_cast_numbers(const dq_kernels *k, dq_dtype from, const void *x, dq_dtype to, void *y, size_t n);
 
-/** Whether infinity becomes NaN in output 0: so says the table of Cast-19 to Cast-23 for the saturating
- * conversion to the fnuz types; since Cast-24 it becomes the largest number. */
+/** Whether infinity becomes NaN in output 0. Cast-19 to Cast-23 specify that for the saturating conversion to
+ * the fnuz types; since Cast-24 it becomes the largest number. */
 bool dq_cast_infinity_is_nan(const dq_op_call *call, bool saturate);
 
-/** Output 0 from input 0, of which one is of strings. Reading refuses, with DQ_BAD_INPUT, what is no number.
+/** Converts input 0 to output 0 if one of them has strings. A string that is not a number fails with
+ * DQ_BAD_INPUT.
  *
- *  Reading: decimal numbers with or without fraction and exponent, INF, INFINITY and NAN in any case, with a
- * sign and spaces around; True and False too for bool. A whole number goes to an integer type exactly, its
- * higher bits dropped; another as dq_cast_to_int says. Float types get one rounding of the decimal number.
+ *  From strings: decimal numbers with or without fraction and exponent; INF, INFINITY and NAN in any case; a
+ * sign and surrounding spaces are allowed; for bool also True and False. An integer type gets whole numbers
+ * exactly, without their higher bits, and other numbers as dq_cast_to_int defines. Float types get the
+ * decimal number, rounded once.
  *
- *  Printing: integers in decimal; bool as True and False; floats with the fewest digits that give the number
- * back, as ONNX's reference evaluator prints a double: 314.15926, 1000.0, 1e-05, nan, inf, -inf. */
+ *  To strings: integers in decimal; bool as True and False; floats with the fewest digits that read back as
+ * the same number, in the format of ONNX's reference evaluator for doubles: 314.15926, 1000.0, 1e-05, nan,
+ * inf, -inf. */
 dq_status dq_cast_strings(const dq_op_call *call, bool saturate, dq_round round, dq_error *err);
 
 #endif

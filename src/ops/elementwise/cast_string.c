@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- What a string says ------------------------------------------------------------------------------- */
+/* ---- Syntax of literals ------------------------------------------------------------------------------- */
 
 typedef enum literal { LITERAL_NONE, LITERAL_WHOLE, LITERAL_DECIMAL, LITERAL_INF, LITERAL_NAN } literal;
 
@@ -24,7 +24,7 @@ static const char *skip_digits(const char *p)
     return p;
 }
 
-/* [sign] digits [. digits] [e [sign] digits], or a special word. */
+/* Accepts [sign] digits [. digits] [e [sign] digits], or a special word. */
 static literal classify(const char *text)
 {
     const char *p = text + (*text == '+' || *text == '-');
@@ -53,8 +53,8 @@ static literal classify(const char *text)
     return *p ? LITERAL_NONE : LITERAL_DECIMAL;
 }
 
-/* The string without spaces around, zero-terminated: in `small`, or from the arena when it is long. A zero
- * inside ends it early only in looks: it is no number then. */
+/* Returns the string without surrounding spaces, zero-terminated: in `small`, or in the arena if it is long.
+ * A string with a zero byte becomes empty, which is not a number. */
 enum { SMALL = 64 };
 static dq_status trimmed(const dq_op_call *call, dq_string s, char small[SMALL], const char **out,
                          dq_error *err)
@@ -80,7 +80,7 @@ static dq_status trimmed(const dq_op_call *call, dq_string s, char small[SMALL],
 
 /* ---- Decimal to double, rounded to odd ---------------------------------------------------------------- */
 
-/* A decimal number without its sign, read digit by digit. */
+/* Reads a decimal number digit by digit, without its sign. */
 typedef struct decimal {
     const char *next; /* the first digit that is not 0; NULL: the number is 0 */
     long exponent;    /* of that digit */
@@ -112,10 +112,10 @@ static int next_digit(decimal *d)
     return *d->next >= '0' && *d->next <= '9' ? *d->next++ - '0' : -1;
 }
 
-/* The sign of |text| - x, exactly; x finite and not negative. */
+/* The sign of |text| - x, exactly. Requires x finite and not negative. */
 static int compare_magnitude(const char *text, double x)
 {
-    char exact[800]; /* 767 significant digits say any double */
+    char exact[800]; /* 767 significant digits represent any double exactly */
     snprintf(exact, sizeof exact, "%.770e", x);
     decimal a = read_decimal(text), b = read_decimal(exact);
     if (!a.next || !b.next)
@@ -133,8 +133,8 @@ static int compare_magnitude(const char *text, double x)
     }
 }
 
-/* The number as a double that a later rounding to a narrower type rounds as it would the decimal number:
- * where inexact, the neighbour with an odd last bit. */
+/* Reads the number as a double, rounded to odd. A later rounding to a narrower type then rounds as if from
+ * the decimal number. */
 static double decimal_to_odd(const char *text)
 {
     double x = strtod(text, NULL), magnitude = fabs(x);
@@ -154,9 +154,9 @@ static double decimal_to_odd(const char *text)
     return copysign(v.d, x);
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------ */
+/* ---- From strings -------------------------------------------------------------------------------------- */
 
-/* A whole number modulo 2^64. */
+/* Reads a whole number modulo 2^64. */
 static int64_t whole_number(const char *text)
 {
     bool negative = *text == '-';
@@ -210,7 +210,7 @@ static dq_status read_element(const dq_op_call *call, size_t i, bool saturate, d
     return DQ_OK;
 }
 
-/* ---- Printing ----------------------------------------------------------------------------------------- */
+/* ---- To strings ---------------------------------------------------------------------------------------- */
 
 enum { TEXT = 40 }; /* -d.dddddddddddddddde+308 and -0.0001 with 17 digits are shorter */
 
@@ -223,7 +223,7 @@ static bool reads_back(const char *text, dq_dtype dtype, double x)
     return back == x;
 }
 
-/* Lays out "-d.ddde-XX" as a plain number where its exponent is in [-4, 15]. */
+/* Converts "-d.ddde-XX" to positional notation if its exponent is in [-4, 15]. */
 static void plain(const char *scientific, char out[TEXT])
 {
     const char *p = scientific, *e = strchr(scientific, 'e');
@@ -289,7 +289,7 @@ static dq_status print_element(const dq_op_call *call, size_t i, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-/* On one thread: the arena of strings is one. Numbers have a point whatever the program's locale says. */
+/* Runs on one thread, as all strings share an arena. The C locale makes the decimal separator a point. */
 dq_status dq_cast_strings(const dq_op_call *call, bool saturate, dq_round round, dq_error *err)
 {
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clip: limits in attributes (before opset 11) or in optional inputs, which must be single elements. A lower
- * limit above the upper one gives the upper; NaN stays NaN. */
+/* Clip: the bounds are attributes (before opset 11) or optional inputs of one element. If the lower bound
+ * exceeds the upper one, the result is the upper one; NaN stays NaN. */
 #include "ops/elementwise/elementwise.h"
 
 #include <math.h>
@@ -52,7 +52,8 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output_like(call, 0, call->in[0]->dtype, call->in[0], err);
 }
 
-/* A limit that no input gives: an attribute, or the end of the type's range (infinity for floats). */
+/* Makes a constant for a bound without input: from the attribute, or the limit of the type's range (infinity
+ * for floats). */
 static dq_status stand_in(dq_op_call *call, const char *attribute, bool high, dq_tensor **out, dq_error *err)
 {
     dq_dtype dtype = call->in[0]->dtype;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropout for inference: the input as it is, and a mask that is true everywhere. */
+/* Dropout for inference: copies the input; the mask is all true. */
 #include "ops/op.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     if (training)
         DQ_TRY(dq_call_need(call, 2));
     bool trains = training && training->count == 1 && dq_data(training, uint8_t)[0];
-    /* With nothing to drop, training leaves the input as it is too. */
+    /* With a ratio of 0, training copies the input, too. */
     const dq_tensor *ratio = dq_call_in(call, 1);
     if (trains)
         DQ_TRY(dq_call_need(call, 1));

@@ -7,12 +7,12 @@
 
 enum {
     BLOCK = 256,     /* elements that are widened at a time */
-    GRAIN = 16384,   /* elements of a piece of parallel work */
-    SLOTS = 3,       /* operands of a kernel that is not a fold */
-    COPIES = 4096,   /* bytes of a value that stays, or a short run that comes again, written out as a run */
-    SHORT = 1024,    /* bytes of a short run, */
-    BROADCAST = 256, /* and of one whose values stay along it */
-    FEW = 4          /* times that it comes again for which it is not written out */
+    GRAIN = 16384,   /* elements of a task */
+    SLOTS = 3,       /* operands of a kernel, except for folds */
+    COPIES = 4096,   /* bytes of materialized copies of a scalar operand or of a short repeated segment */
+    SHORT = 1024,    /* most bytes of a short repeated segment … */
+    BROADCAST = 256, /* … and of one of broadcast values */
+    FEW = 4          /* a segment that repeats at most this often is not materialized */
 };
 
 typedef struct operand {
@@ -26,21 +26,22 @@ typedef struct operand {
 typedef struct state {
     dq_ew_fn *fn, *then;
     dq_ew_params params;
-    dq_dtype stage; /* type the kernel computes in when operands are widened; DQ_UNDEFINED: they are not */
+    dq_dtype stage; /* compute type of the kernel if operands are widened, else DQ_UNDEFINED */
     dq_dtype out;
     bool fold, stage_out;
-    bool copies; /* an operand stays, and the kernel wants it to move */
+    bool copies; /* an operand has step 0, but the kernel needs step 1 */
     size_t out_width;
     size_t rank; /* at least 1 */
     size_t dims[DQ_MAX_RANK];
     size_t count, operand_count;
-    size_t rows; /* innermost runs that are one for the kernel; 0: each is its own */
+    size_t rows; /* innermost segments that one kernel call covers; 0: each is a call of its own */
     operand *operands;
 } state;
 
 /* ---- Shapes ------------------------------------------------------------------------------------------- */
 
-/* A vector of more than one element gets the shape [C, 1, 1, …], so that it lies along axis 1 of input 0. */
+/* Reshapes a vector of more than one element to [C, 1, 1, …], so that it broadcasts along axis 1 of input 0.
+ */
 static dq_status along_channels(const dq_op_call *call, uint32_t i, dq_tensor *shape, dq_error *err)
 {
     const dq_tensor *first = call->in[0];
@@ -54,7 +55,7 @@ static dq_status along_channels(const dq_op_call *call, uint32_t i, dq_tensor *s
     return DQ_OK;
 }
 
-/* The shape of operand i as the result sees it, which differs from its own only before opset 7. */
+/* The shape of operand i for broadcasting; it differs from the operand's own only before opset 7. */
 static dq_status aligned(const dq_op_call *call, const dq_ew_table *table, uint32_t i, dq_tensor *shape,
                          dq_error *err)
 {
@@ -73,7 +74,7 @@ static dq_status aligned(const dq_op_call *call, const dq_ew_table *table, uint3
     const dq_attr *axis = dq_node_attr(call->node, "axis");
     size_t at = 0;
     if (!axis)
-        return DQ_OK; /* the last axes: today's rule */
+        return DQ_OK; /* alignment at the last axes, as since opset 7 */
     if (!dq_axis(axis->u.i, first->rank, &at) || at + t->rank > first->rank)
         return dq_call_fail(
             call, err, DQ_BAD_MODEL,
@@ -92,7 +93,7 @@ dq_status dq_ew_infer(dq_op_call *call, const dq_ew_table *table, dq_error *err)
     for (uint32_t i = 0; i < call->in_count; i++) {
         dq_tensor shape;
         DQ_TRY(aligned(call, table, i, &shape, err));
-        int64_t joined[DQ_MAX_RANK] = {0}; /* the result may not overwrite what it is made of */
+        int64_t joined[DQ_MAX_RANK] = {0}; /* dq_broadcast may not write to its inputs */
         size_t joined_rank;
         if (!dq_broadcast(rank, dims, shape.rank, shape.dims, &joined_rank, joined)) {
             char mine[DQ_SHAPE_TEXT], theirs[DQ_SHAPE_TEXT];
@@ -112,8 +113,8 @@ static size_t width_of(dq_dtype dtype)
     return dtype == DQ_STRING ? sizeof(dq_string) : dq_dtype_get(dtype)->bits / 8u;
 }
 
-/* Drops dimensions of 1 and joins neighbours that every operand walks through in one stride, so that the
- * innermost run is as long as can be. */
+/* Drops dimensions of 1 and merges adjacent dimensions that every operand walks with one stride. This makes
+ * the innermost segment as long as possible. */
 static void coalesce(state *s, size_t rank, const int64_t *dims)
 {
     size_t kept = 0;
@@ -140,14 +141,15 @@ static void coalesce(state *s, size_t rank, const int64_t *dims)
     s->rank = kept;
 }
 
-/* An operand whose innermost run is short and comes again for each of the next dimension: written out some
- * times, it goes on as the others do. */
+/* Whether the operand's innermost segment is short and repeats along the next dimension. Materialized several
+ * times, it becomes contiguous like the other operands. */
 static bool repeats(const state *s, const operand *o)
 {
     return o->strides[s->rank - 1] == 1 && o->strides[s->rank - 2] == 0;
 }
 
-/* One that stays along the innermost runs and moves from one to the next: written out, likewise. */
+/* Whether the operand is constant along an innermost segment and advances from one to the next; materialized
+ * likewise. */
 static bool broadcasts(const state *s, const operand *o)
 {
     return o->strides[s->rank - 1] == 0 && o->strides[s->rank - 2] != 0 && o->width <= sizeof(uint64_t);
@@ -184,7 +186,7 @@ static dq_status pick(dq_op_call *call, state *s, const dq_ew_table *table, dq_e
 {
     dq_dtype dtype = s->operands[table->select].dtype;
     s->fn = table->fn[dtype];
-    bool mixed = table->select == 0 && !same_types(s); /* Pow: base and exponent of different types */
+    bool mixed = table->select == 0 && !same_types(s); /* Pow: base and exponent have different types */
     if (mixed) {
         s->stage = DQ_DOUBLE;
         s->fn = table->fn[DQ_DOUBLE];
@@ -238,7 +240,8 @@ dq_status dq_ew_prepare(dq_op_call *call, const dq_ew_table *table, const dq_ten
         return DQ_OK;
     coalesce(s, out->rank, out->dims);
     dq_dtype type = s->stage != DQ_UNDEFINED ? s->stage : s->operands[table->select].dtype;
-    /* the kernel takes a second operand that stays, and this is the first; kernels of floats take any */
+    /* Swaps operands if the kernel takes a second operand of step 0 and the first one has it. Float kernels
+     * take either. */
     if (table->commutes && (table->seconds & ~table->steps) >> type & 1 && s->operand_count == 2 &&
         s->operands[0].strides[s->rank - 1] == 0) {
         const operand first = s->operands[0];
@@ -284,7 +287,7 @@ static void narrow(const job *j, const block *from, size_t n, char *to)
             dq_tensor_put_double(&view, i, from->d[i]);
 }
 
-/* Operand i from `offset` elements on, as the kernel wants it: in place, or widened into `to`. */
+/* Operand i from `offset` elements on: its own data, or widened into `to`. */
 static const void *load(const job *j, size_t i, size_t offset, size_t n, size_t *step, block *to)
 {
     const operand *o = &j->s->operands[i];
@@ -311,7 +314,8 @@ static void copy_run(void *out, const void *from, size_t step, size_t width, siz
     }
 }
 
-/* The kernel, on runs as long as the copies of what stays. */
+/* Runs the kernel. Operands of step 0 that it does not take are materialized, and the segment is divided
+ * accordingly. */
 static void apply(const state *s, void *out, const void *const in[], const size_t step[], size_t n)
 {
     if (!s->copies) {
@@ -340,7 +344,8 @@ static void apply(const state *s, void *out, const void *const in[], const size_
     }
 }
 
-/* What follows the last kernel, whose n results are in `to`. */
+/* Applies what follows the kernel to its n results in `to`: the table `then`, and the narrowing to the output
+ * type. */
 static void finish(const job *j, void *to, size_t n, char *out)
 {
     const state *s = j->s;
@@ -350,7 +355,7 @@ static void finish(const job *j, void *to, size_t n, char *out)
         narrow(j, to, n, out);
 }
 
-/* One run of at most BLOCK elements (any length when nothing is widened). */
+/* Computes a segment of at most BLOCK elements (of any length if nothing is widened). */
 static void compute(const job *j, const size_t coord[DQ_MAX_RANK], size_t n, char *out)
 {
     const state *s = j->s;
@@ -377,8 +382,8 @@ static void compute(const job *j, const size_t coord[DQ_MAX_RANK], size_t n, cha
     finish(j, to, n, out);
 }
 
-/* `rows` runs of `row` elements, each of one value; the values lie `stride` elements apart. Up to 7 bytes
- * more are written. */
+/* Writes `rows` segments of `row` copies of one value each; the values have stride `stride`. It may write up
+ * to 7 bytes past the end. */
 static void broadcast(const char *from, size_t stride, size_t width, size_t rows, size_t row, char *to)
 {
     for (size_t r = 0; r < rows; r++, from += stride * width) {
@@ -397,11 +402,12 @@ static void broadcast(const char *from, size_t stride, size_t width, size_t rows
 }
 
 typedef struct written {
-    _Alignas(16) char bytes[COPIES + SHORT]; /* a run may begin inside the first copy */
-    const char *from;                        /* what is repeated here */
+    _Alignas(16) char bytes[COPIES + SHORT]; /* a segment may begin inside the first copy */
+    const char *from;                        /* source of the copies */
 } written;
 
-/* Operand o for n results from `within` of the innermost two dimensions on; those begin at `from`. */
+/* Data of operand o for n results from offset `within` of the innermost two dimensions on. These begin at
+ * `from`. */
 static const void *rows_of(const state *s, const operand *o, const char *from, size_t within, size_t n,
                            written *w)
 {
@@ -418,7 +424,7 @@ static const void *rows_of(const state *s, const operand *o, const char *from, s
     return w->bytes + within % row * o->width;
 }
 
-/* The same, some innermost runs at a time. */
+/* Computes results begin … end - 1, several innermost segments at a time. */
 static void piece_by_rows(const job *j, size_t begin, size_t end)
 {
     const state *s = j->s;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun Elementwise: a chain of operators element by element, strip by strip, so that what is between them
- * stays in the cache. Each step is the kernel that its operator has, on the same operands: results have the
- * same bits.
+/* dqrun Elementwise: fuses a chain of elementwise operators. It runs in strips, so that intermediate values
+ * stay in the cache. Each step is its operator's own kernel with the same operands: results have the same
+ * bits.
  *
- * What depends on one input of 16-bit codes alone, and gives such, is a table, made once per model by taking
- * the steps with all codes: looking up costs less than a few of them.
+ * A chain whose only variable input has 16-bit quantized values, and whose result has too, becomes a lookup
+ * table. It is made once per model by running the steps on all 65,536 values. A lookup costs less than a few
+ * steps.
  *
- * Values are numbered: the inputs, then the result of each step. In a run of the broadcast loop a value moves
- * by one element or stays; a step whose operands all stay is computed once. Short runs are joined: an input
- * that comes again in each of them, or stays along each, is written out, strip by strip. */
+ * Values are numbered: the inputs, then the result of each step. Along a segment of the broadcast loop a
+ * value has step 1 or 0; a step whose operands all have step 0 is computed once. Short segments are merged:
+ * an input that repeats in each of them, or is constant along each, is materialized strip by strip. */
 #include "base/checked.h"
 #include "kernels/quantize/reciprocal.h"
 #include "ops/broadcast.h"
@@ -19,18 +20,18 @@
 #include <string.h>
 
 enum {
-    STRIP = 1024, /* elements at a time */
+    STRIP = 1024, /* elements of a strip */
     GRAIN = 2 * STRIP,
     MOST_STEPS = 24,
     MOST_VALUES = DQ_LOOP_OPERANDS + MOST_STEPS,
     MOST_OUTPUTS = 2,
     ARGS = 3,
-    SHORT = 256, /* elements of a run that is joined with others, */
-    FEW = 4,     /* unless they are as few */
+    SHORT = 256, /* most elements of a segment that is merged with others, … */
+    FEW = 4,     /* … unless there are at most this many of them */
     CODES = 1 << 16,
-    WORTH_A_LOOK = 3,                /* steps, … */
-    WORTH_A_TABLE = CODES / 4,       /* … elements (making it costs as much as four runs then), … */
-    WORTH_ITS_MEMORY = CODES / 4 * 5 /* … and steps of a run */
+    WORTH_A_LOOK = 3,                /* a lookup table is made for at least this many steps, … */
+    WORTH_A_TABLE = CODES / 4,       /* … elements (making it then costs as much as four runs), … */
+    WORTH_ITS_MEMORY = CODES / 4 * 5 /* … and steps times elements of a run */
 };
 
 typedef struct step {
@@ -38,24 +39,25 @@ typedef struct step {
     dq_ew_params params;
     unsigned args;
     uint8_t arg[ARGS];
-    bool divides; /* a Div of values that dq_rows_f32.divide takes */
+    bool divides; /* a Div for which dq_rows_f32.divide may be exact */
 } step;
 
-/* How an input goes on from one of the joined runs to the next. */
+/* How an input continues from one merged segment to the next: contiguous, repeated, or constant along each.
+ */
 typedef enum joint { GOES_ON, COMES_AGAIN, STAYS_ALONG } joint;
 
 typedef struct state {
     dq_loop loop;
-    size_t row; /* elements of a run of those that are joined */
+    size_t row; /* elements of an original segment, if segments are merged */
     joint joint[DQ_LOOP_OPERANDS];
     size_t inputs, steps, strips; /* strips: buffers that a worker needs */
     step step[MOST_STEPS];
     dq_codes in[DQ_LOOP_OPERANDS], out[MOST_OUTPUTS];
     uint8_t result[MOST_OUTPUTS];
-    int8_t strip[MOST_VALUES];  /* the buffer of a value; -1: it has memory of its own */
-    int8_t direct[MOST_VALUES]; /* the float output that the last value is written to; -1: none */
-    size_t varies;              /* with a table: the input that is no constant */
-    const uint16_t *table;      /* results by 16-bit code; NULL: steps are taken */
+    int8_t strip[MOST_VALUES];  /* number of the value's strip buffer; -1: none, it has memory of its own */
+    int8_t direct[MOST_VALUES]; /* the float output to which the last value is written directly; -1: none */
+    size_t varies;              /* with a table: the variable input */
+    const uint16_t *table;      /* results by 16-bit input; NULL: steps are run */
 } state;
 
 const dq_ew_named *dq_ew_find(const char *name, size_t length)
@@ -81,7 +83,7 @@ static const dq_attr *list_of(const dq_op_call *call, const char *name, size_t c
     return attr && attr->count == count ? attr : NULL;
 }
 
-/* Scales of inputs and outputs stand behind the numbers of steps. */
+/* Reads the quantization of inputs and outputs. `scales` follows the numbers of the steps. */
 static dq_status read_ends(const dq_op_call *call, state *s, const float *scales, dq_error *err)
 {
     enum { OF_OUTPUT = 3 };
@@ -135,8 +137,8 @@ static dq_status read_steps(const dq_op_call *call, state *s, dq_error *err)
     return read_ends(call, s, numbers->u.floats + s->steps * ARGS, err);
 }
 
-/* Whether a value is codes of an ordinary scale, as floats: zeros are positive, all else is neither tiny nor
- * huge. */
+/* Whether a value is a dequantized value of an ordinary scale: zeros are positive, and all other values are
+ * neither tiny nor huge. */
 static bool is_ordinary(const dq_op_call *call, const state *s, size_t value)
 {
     const bool is_input = value < s->inputs;
@@ -167,7 +169,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Short runs --------------------------------------------------------------------------------------- */
+/* ---- Merging short segments ---------------------------------------------------------------------------- */
 
 static bool joint_of(const dq_loop *l, size_t i, joint *to)
 {
@@ -183,7 +185,7 @@ static bool joint_of(const dq_loop *l, size_t i, joint *to)
     return true;
 }
 
-/* The innermost two dimensions become one where runs along the last are short. */
+/* Merges the innermost two dimensions if segments along the last one are short. */
 static void join_runs(state *s)
 {
     dq_loop *l = &s->loop;
@@ -204,7 +206,7 @@ static void join_runs(state *s)
 
 /* ---- Buffers ------------------------------------------------------------------------------------------ */
 
-/* A buffer of a value is free again behind the last step that reads it. */
+/* Assigns strip buffers to values. A buffer is free again after the last step that reads its value. */
 static void lay_out(const dq_op_call *call, state *s)
 {
     size_t last[MOST_VALUES] = {0}, values = s->inputs + s->steps;
@@ -216,7 +218,7 @@ static void lay_out(const dq_op_call *call, state *s)
         s->direct[v] = s->strip[v] = -1;
     for (uint32_t i = 0; i < call->out_count; i++) {
         last[s->result[i]] = s->steps + 1;
-        /* only behind all other steps: the output may lie in an input */
+        /* only the last step may, as the output may alias an input */
         if (call->out[i] && call->out[i]->dtype == DQ_FLOAT && s->result[i] == values - 1 && s->steps > 0)
             s->direct[s->result[i]] = (int8_t)i;
     }
@@ -225,7 +227,7 @@ static void lay_out(const dq_op_call *call, state *s)
         for (size_t u = 0; u < v; u++)
             if (s->strip[u] >= 0 && last[u] < now) {
                 used[s->strip[u]] = false;
-                last[u] = SIZE_MAX; /* once: another value may have it now */
+                last[u] = SIZE_MAX; /* freed once: another value may have the buffer now */
             }
         if (v < s->inputs && s->in[v].dtype == DQ_FLOAT && s->joint[v] == GOES_ON)
             continue;
@@ -236,7 +238,7 @@ static void lay_out(const dq_op_call *call, state *s)
         s->strip[v] = (int8_t)free;
         s->strips = free + 1 > s->strips ? free + 1 : s->strips;
     }
-    s->strips++; /* for a result that stays, spread out */
+    s->strips++; /* one more, for broadcasting a result of step 0 */
 }
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
@@ -249,7 +251,7 @@ typedef struct piece {
 
 typedef struct value {
     const float *data;
-    size_t step; /* 0: one element stands for all */
+    size_t step; /* 0: one value for all elements */
 } value;
 
 static const float *dequantize(const piece *p, size_t i, size_t offset, size_t n, float *to)
@@ -261,7 +263,7 @@ static const float *dequantize(const piece *p, size_t i, size_t offset, size_t n
     return to;
 }
 
-/* n elements of an input, whose joined runs begin at `offset`, from `within` of them on. */
+/* Materializes n elements of an input from `within` of the merged segments on; these begin at `offset`. */
 static const float *written_out(const piece *p, size_t i, size_t offset, size_t within, size_t n, float *to)
 {
     const size_t row = p->s->row, first = within % row;
@@ -346,9 +348,10 @@ static void one_run(void *arg, const dq_loop_run *run)
     }
 }
 
-/* ---- A function of one 16-bit code ------------------------------------------------------------------- */
+/* ---- Lookup table of 16-bit values --------------------------------------------------------------------- */
 
-/* Whether all depends on one input of 16-bit codes, and gives such. */
+/* Whether a lookup table is applicable and worth its cost: all depends on one input of 16-bit values, and the
+ * result has 16 bits, too. */
 static bool wants_table(const dq_op_call *call, state *s)
 {
     const dq_tensor *out = call->out[0];
@@ -365,14 +368,14 @@ static bool wants_table(const dq_op_call *call, state *s)
            dq_dtype_get(out->dtype)->bits == 16;
 }
 
-/* What a table is made from: its program, where the node has it, tells it from others. */
+/* The source of a lookup table. `program`, at its address in the node, identifies it in the cache. */
 typedef struct source {
     dq_tensor program;
     const dq_op_call *call;
     float *strips;
 } source;
 
-/* All codes take the steps, in place. */
+/* Runs the steps on all 65,536 values, in place. */
 static void fill_table(void *packed, const dq_tensor *from, const void *key)
 {
     const source *all = (const source *)(const void *)from;

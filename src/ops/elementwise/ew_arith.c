@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic on two or more operands. Integers wrap around as two's complement. */
+/* Arithmetic on two or more operands. Integers wrap around in two's complement. */
 #include "base/math.h"
 #include "ops/elementwise/elementwise.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Sum, difference and product of signed integers have the bits of the unsigned ones. */
+/* Sum, difference and product of signed integers have the same bits as those of unsigned ones. */
 #define MODULAR(name, op)                                                                                    \
     DQ_EW_BINARY(name##_u8, uint8_t, uint8_t, a op b)                                                        \
     DQ_EW_BINARY(name##_u16, uint16_t, uint16_t, (unsigned)a op(unsigned) b)                                 \
@@ -61,7 +61,8 @@ DQ_EW_ROW_PAIR(div_f32, div) /* for chains; see ew_divide.c */
 
 /* ---- Pow ---------------------------------------------------------------------------------------------- */
 
-/* Integer powers wrap; a negative exponent gives the real power cut to an integer: 0 but for bases 1, -1. */
+/* Integer powers wrap. A negative exponent gives the real power truncated to an integer: 0 except for bases 1
+ * and -1. */
 static int64_t power(int64_t base, int64_t exponent)
 {
     if (exponent < 0)
@@ -81,9 +82,9 @@ static void any_pow_f32(const float *x, size_t x_step, const float *y, size_t y_
         z[i] = dq_powf(x[i * x_step], y[i * y_step]);
 }
 
-/* Squares, cubes and roots by one number for all: what layer normalizations and Gelus that are written out
- * have. A cube is rounded once but for the last bit of a double. The root of -infinity is infinity as a
- * power, that of -0 is 0. */
+/* Fast paths for a scalar exponent: squares, cubes and square roots, as in decomposed layer normalizations
+ * and Gelus. A cube is rounded twice, first to double. As powers, the root of -infinity is infinity, and that
+ * of -0 is 0. */
 static void pow_f32(void *out, const void *const in[], const size_t step[], size_t n,
                     const dq_ew_params *params)
 {
@@ -126,7 +127,7 @@ static const dq_ew_table max_table = {.fn = {EACH_ROWS(max), [DQ_FLOAT] = max_f3
                                       .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_max, max_table);
 
-/* ---- Sum, Mean: from the first operand to the last ----------------------------------------------------- */
+/* ---- Sum, Mean: in the order of operands --------------------------------------------------------------- */
 
 static const dq_ew_table sum = {.fn = {[DQ_FLOAT] = add_f32, [DQ_DOUBLE] = add_f64},
                                 .fold = true,
@@ -163,8 +164,8 @@ MODULAR(bit_xor, ^)
 static const dq_ew_table bit_xor = {.fn = {MODULAR_ROWS(bit_xor)}, .commutes = true, .seconds = DQ_EW_COMMON};
 DQ_EW_OP(dq_op_bitwise_xor, bit_xor);
 
-/* A shift by the width or more moves every bit out: 0, or the sign for a signed number shifted right. A
- * negative amount counts as such a shift. All by one amount is what baseline processors do fast. */
+/* A shift by the type's width or more gives 0, or the sign for an arithmetic right shift. A negative amount
+ * is such a shift. Baseline processors shift vectors by one common amount only. */
 #define LEFT(name, T) DQ_EW_SECOND(left_##name, T, T, b < sizeof(T) * 8 ? (uint64_t)a << b : 0)
 LEFT(u8, uint8_t)
 LEFT(u16, uint16_t)

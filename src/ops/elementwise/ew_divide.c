@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Div and Mod. A quotient or remainder by zero is 0, and the quotient of the lowest number by -1 is itself.
- */
+/* Div and Mod. Integer division by zero gives 0, as does its remainder. The lowest number divided by -1 is
+ * itself. */
 #include "ops/elementwise/cast.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/rows.h"
@@ -17,15 +17,14 @@ static int64_t quotient(int64_t a, int64_t b)
     return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
 }
 
-/* The same of 32 bits: doubles are exact enough that cutting them gives it, and divide side by side.
- */
+/* 32-bit quotient in double: precise enough that truncating gives the integer quotient, and it vectorizes. */
 static int32_t quotient_32(int32_t a, int32_t b)
 {
     const double q = (double)a / (b ? (double)b : HUGE_VAL);
     return (int32_t)(q < 0x1p31 ? q : -0x1p31);
 }
 
-/* Sign of the divisor, as Python has it. */
+/* Remainder with the sign of the divisor, as in Python. */
 static int64_t modulus(int64_t a, int64_t b)
 {
     if (b == 0 || b == -1)
@@ -34,7 +33,7 @@ static int64_t modulus(int64_t a, int64_t b)
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-/* Sign of the dividend, as C has it. */
+/* Remainder with the sign of the dividend, as in C. */
 static int64_t remainder_of(int64_t a, int64_t b)
 {
     return b == 0 || b == -1 ? 0 : a % b;
@@ -50,9 +49,10 @@ static int64_t remainder_of(int64_t a, int64_t b)
     DQ_EW_BINARY(name##_i32, int32_t, int32_t, function_32(a, b))                                            \
     DQ_EW_BINARY(name##_i64, int64_t, int64_t, function(a, b))
 
-/* ---- Small integers, divided as floats
+/* ---- Division of small integers in float
  *
- * Below 2^23 a quotient that is no integer is further from the next one than its rounding moves it. */
+ * For magnitudes below 2^23, a quotient that is not an integer differs from the next integer by more than its
+ * rounding error. Truncating it is therefore exact. */
 
 enum { SMALL = 1 << 23, DIVIDED = 1u << DQ_UINT8 | 1u << DQ_INT8 | 1u << DQ_INT32 | 1u << DQ_INT64 };
 
@@ -69,7 +69,7 @@ enum { SMALL = 1 << 23, DIVIDED = 1u << DQ_UINT8 | 1u << DQ_INT8 | 1u << DQ_INT3
 SMALL_FLOATS(small_32, int32_t, uint32_t)
 SMALL_FLOATS(small_64, int64_t, uint64_t)
 
-/* false: some are not small */
+/* Converts to float; false if some are not small. */
 static bool small_floats(const dq_kernels *k, dq_dtype type, const void *x, size_t n, float *y)
 {
     return type == DQ_INT32   ? small_32(x, n, y)
@@ -77,7 +77,7 @@ static bool small_floats(const dq_kernels *k, dq_dtype type, const void *x, size
                               : dq_cast_numbers(k, type, x, DQ_FLOAT, y, n);
 }
 
-/* n <= DQ_ROW numbers by as many or by one; false where some are not small. */
+/* Divides n <= DQ_ROW numbers by n divisors or by one; false if some are not small. */
 static bool small_quotients(dq_dtype type, bool remainders, void *out, const void *const in[],
                             const size_t step[], size_t n, const dq_ew_params *params)
 {
@@ -92,7 +92,7 @@ static bool small_quotients(dq_dtype type, bool remainders, void *out, const voi
     for (size_t i = divisors; i < n && remainders; i++)
         b[i] = b[0];
     for (size_t i = 0; i < n && remainders; i++) {
-        const float product = (float)(int32_t)q[i] * b[i]; /* NaN: by zero */
+        const float product = (float)(int32_t)q[i] * b[i]; /* NaN: division by zero */
         const float r = product == product ? a[i] - product : 0;
         q[i] = r * b[i] < 0 ? r + b[i] : r;
     }
@@ -101,7 +101,8 @@ static bool small_quotients(dq_dtype type, bool remainders, void *out, const voi
     return type == DQ_INT64 || dq_cast_numbers(params->kernels, DQ_FLOAT, q, type, out, n);
 }
 
-/* The kernel `any`, whose operands all move, where that is not the way. */
+/* Divides blocks in float if all are small, else by the kernel `any`, for which scalar divisors are
+ * materialized. */
 static void divide(dq_dtype type, bool remainders, dq_ew_fn *any, void *out, const void *const in[],
                    const size_t step[], size_t n, const dq_ew_params *params)
 {

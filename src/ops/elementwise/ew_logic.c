@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparisons, logic, and choosing by a condition. Comparisons with NaN are false. */
+/* Comparisons, logic, and Where. Comparisons with NaN are false. */
 #include "ops/elementwise/elementwise.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@ typedef struct wide {
     uint64_t half[2];
 } wide;
 
-/* ---- Equal, Less, Greater and their kin ---------------------------------------------------------------- */
+/* ---- Equal, Less, Greater and their relatives ---------------------------------------------------------- */
 
 static bool same_string(dq_string a, dq_string b)
 {
@@ -98,7 +98,7 @@ DQ_EW_UNARY(is_nan_f64, double, bool, isnan(a))
 static const dq_ew_table is_nan = {.fn = {[DQ_FLOAT] = is_nan_f32, [DQ_DOUBLE] = is_nan_f64}, .out = DQ_BOOL};
 DQ_EW_OP(dq_op_is_nan, is_nan);
 
-/* alpha and beta: the infinities that count, NaN (which equals nothing) for one that does not */
+/* alpha and beta: the infinities to detect; NaN, which equals nothing, for one that is not. */
 static dq_status infinities(dq_op_call *call, dq_ew_params *params, dq_error *err)
 {
     (void)err;
@@ -115,7 +115,7 @@ DQ_EW_OP(dq_op_is_inf, is_inf);
 
 /* ---- Where --------------------------------------------------------------------------------------------- */
 
-/* By masks for words, which vectorize when the condition is read as bytes. */
+/* Selects words by masks, which vectorizes if the condition is read as bytes. */
 #define MASKED(c, v, w) (T)((w) ^ (((v) ^ (w)) & (T)(0 - (T)(c))))
 #define EITHER(c, v, w) ((c) ? (v) : (w))
 #define CHOOSE_LOOP(pick, x_at, y_at)                                                                        \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of one operand: arithmetic, rounding, elementary functions, activations. Elementary functions are
- * kernels for float where the networks of today use them, otherwise those of base/math.h; float16 and
- * bfloat16 go through float and are rounded once. */
+/* Functions of one operand: arithmetic, rounding, elementary functions, activations. Elementary functions
+ * that networks commonly use are kernels for float; the others are those of base/math.h. float16 and bfloat16
+ * are computed in float and rounded once. */
 #include "base/math.h"
 #include "ops/elementwise/cast.h"
 #include "ops/elementwise/elementwise.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A table of a float and a double kernel, and the operator that is nothing else. */
+/* Defines a float and a double kernel, their table, and an operator of nothing else. */
 #define FLOATS(name, f32, f64)                                                                               \
     DQ_EW_UNARY(name##_f32, float, float, f32)                                                               \
     DQ_EW_UNARY(name##_f64, double, double, f64)
@@ -18,7 +18,7 @@
     FLOATS(name, f32, f64)                                                                                   \
     static const dq_ew_table name##_table = {.fn = {FLOAT_ROWS(name)}};                                      \
     DQ_EW_OP(dq_op_##name, name##_table);
-/* The same over a member of dq_rows_f32. */
+/* The same with a member of dq_rows_f32 as the float kernel. */
 #define ROW_OP(name, f64)                                                                                    \
     DQ_EW_ROW_MAP(name##_f32, name)                                                                          \
     OP_OVER(name, f64)
@@ -50,7 +50,7 @@
 #define UNSIGNED_ROWS(name)                                                                                  \
     [DQ_UINT8] = name##_u8, [DQ_UINT16] = name##_u16, [DQ_UINT32] = name##_u32, [DQ_UINT64] = name##_u64
 
-/* ---- On integers too; the lowest number is its own negative and absolute value ------------------------- */
+/* ---- Also for integers; the lowest number is its own negative and absolute value ----------------------- */
 
 FLOATS(abs, fabsf(a), fabs(a))
 SIGNED(abs, a < 0 ? 0 - (uint64_t)a : (uint64_t)a)
@@ -121,20 +121,20 @@ static dq_status read_alpha(dq_op_call *call, dq_ew_params *params, dq_error *er
 #define BETA ((float)params->beta)
 #define GAMMA ((float)params->gamma)
 
-/* The exponential's argument is never positive, so that it does not overflow. */
+/* The exponent is never positive, so that exp does not overflow. */
 static double sigmoid_of_f64(double x)
 {
     double e = dq_exp(-fabs(x));
     return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 
-/* log(1 + exp(x)) without overflow */
+/* log(1 + exp(x)), without overflow. */
 static double softplus_of_f64(double x)
 {
     return (x > 0 ? x : 0) + dq_log1p(dq_exp(-fabs(x)));
 }
 
-/* x between 0 and 1; NaN stays NaN */
+/* Clamps x to [0, 1]; NaN stays NaN. */
 static double unit(double x)
 {
     return x < 0 ? 0 : x > 1 ? 1 : x;
@@ -145,8 +145,8 @@ ROW_OP(softplus, softplus_of_f64(a))
 FLOAT_OP(softsign, a / (1 + fabsf(a)), a / (1 + fabs(a)))
 ROW_OP(hard_swish, a *unit(a / 6 + 0.5))
 ROW_OP(mish, a *dq_tanh(softplus_of_f64(a)))
-/* x < 0 ? x * slope : x, chosen by masks: compilers do not make a choice of floats a branch, which random
- * signs would miss half of the time. */
+/* x < 0 ? x * slope : x, selected by masks. Compilers would branch for the floats, and random signs
+ * mispredict half of the branches. */
 static float leaky(float x, float slope)
 {
     float product = x * slope;
@@ -242,7 +242,8 @@ static dq_status gelu_prepare(dq_op_call *call, dq_error *err)
 const dq_op_impl dq_op_gelu = {gelu_infer, gelu_prepare, dq_ew_run,
                                DQ_OP_IN_PLACE | DQ_OP_BATCH_SEPARABLE_FIRST};
 
-/* com.microsoft: with a bias along the last axis, and x * sigmoid(alpha * x). */
+/* com.microsoft: BiasGelu and FastGelu, with a bias along the last axis, and QuickGelu, x * sigmoid(alpha *
+ * x). */
 DQ_EW_ROW_PAIR(biased_f32, add)
 DQ_EW_BINARY(biased_f64, double, double, a + b)
 static const dq_ew_table bias_gelu_table = {
@@ -272,7 +273,7 @@ static dq_status fast_gelu_prepare(dq_op_call *call, dq_error *err)
 {
     if (dq_call_in(call, 1))
         return dq_ew_prepare(call, &bias_gelu_tanh_table, NULL, 0, err);
-    call->in_count = 1; /* a bias that is left out by an empty name */
+    call->in_count = 1; /* a bias that an empty name omits */
     return dq_ew_prepare(call, &gelu_tanh_table, NULL, 0, err);
 }
 
@@ -285,7 +286,7 @@ DQ_EW_SECOND(prelu_f32, float, float, leaky(a, b))
 DQ_EW_BINARY(prelu_f64, double, double, a < 0 ? a * b : a)
 DQ_EW_BINARY(prelu_i32, int32_t, int32_t, a < 0 ? (uint32_t)a * (uint32_t)b : (uint32_t)a)
 DQ_EW_BINARY(prelu_i64, int64_t, int64_t, a < 0 ? (uint64_t)a * (uint64_t)b : (uint64_t)a)
-/* unsigned numbers are never below 0; b is of no use */
+/* unsigned numbers are never below 0: b is not needed */
 DQ_EW_BINARY(prelu_u32, uint32_t, uint32_t, b == 0 ? a : a)
 DQ_EW_BINARY(prelu_u64, uint64_t, uint64_t, b == 0 ? a : a)
 static const dq_ew_table prelu_table = {
@@ -332,7 +333,7 @@ static dq_status read_shrink(dq_op_call *call, dq_ew_params *params, dq_error *e
     return DQ_OK;
 }
 
-/* Integers are shrunk as reals, and cut. */
+/* Integers are computed as real numbers and truncated. */
 static double shrink(double a, const dq_ew_params *params)
 {
     if (a < -params->alpha)

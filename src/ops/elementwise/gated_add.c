@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft GatedAdd: X + Y * gate, where each row has a gate. The product is rounded to the type before
- * it is added, as by Mul and Add. */
+/* com.microsoft GatedAdd: X + Y * gate, with one gate per row. The product is rounded to the type before it
+ * is added, as by Mul and Add. */
 #include "ops/op.h"
 #include "ops/rows.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { X, Y, GATE, WEIGHT };
-enum { WORK = 4096 /* elements of a piece of parallel work, about */ };
+enum { WORK = 4096 /* elements of a task, about */ };
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identity: the same bytes. */
+/* Identity: copies the bytes. */
 #include "ops/op.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 
 /* ---- Constant: one of its attributes gives the value --------------------------------------------------- */
 
-/* The value as a tensor; what an attribute holds directly is wrapped. sparse_value is dense by now. */
+/* Reads the value as a tensor, which wraps the attribute's data. The loader has made sparse_value dense. */
 static dq_status value_of(const dq_op_call *call, dq_tensor *t, dq_error *err)
 {
     static const struct {
@@ -51,7 +51,7 @@ static dq_status constant_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_constant = {constant_infer, NULL, constant_run, 0};
 
-/* ---- ConstantOfShape: one element, repeated ------------------------------------------------------------ */
+/* ---- ConstantOfShape: repeats one element -------------------------------------------------------------- */
 
 static dq_status of_shape_infer(dq_op_call *call, dq_error *err)
 {
@@ -82,7 +82,7 @@ static dq_status of_shape_run(const dq_op_call *call, dq_error *err)
         memset(out->data, 0, out->size);
     } else if (bits < 8) {
         uint64_t element = dq_get_bits(value->u.tensor->data, bits, 0);
-        memset(out->data, 0, out->size); /* no stray bits behind the last element */
+        memset(out->data, 0, out->size); /* no stray bits after the last element */
         for (size_t i = 0; i < out->count; i++)
             dq_put_bits(out->data, bits, i, element);
     } else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EyeLike: ones on a diagonal, in the shape of the input. */
+/* EyeLike: ones on a diagonal, zeros elsewhere, in the shape of the input. */
 #include "ops/element.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers: RandomUniform, RandomNormal, their Like forms, Bernoulli and Multinomial. Number i of a
- * node depends on its seed and on i alone: the same in every run, on every machine and with any number of
- * threads. A node without a seed takes one from its name. The generator is SplitMix64 (Steele, Lea, Flood
- * 2014). */
+ * node depends only on i and the node's seed. It is the same in every run, on every machine and with any
+ * number of threads. A node without a seed derives one from its name. The generator is SplitMix64 (Steele,
+ * Lea, Flood 2014). */
 #include "base/checked.h"
 #include "base/math.h"
 #include "ops/lists.h"
@@ -33,13 +33,13 @@ static uint64_t seed_of(const dq_op_call *call)
     return seed;
 }
 
-/* From 0 on, below 1. */
+/* Uniform in [0, 1). */
 static double uniform(uint64_t seed, uint64_t i)
 {
     return (double)(mix(seed + (i + 1) * UINT64_C(0x9E3779B97F4A7C15)) >> 11) * 0x1p-53;
 }
 
-/* Box and Muller's transform of two uniform numbers. */
+/* Standard normal: the Box-Muller transform of two uniform numbers. */
 static double normal(uint64_t seed, uint64_t i)
 {
     static const double two_pi = 6.283185307179586;

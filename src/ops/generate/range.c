@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Range: start, start + delta, start + 2 delta … up to but not with limit. Floats are computed in their own
- * type (float16 and bfloat16 in float), each from its index: no error piles up. */
+/* Range: start, start + delta, start + 2 delta … below limit. Floats are computed in their own type (float16
+ * and bfloat16 in float), each from its index, so that errors do not accumulate. */
 #include "ops/op.h"
 #include "ops/rows.h"
 
