@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DequantizeLinear: y = (x - x_zero_point) * x_scale.
  *
- * The difference is exact, then rounded to float (which only int32 can need); its product with the scale is
- * rounded once, to the type of the output. A zero point of a float type is subtracted too; -0 stays when it
- * is 0. */
+ * The difference is computed exactly, then rounded to float, which only int32 may require. Its product with
+ * the scale is rounded once, to the output type. A zero point of a float type is subtracted too, unless it is
+ * 0, so that -0 stays. */
 #include "ops/granularity.h"
 #include "ops/rows.h"
 
@@ -67,7 +67,7 @@ static bool has_kernel(dq_dtype x)
     job->kernels->slot(dq_data(job->x, type) + first, run->length, scale,                                    \
                        job->zero ? dq_data(job->zero, type) + run->scale : NULL, run->step, y)
 
-/* scale is that of the run. */
+/* `scale` points to the segment's scales. */
 static void kernel_row(const dequantize_job *job, size_t first, const dq_run *run, const float *scale,
                        float *y)
 {
@@ -90,7 +90,8 @@ static void kernel_row(const dequantize_job *job, size_t first, const dq_run *ru
     }
 }
 
-/* As many whole blocks as follow here; returns their elements, 0 for none or other types. */
+/* Dequantizes the whole blocks that start at `first` and end by `end`; returns their number of elements, 0 if
+ * there are none or the type has no block kernel. */
 static size_t block_rows(const dequantize_job *job, size_t first, size_t end, const dq_run *run)
 {
     size_t block = job->granularity->block, count = 0;
@@ -110,15 +111,15 @@ static size_t block_rows(const dequantize_job *job, size_t first, size_t end, co
     return count * block;
 }
 
-/* ---- Integers and floats of up to 8 bits: through floats -------------------------------------------- */
+/* ---- Integers and floats of up to 8 bits: through float ------------------------------------------------ */
 
 static bool is_small_float(dq_dtype dtype)
 {
     return dq_dtype_is_float(dtype) && dq_dtype_bits(dtype) <= 8;
 }
 
-/* Whether products are exact in float, or rounded to it as the output's type: the difference of integers has
- * 9 bits, a small float 4, and scales of other types than float at most 11. */
+/* Whether float products are exact, or rounded to float as the output type requires. The difference of
+ * integers has 9 bits, a small float 4, and scales of types other than float at most 11. */
 static bool in_floats(const dequantize_job *job)
 {
     dq_dtype x = job->x->dtype;
@@ -143,7 +144,7 @@ static void small_float_row(const dequantize_job *job, size_t first, const dq_ru
     job->kernels->rows_f32->mul(y, 1, scale, step, n, y);
 }
 
-/* At most DQ_ROW elements. */
+/* Dequantizes a segment of at most DQ_ROW elements. */
 static void float_row(const dequantize_job *job, size_t first, const dq_run *run)
 {
     float scale[DQ_ROW], y[DQ_ROW];
@@ -163,9 +164,9 @@ static void float_row(const dequantize_job *job, size_t first, const dq_run *run
     dq_store_from_floats(job->kernels, job->y->dtype, job->y->data, first, n, y, false);
 }
 
-/* ---- Any types: through doubles ------------------------------------------------------------------------ */
+/* ---- All other types: through double ------------------------------------------------------------------- */
 
-/* At most DQ_ROW elements. The product of two floats is exact in a double. */
+/* Dequantizes a segment of at most DQ_ROW elements. The product of two floats is exact in double. */
 static void double_row(const dequantize_job *job, size_t first, const dq_run *run)
 {
     double x[DQ_ROW], scale[DQ_ROW], zero[DQ_ROW];
@@ -211,7 +212,7 @@ static void dequantize_range(void *arg, size_t begin, size_t end, unsigned worke
     }
 }
 
-/* A zero point of a small float type that is 0 throughout is none. */
+/* Whether a zero point of a small float type is 0 for all scales, which equals none. */
 static bool is_nothing(const dq_tensor *zero)
 {
     for (size_t i = 0; i < zero->count; i++)

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Elements that a thread takes at a time. */
+/* Elements of a task. */
 enum { GRAIN = 16384 };
 
 typedef struct range {
@@ -16,7 +16,7 @@ typedef struct range {
 typedef struct job {
     const dq_op_call *call;
     const float *x;
-    range *pieces; /* one each GRAIN elements */
+    range *pieces; /* range of each GRAIN elements */
     const dq_dynamic *by;
     size_t n;
     void *y;
@@ -54,13 +54,13 @@ dq_dynamic dq_dynamic_find(const dq_op_call *call, const float *x, size_t n, dq_
     float width = low == high ? 1.0f : high - low;
     dq_dynamic found = {.dtype = dtype, .scale = width / (qmax - qmin)};
     float zero = qmin - low / found.scale;
-    zero = zero > qmin ? zero : qmin; /* also for NaN, which an infinite range gives */
+    zero = zero > qmin ? zero : qmin; /* an infinite range gives NaN: qmin, too */
     zero = zero < qmax ? zero : qmax;
     found.zero = (int32_t)rintf(zero);
     return found;
 }
 
-/* From the end on: what was read last, when the range was looked for, is still in a cache. */
+/* Quantizes from the end: the range search read that last, so it may still be in a cache. */
 static void quantize_range(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
@@ -84,7 +84,7 @@ void dq_dynamic_quantize(const dq_op_call *call, const float *x, size_t n, const
     dq_parallel(call->threads, n, dq_row_grain(n), quantize_range, &j);
 }
 
-/* ---- An operand that the operator quantizes itself ---------------------------------------------------- */
+/* ---- An operand that its operator quantizes ----------------------------------------------------------- */
 
 void dq_dynamic_look(const dq_op_call *call, uint32_t count, uint32_t x, uint32_t scale, uint32_t zero,
                      dq_dynamic_call *v)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quantizing a float tensor by its own range, for the operators that do so while they run. As
- * DynamicQuantizeLinear-11 has it, all arithmetic in float, one rounding an operation: the range joined with
- * 0, scale = range / (qmax - qmin), the zero point qmin - min / scale saturated, then rounded. uint8 uses [0,
- * 255] and int8 [-127, 127]. When all elements are 0 the range says nothing, and it is taken as 1. NaN
- * elements have no part in the range and become qmin. */
+/* Dynamic quantization of a float tensor by its range, for operators that quantize in the run. It follows
+ * DynamicQuantizeLinear-11, with all arithmetic in float and one rounding per operation. The range is
+ * extended to include 0; scale = range / (qmax - qmin); the zero point is qmin - min / scale, saturated, then
+ * rounded. uint8 uses [0, 255] and int8 [-127, 127]. If all elements are 0, the range is taken as 1. NaN
+ * elements do not count for the range and become qmin. */
 #ifndef DQ_OPS_DYNAMIC_QUANTIZE_H
 #define DQ_OPS_DYNAMIC_QUANTIZE_H
 
@@ -15,18 +15,18 @@ typedef struct dq_dynamic {
     int32_t zero;
 } dq_dynamic;
 
-/** Bytes of scratch, aligned to a float, that dq_dynamic_find wants for n elements. */
+/** Bytes of scratch, aligned to a float, that dq_dynamic_find needs for n elements. */
 size_t dq_dynamic_scratch(size_t n);
-/** Scale and zero point for x[0 … n-1], on the call's threads. */
+/** Finds scale and zero point for x[0 … n-1], on the call's threads. */
 dq_dynamic dq_dynamic_find(const dq_op_call *call, const float *x, size_t n, dq_dtype dtype, void *scratch);
 /** y[i] = saturate(round(x[i] / scale) + zero), on the call's threads. */
 void dq_dynamic_quantize(const dq_op_call *call, const float *x, size_t n, const dq_dynamic *by, void *y);
 
-/* ---- An operand that the operator quantizes itself ---------------------------------------------------- */
+/* ---- An operand that its operator quantizes ----------------------------------------------------------- */
 
 enum { DQ_DYNAMIC_INPUTS = 8 };
 
-/** The call as an operator on codes sees it. */
+/** The call that an operator of quantized values sees. */
 typedef struct dq_dynamic_call {
     dq_op_call call;
     const dq_tensor *in[DQ_DYNAMIC_INPUTS];
@@ -36,20 +36,21 @@ typedef struct dq_dynamic_call {
     uint8_t zero_value;
 } dq_dynamic_call;
 
-/** Where its codes and what finding its range takes lie in the scratch. */
+/** Scratch offsets of the quantized operand and of the range search. */
 typedef struct dq_dynamic_place {
     size_t codes, range;
 } dq_dynamic_place;
 
-/** *v is the call with `count` inputs, those past its own left out. Where input x is float, it stands there
- * as uint8 codes with inputs `scale` and `zero`: known by type and shape now, by value after
- * dq_dynamic_fill. */
+/** Makes *v the call with `count` inputs; those past the node's own are omitted. If input x is float, *v has
+ * its quantized form (uint8) as input x, and inputs `scale` and `zero`. Their types and shapes are known now,
+ * their values after dq_dynamic_fill. */
 void dq_dynamic_look(const dq_op_call *call, uint32_t count, uint32_t x, uint32_t scale, uint32_t zero,
                      dq_dynamic_call *v);
-/** For prepare: takes what v->call asks for as scratch, and room for the codes of float input x behind it. */
+/** In prepare: reserves the scratch of v->call, followed by workspace for the quantized form of float input
+ * x. */
 dq_status dq_dynamic_reserve(dq_op_call *call, uint32_t x, const dq_dynamic_call *v, dq_dynamic_place *place,
                              dq_error *err);
-/** In run: quantizes input x where it is float. */
+/** In run: quantizes input x if it is float. */
 void dq_dynamic_fill(const dq_op_call *call, uint32_t x, const dq_dynamic_place *place, dq_dynamic_call *v);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DynamicQuantizeLinear: 8-bit values of a float tensor, with a scale and zero point found from its range. */
+/* DynamicQuantizeLinear: quantizes a float tensor to 8 bits with scale and zero point from its range. */
 #include "ops/quantize/dynamic_quantize.h"
 
-/* The schema says the type of the outputs; uint8 where it leaves that open. */
+/* The outputs' type by the schema; uint8 if it does not determine one. */
 static dq_dtype result_type(const dq_op_call *call)
 {
     for (uint32_t i = 0; i < call->out_count; i += 2)

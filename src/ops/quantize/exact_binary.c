@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QLinearAdd and QLinearMul of the domain dqrun: sums and products of two quantized operands, broadcast, as
- * the real-number formula has them, rounded once (ops/quantize/exact_ratio.h).
+/* QLinearAdd and QLinearMul of the domain dqrun: sums and products of two quantized operands, broadcast.
+ * Results are those of the real-number formula, rounded once (ops/quantize/exact_ratio.h).
  *
- * The kernels are those of com.microsoft's operators, with numbers (attribute `terms`) for which all 65,536
- * pairs of quantized values have been tried. Without such numbers the kernels compute a lower and an upper
+ * The kernels are those of com.microsoft's operators. Attribute `terms` has their parameters, which were
+ * verified for all 65,536 pairs of quantized values. Without it, the kernels compute a lower and an upper
  * bound of each result. Where these differ, the result comes from a lookup table of all pairs. */
 #include "base/cpu.h"
 #include "ops/broadcast.h"
@@ -21,9 +21,9 @@ enum {
 
 typedef struct state {
     dq_loop loop;
-    const float *terms;   /* for the kernel, exact for all pairs; NULL: there are none, and … */
-    const uint8_t *table; /* … all results, by the first operand's byte, then by the second's, and … */
-    bool has_bounds;      /* … whether these numbers for the kernel bound the results */
+    const float *terms;   /* kernel parameters, exact for all pairs; NULL: none */
+    const uint8_t *table; /* without terms: all results by the operands' bytes; index a * VALUES + b */
+    bool has_bounds;      /* without terms: low and high are kernel parameters that bound the results */
     float low[MAX_TERMS], high[MAX_TERMS];
 } state;
 
@@ -106,7 +106,7 @@ struct job {
     dq_loop_fn *fn;
 };
 
-/* The kernels' second operand may stay the same along a run. */
+/* The kernel's second operand may be a scalar (step 0). */
 static void add_kernel(const job *j, const float *terms, const dq_loop_run *run, uint8_t *y)
 {
     const bool b_first = run->step[0] == 0;
@@ -153,7 +153,7 @@ static void look_up_all(void *arg, const dq_loop_run *run)
         y[i] = table[a[i * a_step] * VALUES + b[i * b_step]];
 }
 
-/* The first group of bytes from `begin` on that differ, or the last group when it is shorter. */
+/* Index of the first group of bytes from `begin` on that differ, or of the last group if it is shorter. */
 static size_t next_unequal(const uint8_t *low, const uint8_t *high, size_t begin, size_t n)
 {
     size_t i = begin;
@@ -162,7 +162,7 @@ static size_t next_unequal(const uint8_t *low, const uint8_t *high, size_t begin
     return i;
 }
 
-/* Replaces lower bounds by the result where the upper ones differ. */
+/* Replaces lower bounds by the exact result where the upper bounds differ. */
 static void look_up_unequal(const job *j, const dq_loop_run *run, uint8_t *low, const uint8_t *high)
 {
     const uint8_t *a = j->a + run->offset[0], *b = j->b + run->offset[1], *table = j->s->table;
@@ -173,7 +173,8 @@ static void look_up_unequal(const job *j, const dq_loop_run *run, uint8_t *low, 
                 low[i] = table[a[i * a_step] * VALUES + b[i * b_step]];
 }
 
-/* Results may replace an operand, which is read until the block's results are known. */
+/* Computes bounds block by block. Results may overwrite an operand in place, so they are stored after the
+ * block has been read. */
 static void run_bounds(void *arg, const dq_loop_run *run)
 {
     const job *j = arg;

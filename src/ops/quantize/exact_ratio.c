@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-enum { VALUES = 256, REACH = 255 * 255 /* of products of two quantized values */ };
+enum { VALUES = 256, REACH = 255 * 255 /* largest product of two quantized values */ };
 
-/* ---- One value ---------------------------------------------------------------------------------------- */
+/* ---- Single values ------------------------------------------------------------------------------------- */
 
-/* The sign of a * b - c * d. */
+/* The sign of a * b - c * d, exactly. */
 static int order_of_products(double a, double b, double c, double d)
 {
     const double left = a * b, right = c * d;
@@ -30,7 +30,7 @@ static int saturate(const dq_q8 *q, double v)
     return v > q->max ? q->max : v < q->min ? q->min : (int)v;
 }
 
-/* Terms are exact in double, and so is their sum as `sum` and `rest`. */
+/* Terms are exact in double. Their sum is exact as `sum` + `rest` (two-sum). */
 int dq_q8_add(const dq_q8_pair *p, int a, int b)
 {
     const double scale = (double)p->y.scale;
@@ -58,15 +58,15 @@ int dq_q8_mul(const dq_q8_pair *p, int a, int b)
 
 /* ---- Multipliers of integers -------------------------------------------------------------------------- */
 
-/* Results are monotone in s, so that those on both sides of each step between two results, and at both ends,
- * tell whether all are right. */
+/* Test points that prove a multiplier for all integers s. Results are monotonic in s: it suffices to check
+ * both sides of each step from one result to the next, and both ends. */
 typedef struct steps {
     int32_t s[2 * VALUES + 2];
-    int result[2 * VALUES + 2]; /* saturated, without the zero point */
+    int result[2 * VALUES + 2]; /* saturated, minus the zero point */
     size_t count;
 } steps;
 
-/* Whether s is among those that count; NULL: all are. Bit s + REACH. */
+/* Whether s is a product of two quantized values: bit s + REACH of `reached`. NULL: all count. */
 static bool is_reached(const uint8_t *reached, int32_t s)
 {
     const size_t at = (size_t)(s + REACH);
@@ -84,7 +84,7 @@ static void add_step(steps *t, const dq_ratio *ratio, const dq_q8 *q, int32_t s)
     t->result[t->count++] = result_of(ratio, q, s);
 }
 
-/* Of s from `first` to `last`. */
+/* Finds the test points for s from `first` to `last`. */
 static void find_steps(const dq_ratio *ratio, const dq_q8 *q, int32_t first, int32_t last,
                        const uint8_t *reached, steps *t)
 {
@@ -112,7 +112,8 @@ static void find_steps(const dq_ratio *ratio, const dq_q8 *q, int32_t first, int
     }
 }
 
-/* As kernels compute it: product and sum are each rounded to float. */
+/* Whether a kernel with multiplier m is correct at all test points; its product and its sum are each rounded
+ * to float. */
 static bool is_right(const steps *t, const dq_q8 *q, float m, float zero, int zero_point)
 {
     const float low = (float)(q->min - q->zero + zero_point), high = (float)(q->max - q->zero + zero_point);
@@ -126,7 +127,7 @@ static bool is_right(const steps *t, const dq_q8 *q, float m, float zero, int ze
     return true;
 }
 
-/* The float `count` floats from v. */
+/* The float `count` floats above v (below, if negative). */
 static float stepped(float v, int count)
 {
     for (; count > 0; count--)
@@ -136,7 +137,7 @@ static float stepped(float v, int count)
     return v;
 }
 
-/* 0, 1, -1, 2, -2 … */
+/* 0, 1, -1, 2, -2 … for i = 0, 1, 2, 3, 4 … */
 static int alternating(int i)
 {
     return i % 2 ? (i + 1) / 2 : -(i / 2);
@@ -180,9 +181,9 @@ bool dq_q8_mul_terms(const dq_q8_pair *p, float terms[DQ_MUL_TERMS])
     return false;
 }
 
-/* ---- Sums --------------------------------------------------------------------------------------------- */
+/* ---- Sums ---------------------------------------------------------------------------------------------- */
 
-/* Pairs whose sum is so near a tie that the kernel's roundings may decide. */
+/* Pairs whose sum is so near a tie that the kernel's roundings may decide its result. */
 typedef struct near_pairs {
     struct {
         int16_t a, b;
@@ -191,7 +192,7 @@ typedef struct near_pairs {
     size_t count;
 } near_pairs;
 
-/* False: there are more than fit. */
+/* Finds these pairs; false if there are more than fit. */
 static bool find_near_pairs(const dq_q8_pair *p, double margin, near_pairs *n)
 {
     enum { MOST = sizeof n->pair / sizeof *n->pair };
@@ -218,7 +219,7 @@ static bool find_near_pairs(const dq_q8_pair *p, double margin, near_pairs *n)
     return true;
 }
 
-/* As the kernel adds them. */
+/* The sum as the kernel computes it. */
 static int kernel_sum(const dq_q8 *y, int first, int second, const float terms[3])
 {
     const float v = fmaf((float)first, terms[0], fmaf((float)second, terms[1], terms[2]));
@@ -247,17 +248,17 @@ static bool all_are_right(const dq_q8_pair *p, bool b_first, const float terms[3
     return true;
 }
 
-/* Ratios and the constant term in double, the first operand's ratio first, and how far terms may be from
- * them. */
+/* Exact ratios and constant term in double, the first operand's ratio first. `unit`: the scale in which the
+ * search varies the terms. */
 typedef struct sum_terms {
     double first, second, fixed, unit;
 } sum_terms;
 
-/* Tries numbers around the formula's, each of which rounds in its own way. */
+/* Searches terms near the exact ones; each candidate rounds differently. */
 static bool find_terms(const dq_q8_pair *p, const near_pairs *n, bool b_first, const sum_terms *exact,
                        float terms[3])
 {
-    enum { RATIOS = 9, SUMS = 33 }; /* which stay within the margin of find_near_pairs */
+    enum { RATIOS = 9, SUMS = 33 }; /* within the margin of find_near_pairs */
     for (int f = 0; f < SUMS; f++)
         for (int i = 0; i < RATIOS * RATIOS; i++) {
             terms[0] = stepped((float)exact->first, alternating(i / RATIOS));
@@ -278,21 +279,21 @@ bool dq_q8_add_terms(const dq_q8_pair *p, float terms[DQ_ADD_TERMS])
     const float plain[DQ_ADD_TERMS] = {(float)ra, (float)rb, (float)fixed,
                                        (float)rb, (float)ra, (float)fixed};
     near_pairs n;
-    if (!(largest < 0x1p15)) /* sums of floats are too coarse */
+    if (!(largest < 0x1p15)) /* floats are too coarse for such sums */
         return false;
     if (find_near_pairs(p, unit * 16, &n))
         return find_terms(p, &n, false, &a_first, terms) && find_terms(p, &n, true, &b_first, terms + 3);
-    memcpy(terms, plain, sizeof plain); /* many exact ties, which are right at once or not at all */
+    memcpy(terms, plain, sizeof plain); /* many exact ties: these terms are right, or none are */
     return all_are_right(p, false, terms) && all_are_right(p, true, terms + 3);
 }
 
-/* ---- Bounds ------------------------------------------------------------------------------------------- */
+/* ---- Bounds -------------------------------------------------------------------------------------------- */
 
 enum { MAX_SUM = 1 << 18 /* floats of this magnitude have a margin of a sixteenth */ };
 
-/* How far the constant term is from the exact one, for values of at most `largest` in magnitude. Ratios, the
- * constant term, products and sums are rounded to float, each by at most 2^-24 of its magnitude; together
- * these errors are below 3 * 2^-24 of `largest`. */
+/* Distance of the bounds' constant terms from the exact one, for values of at most `largest` in magnitude.
+ * Ratios, the constant term, products and sums are rounded to float, each by at most 2^-24 of its magnitude;
+ * the sum of these errors is below 3 * 2^-24 of `largest`. */
 static double bound_margin(double largest)
 {
     return (largest + 1) * 4 * 0x1p-24;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* oneDNN Graph's Quantize, Dequantize, DynamicQuantize and DynamicDequantize, as operators of domain
- * `onednn`: dst = saturate(round(src / scale + zp)), and dst = (src - zp) * scale. The zero point lies inside
- * the rounding (to nearest, ties to even), unlike in ONNX's QuantizeLinear; quotient and sum are taken in
- * double, so that the result is the formula's. NaN gives the type's minimum. Scales and zero points are
- * attributes, or in the dynamic operators inputs; one for all, or with `qtype` per_channel one for each index
- * of `axis`. The type of a quantized result is what the graph declares of the value. */
+ * `onednn`: dst = saturate(round(src / scale + zp)), and dst = (src - zp) * scale.
+ *
+ * The zero point is added before rounding (to nearest, ties to even), unlike in ONNX's QuantizeLinear.
+ * Quotient and sum are computed in double, so that the result is the formula's. NaN gives the type's minimum.
+ * Scales and zero points are attributes, or inputs of the dynamic operators: one for all, or with `qtype`
+ * per_channel one for each index of `axis`. The type of a quantized result is the one that the graph declares
+ * for the value. */
 #include "ops/op.h"
 #include "ops/rows.h"
 
@@ -15,8 +17,8 @@
 enum { SRC, SCALES, ZPS };
 
 typedef struct params {
-    size_t count, inner; /* scales; elements from one index of the axis to the next */
-    const float *scales; /* the static operators' */
+    size_t count, inner; /* number of scales; elements from one index of the axis to the next */
+    const float *scales; /* of the static operators */
     const int64_t *zps;  /* NULL: zeros */
     bool dynamic;
 } params;
@@ -29,7 +31,7 @@ static dq_status check_count(const dq_op_call *call, const char *what, size_t go
     return dq_call_fail(call, err, DQ_BAD_MODEL, "has %zu %s, expected %zu", got, what, expected);
 }
 
-/* How many scales there must be, and the stride of the axis. */
+/* Reads the number of scales and the stride of the axis. */
 static dq_status read_axis(const dq_op_call *call, params *p, dq_error *err)
 {
     const dq_tensor *src = call->in[SRC];
@@ -131,7 +133,7 @@ static void quantize_row(const dq_op_call *call, size_t first, size_t n, float s
     uint8_t *dst = dq_data(call->out[0], uint8_t) + first;
     for (size_t i = 0; i < n; i++) {
         double v = rint((double)src[i] / (double)scale + (double)zero);
-        v = v > (double)row->min ? v : (double)row->min; /* also for NaN */
+        v = v > (double)row->min ? v : (double)row->min; /* NaN gives the minimum, too */
         v = v < (double)row->max ? v : (double)row->max;
         dst[i] = (uint8_t)(int)v;
     }
@@ -149,7 +151,7 @@ static void dequantize_row(const dq_op_call *call, size_t first, size_t n, float
     }
 }
 
-/* Elements [begin, end), stretch by stretch of one scale. */
+/* Elements [begin, end), in segments of one scale. */
 static void run_range(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;

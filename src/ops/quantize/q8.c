@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/quantize/q8.h"
 
-/* Elements that a thread takes at a time. */
+/* Elements of a task. */
 enum { GRAIN = 32768 };
 
 dq_status dq_q8_check(const dq_op_call *call, uint32_t scale, uint32_t zero, dq_error *err)

@@ -4,8 +4,8 @@
  * QLinearAdd, with ratios ra = A_scale / C_scale and rb likewise, each rounded to float:
  *     fixed = C_zero_point - fma(ra, A_zero_point, rb * B_zero_point)
  *     C = saturate(round(fma(A, ra, fma(B, rb, fixed))))
- * on the codes as they are. The operands change places where A stays the same along the innermost run. The
- * zero point is inside the sum, so that ties round otherwise than in round-then-add.
+ * where A and B are the quantized values. The operands are swapped if A is constant along the innermost
+ * segment. The zero point is inside the rounded sum, so that ties round differently than in round-then-add.
  *
  * QLinearMul, with ratio = A_scale * B_scale / C_scale, both steps rounded to float:
  *     C = saturate(round((A - A_zero_point) * (B - B_zero_point) * ratio + C_zero_point))
@@ -14,13 +14,13 @@
 #include "ops/broadcast.h"
 #include "ops/quantize/q8.h"
 
-/* Elements that a thread takes at a time. */
+/* Elements of a task. */
 enum { GRAIN = 16384 };
 
 typedef struct binary_job {
     const dq_op_call *call;
     const dq_loop *loop;
-    const uint8_t *a, *b; /* bytes of codes */
+    const uint8_t *a, *b; /* quantized values as bytes */
     bool is_signed;
     dq_q8 qa, qb, qc;
     dq_loop_fn *fn;
@@ -61,7 +61,7 @@ static dq_status qlinear_prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* A run of which operand `second` may stay the same. */
+/* A segment whose `second` operand may be a scalar (step 0). */
 typedef struct pair {
     const uint8_t *first, *second;
     const dq_q8 *q_first, *q_second;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QLinearConcat and QLinearWhere of com.microsoft: elements of several quantized tensors in the scale and
- * zero point of one result. Codes are copied where those are equal, else dequantized and quantized, by a
- * table an operand. */
+/* QLinearConcat and QLinearWhere of com.microsoft: they combine elements of several quantized tensors, in the
+ * scale and zero point of the result. An operand of equal scale and zero point is copied; others are
+ * dequantized and quantized, by one lookup table per operand. */
 #include "ops/broadcast.h"
 #include "ops/quantize/q8.h"
 
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- QLinearConcat: the result's scale and zero point, then three inputs a tensor ---------------------- */
+/* ---- QLinearConcat: scale and zero point of the result, then three inputs per tensor ------------------- */
 
 typedef struct concat_state {
     size_t outer, out_row; /* rows of the result and their length */
@@ -80,7 +80,7 @@ static dq_status concat_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, call->in[1]->dtype, first->rank, dims, err);
 }
 
-/* Of one row, codes that are copied may be there already. */
+/* With one row, inputs that are copied may be concatenated without a copy. */
 static dq_status concat_joins(dq_op_call *call, dq_error *err)
 {
     size_t begin = 0;
@@ -114,11 +114,11 @@ typedef struct concat_job {
     const uint8_t *x;
     uint8_t *y;
     size_t row, out_row;
-    bool copy; /* the table changes nothing */
+    bool copy; /* the table is the identity */
     uint8_t table[256];
 } concat_job;
 
-/* Short rows are looked up many at a time, as they lie in x. */
+/* Looks up many short rows at a time, as they are contiguous in x. */
 static void concat_short_rows(const concat_job *job, size_t begin, size_t end)
 {
     enum { BLOCK = 4096 };
@@ -207,7 +207,7 @@ typedef struct where_job {
     uint8_t x_table[256], y_table[256];
 } where_job;
 
-/* n codes of an operand, converted. */
+/* Converts n quantized values of an operand. */
 static void where_convert(const where_job *job, const uint8_t *x, size_t step, size_t n,
                           const uint8_t table[256], uint8_t *out)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearSoftmax of com.microsoft.
  *
- * A row's exponentials come from a table of floats that is shifted so that the row's greatest code meets its
- * end; the shift upwards keeps small ones from vanishing. They are added up as floats in the row's order, and
- *     Y = saturate(round(e * k / sum) + y_zero_point),  k = floor(1 / y_scale),
- * product and quotient rounded to float. The zero point of X plays no part. Before version 13 of Softmax,
- * which attribute `opset` tells, a row is all axes from `axis` on.
+ * The exponentials of a row come from a table of floats. The row is shifted so that its greatest quantized
+ * value meets the table's end, and shifted up so that small exponentials do not underflow. They are summed in
+ * float in the row's order, and Y = saturate(round(e * k / sum) + y_zero_point),  k = floor(1 / y_scale),
+ * with product and quotient rounded to float. The zero point of X cancels out. Before version 13 of Softmax,
+ * which attribute `opset` gives, a row comprises all axes from `axis` on.
  *
- * QLinearSoftmax of the domain dqrun is the standard's Softmax between DequantizeLinear and QuantizeLinear:
- * it takes k = 1 / y_scale, and adds long rows up in double. */
+ * QLinearSoftmax of the domain dqrun is the standard's Softmax between DequantizeLinear and QuantizeLinear: k
+ * is 1 / y_scale, and long rows are summed in double. */
 #include "base/math.h"
 #include "ops/quantize/q8.h"
 
@@ -19,8 +19,8 @@ typedef struct softmax_state {
     size_t length, inner; /* elements of a row, and from one to the next */
     size_t rows;
     bool exact;       /* the standard's formula */
-    bool ready;       /* the table is made */
-    float table[256]; /* entry 255 belongs to the greatest code */
+    bool ready;       /* the table has been made */
+    float table[256]; /* entry 255 is for the greatest value */
 } softmax_state;
 
 static dq_status infer(dq_op_call *call, dq_error *err)
@@ -36,7 +36,7 @@ static void make_table(const dq_op_call *call, size_t length, float table[256])
 {
     double scale = (double)dq_data(call->in[1], float)[0]; /* a zero point cancels out */
     double workspace =
-        (double)(float)dq_log((double)(FLT_MAX / (float)length)) - 5; /* a row's sum stays finite */
+        (double)(float)dq_log((double)(FLT_MAX / (float)length)) - 5; /* keeps a row's sum finite */
     double shift = (workspace > 0 ? workspace : 0) / scale;
     for (int i = 0; i < 256; i++)
         table[i] = (float)dq_exp((i - 255 + shift) * scale);
@@ -67,12 +67,12 @@ typedef struct softmax_job {
     const float *table;
     const uint8_t *x;
     uint8_t *y;
-    dq_q8 qx, qy; /* of X only the type counts */
+    dq_q8 qx, qy; /* of qx only the type matters */
     float factor;
 } softmax_job;
 
-/* The results of at most 256 exponentials, the greatest of them known. A product beyond float's range, which
- * short rows can have, is taken in double. */
+/* Results of at most 256 exponentials with a known maximum. Products that overflow float, as short rows may
+ * have, are computed in double. */
 static void results_of(const softmax_job *job, const float *e, size_t n, float greatest, float sum,
                        uint8_t *y)
 {
@@ -96,8 +96,8 @@ static void results_of(const softmax_job *job, const float *e, size_t n, float g
 
 enum { SHORT = 256, ROWS = 4 /* rows */, SHORTEST = 48 };
 
-/* The same of rows that stand one behind the other, too short for a call each; false where one has a product
- * beyond float's range. */
+/* The same for contiguous rows that are too short for a kernel call each. Returns false if a product of one
+ * row overflows float. */
 static __attribute__((noinline)) bool results_of_rows(const softmax_job *job, float e[ROWS][SHORT], size_t n,
                                                       const float greatest[ROWS], const float sum[ROWS],
                                                       uint8_t *y)
@@ -120,11 +120,11 @@ static __attribute__((noinline)) bool results_of_rows(const softmax_job *job, fl
     return true;
 }
 
-/* `sign_xor` brings codes into the order of bytes. */
+/* The highest value of a row; `sign_xor` maps int8 to unsigned order. */
 static uint8_t highest_of(const uint8_t *x, size_t n, size_t step, uint8_t sign_xor)
 {
     uint8_t highest = 0;
-    if (step == 1) /* which a compiler makes vectors of */
+    if (step == 1) /* the compiler vectorizes this loop */
         for (size_t i = 0; i < n; i++)
             highest = (uint8_t)(x[i] ^ sign_xor) > highest ? (uint8_t)(x[i] ^ sign_xor) : highest;
     else
@@ -140,8 +140,8 @@ static size_t start_of(const softmax_job *job, size_t row)
     return row / inner * inner * job->state->length + row % inner;
 }
 
-/* The results of short rows, of one element or more, come from their exponentials. The sums of some rows are
- * made together, as each waits for the one before it … */
+/* Short rows, of at least one element: results are computed from the exponentials. The sums of several rows
+ * alternate, as each sum is a chain of dependent additions. */
 static inline __attribute__((always_inline)) void short_rows(const softmax_job *job, size_t first,
                                                              size_t rows, uint8_t sign_xor)
 {
@@ -159,7 +159,7 @@ static inline __attribute__((always_inline)) void short_rows(const softmax_job *
         for (size_t r = 0; r < rows; r++)
             sum[r] += e[r][i] = table[r][job->x[at[r] + i * step] ^ sign_xor];
     if (rows == ROWS && n <= SHORTEST && step == 1) {
-        const float sums[ROWS] = {sum[0], sum[1], sum[2], sum[3]}; /* whose place nobody else knows */
+        const float sums[ROWS] = {sum[0], sum[1], sum[2], sum[3]}; /* a copy, whose address does not escape */
         if (results_of_rows(job, e, n, greatest, sums, job->y + at[0]))
             return;
     }
@@ -179,7 +179,7 @@ static float sum_in_float(const float *table, const uint8_t *x, size_t n, size_t
     return sum;
 }
 
-/* Four sums, none of which waits for another one. */
+/* Four independent partial sums. */
 static float sum_in_double(const float *table, const uint8_t *x, size_t n, size_t step, uint8_t sign_xor)
 {
     enum { SUMS = 4 };
@@ -193,7 +193,7 @@ static float sum_in_double(const float *table, const uint8_t *x, size_t n, size_
     return (float)((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-/* … those of others from a table of all codes. */
+/* Long rows: results come from a table of all quantized values. */
 static void long_row(const softmax_job *job, const uint8_t *x, uint8_t *y, uint8_t highest, uint8_t sign_xor)
 {
     size_t n = job->state->length, step = job->state->inner;

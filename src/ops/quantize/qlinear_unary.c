@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QLinearSigmoid and QLinearLeakyRelu of com.microsoft: Y = quantize(f(dequantize(X))), a table of 256
- * entries. The sigmoid is the float nearest to the true one; LeakyRelu is one float multiplication below 0.
- */
+/* QLinearSigmoid and QLinearLeakyRelu of com.microsoft: Y = quantize(f(dequantize(X))), by a table of 256
+ * entries. The sigmoid is rounded correctly to float; LeakyRelu is one float multiplication below 0. */
 #include "base/math.h"
 #include "ops/quantize/q8.h"
 
 typedef float unary_fn(float x, float alpha);
 
 typedef struct unary_state {
-    bool ready; /* the table is made: scales and zero points never change */
+    bool ready; /* the table has been made, as scales and zero points are constant */
     uint8_t table[256];
 } unary_state;
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QuantizeLinear: y = saturate(round(x / y_scale) + y_zero_point).
  *
- * The quotient is one correctly rounded result in the precision of the division: that of attribute
- * `precision`, else of y_scale's type, both operands converted to it first. With an int32 scale (a precision
- * without fractions) the exact ratio is rounded to an integer once, ties to even; a float8e8m0 scale, a power
- * of two, divides in float. Integer results round the quotient, add the zero point and saturate, in this
- * order and without overflow; NaN gives the type's minimum. Float results add the zero point (-0 stays when
- * it is 0) and convert as Cast does. */
+ * The quotient is rounded once, correctly, in the precision of the division. That is attribute `precision`,
+ * else the type of y_scale; both operands are converted to it first. With an int32 scale, a precision without
+ * fractions, the exact ratio is rounded to an integer once, ties to even. A float8e8m0 scale, a power of two,
+ * divides in float.
+ *
+ * Integer results: round the quotient, add the zero point and saturate, in this order and without overflow;
+ * NaN gives the type's minimum. Float results: add the zero point (unless it is 0, so that -0 stays) and
+ * convert as Cast does. */
 #include "ops/granularity.h"
 #include "ops/rows.h"
 
@@ -19,7 +21,7 @@ typedef struct quantize_state {
     bool saturate;
 } quantize_state;
 
-/* What one call of the range function needs. */
+/* Arguments of the range function. */
 typedef struct quantize_job {
     const quantize_state *state;
     const dq_kernels *kernels;
@@ -107,7 +109,7 @@ static bool has_kernel(dq_dtype y)
     job->kernels->slot(x, run->length, scale, job->zero ? dq_data(job->zero, type) + run->scale : NULL,      \
                        run->step, dq_data(job->y, type) + first)
 
-/* x and scale are those of the run. */
+/* x and `scale` point to the segment's elements and scales. */
 static void kernel_row(const quantize_job *job, size_t first, const dq_run *run, const float *x,
                        const float *scale)
 {
@@ -127,9 +129,9 @@ static void kernel_row(const quantize_job *job, size_t first, const dq_run *run,
     }
 }
 
-/* ---- Any types whose division is in float, float16 or bfloat16: through floats ------------------------- */
+/* ---- Division in float, float16 or bfloat16: through float --------------------------------------------- */
 
-/* Values rounded to a type, as floats. */
+/* Rounds values to a type, in place, as floats. */
 static void round_floats(const dq_kernels *k, dq_dtype dtype, size_t n, float *values)
 {
     uint16_t halves[DQ_ROW];
@@ -139,8 +141,8 @@ static void round_floats(const dq_kernels *k, dq_dtype dtype, size_t n, float *v
     dq_load_floats(k, dtype, halves, 0, n, values);
 }
 
-/* The operands of the division in its precision. Only float takes int32 here, so that they are rounded once.
- */
+/* Loads an operand of the division in its precision. int32 occurs here only with precision float, so it is
+ * rounded once. */
 static void load_operand(const quantize_job *job, const dq_tensor *t, size_t first, size_t n, float *out)
 {
     if (t->dtype == DQ_INT32) {
@@ -153,7 +155,7 @@ static void load_operand(const quantize_job *job, const dq_tensor *t, size_t fir
         round_floats(job->kernels, job->state->precision, n, out);
 }
 
-/* Integers of 4 and 2 bits by way of int8, whose ends are too far out to show. */
+/* Quantizes to 4- or 2-bit integers through int8; its saturation cannot change the result. */
 static void store_packed(const quantize_job *job, size_t first, const dq_run *run, const float *quotient)
 {
     static const float one = 1.0f;
@@ -188,8 +190,8 @@ static void store_small_floats(const quantize_job *job, size_t first, const dq_r
                          job->state->saturate);
 }
 
-/* At most DQ_ROW elements. A quotient of two numbers of p bits rounded to float's 24 and then to p is the one
- * rounded once when 24 >= 2 * p + 2: float16 has 11, bfloat16 8. */
+/* Quantizes a segment of at most DQ_ROW elements. A quotient of two numbers of p bits, rounded to 24 bits
+ * (float) and then to p, equals the one rounded once if 24 >= 2 * p + 2: float16 has p = 11, bfloat16 8. */
 static void float_row(const quantize_job *job, size_t first, const dq_run *run)
 {
     float x[DQ_ROW], scale[DQ_ROW];
@@ -209,9 +211,9 @@ static void float_row(const quantize_job *job, size_t first, const dq_run *run)
     }
 }
 
-/* ---- Any types, through doubles ----------------------------------------------------------------------- */
+/* ---- All other types: through double ------------------------------------------------------------------ */
 
-/* Values rounded to a type, as doubles. */
+/* Rounds values to a type, in place, as doubles. */
 static void round_doubles(dq_dtype dtype, size_t n, double *values)
 {
     if (dtype == DQ_FLOAT16 || dtype == DQ_BFLOAT16)
@@ -227,7 +229,7 @@ static void store_integers(const quantize_job *job, size_t first, size_t n, cons
     int64_t out[DQ_ROW];
     for (size_t i = 0; i < n; i++) {
         double low = (double)row->min - zero[i], high = (double)row->max - zero[i];
-        double q = quotient[i] > low ? quotient[i] : low; /* also for NaN */
+        double q = quotient[i] > low ? quotient[i] : low; /* NaN gives `low`, too */
         q = q < high ? q : high;
         out[i] = (int64_t)(nearbyint(q) + zero[i]);
     }
@@ -243,9 +245,9 @@ static void store_doubles(const quantize_job *job, size_t first, size_t n, doubl
     dq_store_floats(job->y->dtype, job->y->data, first, n, quotient, job->state->saturate, DQ_ROUND_NEAREST);
 }
 
-/* At most DQ_ROW elements, of int32 x or divided in double or exactly. The argument of float_row holds for
- * double's 53 bits; and the ratio of two int32 is too far from every half but its own for 53 bits to lose its
- * side. */
+/* Quantizes a segment of at most DQ_ROW elements: int32 x, or a division in double, or the exact ratio. The
+ * argument of float_row holds for double's 53 bits. The ratio of two int32 is either a half or so far from
+ * every half that 53 bits decide its side. */
 static void double_row(const quantize_job *job, size_t first, const dq_run *run)
 {
     double x[DQ_ROW], scale[DQ_ROW], zero[DQ_ROW] = {0};
@@ -268,7 +270,7 @@ static void double_row(const quantize_job *job, size_t first, const dq_run *run)
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-/* Whether rows go from x to y by a kernel alone, as long as they are; others take DQ_ROW elements at a time.
+/* Whether one kernel call quantizes whole segments from x to y; other types take DQ_ROW elements at a time.
  */
 static bool is_direct(const quantize_job *job)
 {

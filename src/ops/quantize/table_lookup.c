@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun TableLookup: y = table[x]. */
+/* dqrun TableLookup: y = table[x], for 8-bit values. */
 #include "ops/op.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ enum { X, TABLE, CODES = 256, GRAIN = 1 << 16 };
 
 typedef struct lookup {
     const dq_op_call *call;
-    uint8_t table[CODES]; /* by the codes' bytes: of int8, the negative ones are the upper half */
+    uint8_t table[CODES]; /* indexed by the byte: negative int8 values are the upper half */
 } lookup;
 
 static dq_status infer(dq_op_call *call, dq_error *err)

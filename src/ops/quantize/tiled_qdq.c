@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun TiledQdq: an operator of floats between DequantizeLinear and QuantizeLinear, some slices at a time,
- * so that its floats stay in the cache. The same kernels on the same values: exact to the bit.
+/* dqrun TiledQdq: runs DequantizeLinear, a float operator and QuantizeLinear tile by tile, so that the floats
+ * stay in the cache. It uses the same kernels on the same values: results have the same bits.
  *
- * Slices are what the first axes (`free`; -1: all but the last) count through, which the operator treats
- * alike; or (0) the places of all axes behind the first two, for an operator that works along the second.
- * MaxPool takes 16-bit codes as they are where they stay what they are. */
+ * Tiles consist of slices that the operator treats independently. With `free` axes (-1: all but the last), a
+ * slice is one index of the first `free` axes. With `free` 0, for operators along axis 1, it is one position
+ * of all axes after the first two. MaxPool runs on 16-bit quantized values directly if their scale and zero
+ * point do not change. */
 #include "ops/codes.h"
 
 #include <string.h>
 
 enum {
     MOST_INPUTS = 4,
-    SIZES = 3,       /* of Resize */
-    CHUNK = 1 << 15, /* floats at a time, about … */
-    COLUMNS = 512    /* … and of a row at least */
+    SIZES = 3,       /* index of input `sizes` of Resize */
+    CHUNK = 1 << 15, /* floats of a tile, about … */
+    COLUMNS = 512    /* … and columns of a tile at least, if `free` is 0 */
 };
 
-/* The operator for so many slices. */
+/* The operator's call for one number of slices. */
 typedef struct form {
     dq_op_call call;
     const dq_tensor *in[MOST_INPUTS];
@@ -28,12 +29,12 @@ typedef struct form {
 typedef struct state {
     const dq_op *op;
     dq_codes from, to;
-    bool as_is;                  /* codes are not made floats */
-    size_t free;                 /* axes; 0: columns */
-    size_t slices, each, chunks; /* of a row of chunks: of all, or of an image */
-    size_t rows, images;         /* columns: rows of each image */
-    size_t in_each, out_each;    /* elements of a slice, or of a row's column: 1 */
-    form form[2];                /* of `each` slices, and of the last ones */
+    bool as_is;                  /* the operator runs on the quantized values */
+    size_t free;                 /* number of free axes; 0: columns */
+    size_t slices, each, chunks; /* tiles of a row: of all slices, or of an image */
+    size_t rows, images;         /* for columns: number of images, and rows of each */
+    size_t in_each, out_each;    /* elements of a slice; for columns 1 */
+    form form[2];                /* for `each` slices, and for the last tile */
     size_t x_at, y_at, scratch_at, worker_at;
 } state;
 
@@ -42,8 +43,9 @@ static dq_status bad(const dq_op_call *call, dq_error *err)
     return dq_call_fail(call, err, DQ_BAD_MODEL, "has an operator that does not hold together");
 }
 
-/* Nothing else may stand here, as no schema has been held against it: operators that have no result but this
- * one and whose inputs and attributes the schema of TiledQdq describes. Inputs that must be there. */
+/* Operators that TiledQdq may run. No schema checks the inner operator, so only these are allowed: they have
+ * one result, and the schema of TiledQdq describes their inputs and attributes. `inputs`: number of required
+ * inputs. */
 static const struct {
     const char *name;
     uint32_t inputs;
@@ -86,7 +88,7 @@ static dq_status read_attrs(const dq_op_call *call, state *s, dq_error *err)
     return DQ_OK;
 }
 
-/* Infers the operator for x of this shape. */
+/* Infers the operator for an x of these dimensions. */
 static dq_status begin_form(const dq_op_call *call, const state *s, const int64_t *dims, form *f,
                             dq_error *err)
 {
@@ -107,7 +109,7 @@ static dq_status begin_form(const dq_op_call *call, const state *s, const int64_
     const dq_tensor *sizes = dq_call_in(call, SIZES);
     if (sizes && sizes->data && sizes->count == call->in[0]->rank) {
         if (memcmp(sizes->data, call->in[0]->dims, s->free * sizeof *dims) != 0)
-            return bad(call, err); /* results depend on several slices */
+            return bad(call, err); /* results would depend on several slices */
         memcpy(f->lengths, sizes->data, sizes->count * sizeof *f->lengths);
         memcpy(f->lengths, dims, s->free * sizeof *dims);
         f->sizes = *sizes;
@@ -150,13 +152,13 @@ static void cut(const dq_op_call *call, state *s)
     }
     size_t most = (s->in_each > s->out_each ? s->in_each : s->out_each) * s->rows;
     s->each = most < CHUNK ? CHUNK / (most + !most) : 1;
-    if (!s->free && s->each < COLUMNS) /* shorter rows cost more than the cache brings */
+    if (!s->free && s->each < COLUMNS) /* shorter rows cost more than the cache saves */
         s->each = COLUMNS;
     s->each = s->each < s->slices ? s->each : s->slices;
     s->chunks = s->each ? (s->slices + s->each - 1) / s->each : 0;
 }
 
-/* A form for `count` slices; what it wants of scratch. */
+/* Prepares the call for `count` slices; *scratch and *worker become the largest scratch sizes so far. */
 static dq_status prepare_form(dq_op_call *call, state *s, size_t count, form *f, size_t *scratch,
                               size_t *worker, dq_error *err)
 {
@@ -204,7 +206,7 @@ typedef struct job {
     const state *s;
 } job;
 
-/* Chunks, counted through all images. */
+/* Runs tiles begin … end - 1, numbered through all images. */
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
@@ -240,7 +242,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
             dq_codes_read(call->kernels, &s->from, call->in[0]->data,
                           (image + r) * s->slices * s->in_each + chunk * s->each * s->in_each, n,
                           dq_data(&x, float) + r * n);
-        (void)s->op->impl->run(&one, &unused); /* operators that the planner puts here do not fail */
+        (void)s->op->impl->run(&one, &unused); /* the operators that the rewrite puts here do not fail */
         for (size_t r = 0; r < s->rows; r++)
             dq_codes_write(call->kernels, &s->to, dq_data(&y, float) + r * m, m, call->out[0]->data,
                            (image + r) * s->slices * s->out_each + chunk * s->each * s->out_each);

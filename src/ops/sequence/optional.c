@@ -7,7 +7,7 @@
 
 /* ---- Optional ----------------------------------------------------------------------------------------- */
 
-/* With no input, an attribute says what it is that is not there. */
+/* Without an input, an attribute gives the type of the absent element. */
 static dq_status empty_optional(dq_op_call *call, dq_error *err)
 {
     const dq_attr *attr = dq_node_attr(call->node, "type");
@@ -70,7 +70,7 @@ const dq_op_impl dq_op_optional_has_element = {has_infer, NULL, has_run, DQ_OP_I
 
 /* ---- OptionalGetElement ------------------------------------------------------------------------------- */
 
-/* What is inside; what is no optional is its own element. */
+/* The element of an optional. Any other value is its own element. */
 static dq_status element_of(const dq_op_call *call, const dq_tensor **element, dq_error *err)
 {
     *element = call->in[0];

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sequences: made, read and changed. A changed sequence is a new list that shares the items, and
+/* Sequence operators: construct, read, change. A changed sequence is a new list that shares the items, and
  * memory with the old one (tensor/items.h). */
 #include "ops/op.h"
 #include "tensor/items.h"
 
 #include <inttypes.h>
 
-/* "input 0 'sequence' is a tensor": where only the graph's data can tell. */
+/* Fails with "input 0 'sequence' is a tensor …" if the value is not a sequence, which may be known only in
+ * the run. */
 static dq_status want_sequence(const dq_op_call *call, uint32_t i, dq_error *err)
 {
     char text[DQ_KIND_TEXT];
@@ -21,7 +22,7 @@ static void sequence_of(dq_op_call *call, dq_dtype dtype)
     dq_call_output_items(call, 0, DQ_KIND_SEQUENCE, DQ_KIND_TENSOR, dtype);
 }
 
-/* ---- Making ------------------------------------------------------------------------------------------- */
+/* ---- Construction ------------------------------------------------------------------------------------- */
 
 static dq_status construct_infer(dq_op_call *call, dq_error *err)
 {
@@ -61,9 +62,9 @@ static dq_status empty_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_sequence_empty = {empty_infer, NULL, empty_run, DQ_OP_ITEMS};
 
-/* ---- Reading ------------------------------------------------------------------------------------------ */
+/* ---- Access ------------------------------------------------------------------------------------------- */
 
-/* A position from input i, counted from the end when negative: 0 … last. */
+/* Reads a position from input i, 0 … last; negative positions count from the end. */
 static dq_status position(const dq_op_call *call, uint32_t i, int64_t last, size_t *at, dq_error *err)
 {
     const dq_tensor *t = call->in[i];
@@ -94,7 +95,7 @@ static dq_status at_infer(dq_op_call *call, dq_error *err)
     return dq_call_output_like(call, 0, item->dtype, item, err);
 }
 
-/* Items live as long as the run, so that the output may lie there. */
+/* Items live as long as the run, so the output may be a view of the item. */
 static dq_status at_run(const dq_op_call *call, dq_error *err)
 {
     const dq_tensor *item;
@@ -122,7 +123,7 @@ static dq_status length_run(const dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_sequence_length = {length_infer, NULL, length_run, DQ_OP_ITEMS};
 
-/* ---- Changing ----------------------------------------------------------------------------------------- */
+/* ---- Modification ------------------------------------------------------------------------------------- */
 
 static dq_status change_infer(dq_op_call *call, dq_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SplitToSequence and ConcatFromSequence: a tensor taken apart along an axis, and put together again. */
+/* SplitToSequence and ConcatFromSequence: split a tensor along an axis, and concatenate the parts again. */
 #include "base/checked.h"
 #include "ops/copy_nd.h"
 #include "tensor/items.h"
@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* `part` begins at `begin` along the axis of `whole`; both as dense tensors of the same rank. */
+/* Copies between `part` and the slice of `whole` that begins at `begin` along the axis. Both are dense and of
+ * the same rank. */
 static void copy_part(const dq_op_call *call, const dq_tensor *whole, const dq_tensor *part, size_t axis,
                       int64_t begin, bool into_whole)
 {
@@ -36,8 +37,8 @@ static void copy_part(const dq_op_call *call, const dq_tensor *whole, const dq_t
 
 typedef struct split {
     size_t axis;
-    int64_t whole, equal;  /* equal: the length of all parts but perhaps the last, when there is no list */
-    const dq_tensor *list; /* NULL: none */
+    int64_t whole, equal;  /* equal: without a list, the length of all parts; the last one may be shorter */
+    const dq_tensor *list; /* lengths of the parts; NULL: none given */
     size_t count;
     bool keep_axis;
 } split;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gather: slices of the data along an axis, chosen by indices. GatherElements: one element for each index. A
- * negative index counts from the end. */
+/* Gather: slices of the data along an axis, selected by indices. GatherElements: one element for each index.
+ * Negative indices count from the end. */
 #include "ops/element.h"
 #include "ops/rows.h"
 
 enum { DATA, INDICES };
 
-/* Indices number first … first + n - 1, brought into 0 … length - 1; `fault` is the status of one outside. */
+/* Reads indices first … first + n - 1, normalized to 0 … length - 1. `fault`: status if one is out of range.
+ */
 static dq_status read_indices(const dq_op_call *call, size_t first, size_t n, int64_t length, dq_status fault,
                               size_t *to, dq_error *err)
 {
@@ -17,7 +18,7 @@ static dq_status read_indices(const dq_op_call *call, size_t first, size_t n, in
                               length);
 }
 
-/* Indices that the model fixes are looked at before the first run. */
+/* Checks constant indices when the model is planned. */
 static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     size_t axis, index;
@@ -44,7 +45,7 @@ static dq_status gather_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, data->dtype, rank, dims, err);
 }
 
-/* Slices of `inner` elements: number first + index[i] of the data is number to + i of the output. */
+/* Copies slices of `inner` elements: data slice first + index[i] to output slice to + i. */
 static void copy_slices(const dq_tensor *data, size_t first, const size_t *index, size_t n, size_t inner,
                         dq_tensor *out, size_t to)
 {
@@ -97,8 +98,8 @@ static dq_status elements_infer(dq_op_call *call, dq_error *err)
     return dq_call_output_like(call, 0, data->dtype, indices, err);
 }
 
-/* `n` elements of a row of the indices, from number i on; `base` is where its first one stands in the data
- * but for the index along the axis, of elements that are `step` apart. */
+/* Gathers n elements of a row of indices, from index number i on. `base` is the data offset of the first one
+ * without its index along the axis; `step` is the stride of that axis. */
 static dq_status copy_row(const dq_op_call *call, size_t i, size_t n, size_t base, size_t axis, size_t step,
                           dq_error *err)
 {

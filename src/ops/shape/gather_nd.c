@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GatherND: slices of the data that tuples of indices name, after batch_dims axes that both share. */
+/* GatherND: slices of the data, selected by index tuples, after batch_dims axes that data and indices share.
+ */
 #include "ops/element.h"
 #include "ops/rows.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NonZero: where the elements that are not zero stand. Compress: the slices that a condition names. The
- * length of both results is known when the data is. */
+/* NonZero: coordinates of the non-zero elements. Compress: slices that a condition selects. The lengths of
+ * both results depend on the data. */
 #include "ops/element.h"
 #include "ops/elementwise/cast.h"
 #include "ops/rows.h"
@@ -32,7 +32,7 @@ static bool is_zero(const dq_tensor *t, size_t i)
     return cls == DQ_CLASS_FLOAT ? dq_tensor_get_double(t, i) == 0 : dq_tensor_get_int(t, i) == 0;
 }
 
-/* 1 for each of n <= DQ_ROW elements that is not zero, else 0; returns their number. */
+/* Sets some[i] to 1 for non-zero elements, else 0, for n <= DQ_ROW elements. Returns their number. */
 static size_t find_some(const dq_op_call *call, size_t first, size_t n, uint8_t *some)
 {
     const dq_tensor *t = call->in[0];
@@ -62,14 +62,14 @@ static dq_status non_zero_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, DQ_INT64, 2, dims, err);
 }
 
-/* Room for places of DQ_ROW elements: of those that are not there, too. */
+/* Capacity for DQ_ROW positions; list_places may read or write one word past the last. */
 enum { PLACES = DQ_ROW + sizeof(uint64_t) };
 
-/* Numbers, from `first` on, of those of n <= DQ_ROW elements that have a 1 in some[PLACES], which of `sum`
- * are there. */
+/* Lists the positions, from `first` on, of the n <= DQ_ROW elements with a 1 in some[PLACES]; `sum` are set.
+ */
 static size_t list_places(uint8_t *some, size_t n, size_t sum, size_t first, size_t *at)
 {
-    enum { RARE = 16 }; /* of so many one is rare: where there is none, none is looked for */
+    enum { RARE = 16 }; /* one element of this many is rare: all-zero words are then skipped */
     size_t count = 0;
     const bool rare = sum * RARE < n;
     memset(some + n, 0, sizeof(uint64_t));
@@ -78,7 +78,7 @@ static size_t list_places(uint8_t *some, size_t n, size_t sum, size_t first, siz
         memcpy(&any, some + j, sizeof any);
         if (rare && !any)
             continue;
-        for (size_t k = j; k < j + sizeof any; k++) { /* without a jump that nobody can foresee */
+        for (size_t k = j; k < j + sizeof any; k++) { /* branchless: the branch would be unpredictable */
             at[count] = first + k;
             count += some[k];
         }
@@ -86,7 +86,7 @@ static size_t list_places(uint8_t *some, size_t n, size_t sum, size_t first, siz
     return count;
 }
 
-/* Where those of n <= DQ_ROW elements from `first` on stand that are not zero; returns their number. */
+/* Lists the positions of the non-zero ones of n <= DQ_ROW elements from `first` on; returns their number. */
 static size_t find_places(const dq_op_call *call, size_t first, size_t n, size_t *at)
 {
     uint8_t some[PLACES];
@@ -94,14 +94,13 @@ static size_t find_places(const dq_op_call *call, size_t first, size_t n, size_t
     return list_places(some, n, sum, first, at);
 }
 
-/* An element's number by dims[d], which is small as a rule: much faster so on processors of some years ago.
- */
+/* a / b. Coordinates usually fit in 32 bits, whose division is much faster on older processors. */
 static size_t quotient(size_t a, size_t b)
 {
     return a <= UINT32_MAX && b <= UINT32_MAX ? (uint32_t)a / (uint32_t)b : a / b;
 }
 
-/* Coordinates of elements, to `out`, whose rows are `n` long. */
+/* Converts element numbers to coordinates in `out`, whose rows have n elements. */
 static void place_each(const dq_tensor *in, const size_t *at, size_t count, int64_t *out, size_t n)
 {
     for (size_t j = 0; j < count && in->rank; j++) {
@@ -115,7 +114,7 @@ static void place_each(const dq_tensor *in, const size_t *at, size_t count, int6
     }
 }
 
-/* The same for long rows, whose elements have all but one coordinate in common. */
+/* The same for long rows, whose elements share all coordinates but the last. */
 static void place_rows(const dq_op_call *call, int64_t *out, size_t n)
 {
     const dq_tensor *in = call->in[0];
@@ -157,7 +156,7 @@ const dq_op_impl dq_op_non_zero = {non_zero_infer, NULL, non_zero_run, 0};
 
 /* ---- Compress ------------------------------------------------------------------------------------------ */
 
-/* Without an axis the input counts as one list. */
+/* Without an axis the input is flattened. */
 static dq_status split(const dq_op_call *call, size_t *outer, size_t *n, size_t *inner, size_t *axis,
                        dq_error *err)
 {
@@ -174,7 +173,7 @@ static dq_status split(const dq_op_call *call, size_t *outer, size_t *n, size_t 
     return DQ_OK;
 }
 
-/* As many as the condition names of n slices. */
+/* Number of the n slices that the condition covers. */
 static size_t named(const dq_tensor *condition, size_t n)
 {
     return n < condition->count ? n : condition->count;
@@ -197,7 +196,7 @@ static dq_status compress_infer(dq_op_call *call, dq_error *err)
                                : dq_call_output(call, 0, in->dtype, in->rank, dims, err);
 }
 
-/* Of `few` <= DQ_ROW slices from `first` on those that are wanted, the numbers from `number` on; returns how
+/* Lists the selected ones of `few` <= DQ_ROW slices from `first` on, as numbers from `number` on; returns how
  * many. */
 static size_t find_wanted(const dq_tensor *condition, size_t first, size_t few, size_t number, size_t *at)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OneHot: a new axis with `on` at the place that an index names and `off` elsewhere. Since version 11
- * negative indices count from the end. Floats are cut toward zero. */
+/* OneHot: a new axis with `on` at the index and `off` elsewhere. Since version 11 negative indices count from
+ * the end. Float indices are truncated toward zero. */
 #include "ops/element.h"
 
 #include <inttypes.h>
 
 enum { INDICES, DEPTH, VALUES };
 
-/* NaN and what no int64 holds become a place outside any axis. */
+/* The index as int64; NaN and numbers out of range become a position outside any axis. */
 static int64_t integer(const dq_tensor *t, size_t i)
 {
     if (!dq_dtype_is_float(t->dtype)) {

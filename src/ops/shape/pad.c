@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pad: elements added around (or, by negative pads, cut off) the axes of a tensor. Modes: constant, edge (the
- * nearest element), reflect (mirrored about the edge element), wrap (the tensor repeats). */
+/* Pad: adds elements around the axes of a tensor, or crops them (negative pads). Modes: constant, edge (the
+ * nearest element), reflect (mirrored about the edge element), wrap (periodic). */
 #include "base/checked.h"
 #include "ops/element.h"
 #include "ops/lists.h"
@@ -8,18 +8,18 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { GRAIN = 16384 /* elements of a piece of parallel work, about */ };
+enum { GRAIN = 16384 /* elements of a task, about */ };
 
 typedef enum mode { CONSTANT, EDGE, REFLECT, WRAP } mode;
 
 typedef struct state {
     mode mode;
-    int64_t begin[DQ_MAX_RANK]; /* pad in front of each axis */
-    size_t *table[DQ_MAX_RANK]; /* other modes than constant: per axis, which input index an output index
-                                   shows, times the stride */
-    size_t first, end;          /* … of the last axis: what lies on the input in one stretch */
-    dq_move inside;             /* constant: what is left of the input */
-    dq_tensor *value;           /* constant: from the attribute; NULL: input 2 or zero */
+    int64_t begin[DQ_MAX_RANK]; /* padding before each axis */
+    size_t *table[DQ_MAX_RANK]; /* all modes but constant, for each axis: input index of each output index,
+                                   times the stride */
+    size_t first, end;          /* … for the last axis: the outputs that are contiguous in the input */
+    dq_move inside;             /* constant: the copy of the input's part that remains */
+    dq_tensor *value;           /* constant: the value of the attribute; NULL: input 2, or zero */
 } state;
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 
 /* ---- Preparing ----------------------------------------------------------------------------------------- */
 
-/* The input index that output index i - begin stands for; n > 0. */
+/* Input index for position i relative to the input, which may be outside; n > 0. */
 static int64_t shown(mode how, int64_t i, int64_t n)
 {
     if (i >= 0 && i < n)
@@ -147,7 +147,7 @@ static void find_inside(dq_op_call *call, state *s, const int64_t end[DQ_MAX_RAN
     dq_move_join(&s->inside);
 }
 
-/* Before version 11 the value is a float attribute, and the input a float. */
+/* Makes the value from the attribute: before version 11 it is a float attribute, and the input is float. */
 static dq_status value_of_attribute(dq_op_call *call, state *s, dq_error *err)
 {
     float value = dq_node_float(call->node, "value", 0);
@@ -173,7 +173,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
-/* A row along the last axis, whose first element on the input is number `base`. */
+/* Writes an output row along the last axis. `base`: input offset of its first element, without the last axis.
+ */
 static void pick_row(const dq_op_call *call, size_t width, size_t base, size_t to)
 {
     const state *s = call->state;
@@ -195,7 +196,7 @@ static void pick_row(const dq_op_call *call, size_t width, size_t base, size_t t
         dq_move_pick(width, y + s->end * width, x, table + s->end, n - s->end);
 }
 
-/* Rows begin … end - 1, through the tables. */
+/* Writes output rows begin … end - 1, by the tables. */
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
@@ -223,7 +224,7 @@ static void run_tables(const dq_op_call *call)
         dq_copy_elements(call->in[0], 0, call->out[0], 0, 1);
         return;
     }
-    /* Neighbours of a packed type share bytes: one thread writes them all. */
+    /* Adjacent elements of a packed type share bytes: one thread writes them all. */
     dq_parallel(call->threads, rows, dq_move_width(out->dtype) == 0 ? rows : GRAIN / n + 1, piece, &call);
 }
 

@@ -14,7 +14,7 @@ static uint64_t rank_double(double x)
     return isnan(x) ? UINT64_MAX : key & sign ? ~key : key | sign;
 }
 
-/* n <= DQ_ROW elements that stand side by side. */
+/* Keys of n <= DQ_ROW contiguous elements. */
 static void rank_some(const dq_tensor *t, size_t first, size_t n, uint64_t order, uint64_t *keys)
 {
     const unsigned cls = dq_dtype_get(t->dtype)->cls;
@@ -32,12 +32,12 @@ static void rank_some(const dq_tensor *t, size_t first, size_t n, uint64_t order
         return;
     }
     dq_load_ints(t->dtype, t->data, first, n, (int64_t *)keys);
-    order ^= cls == DQ_CLASS_INT ? (uint64_t)1 << 63 : 0; /* orders signed as unsigned */
+    order ^= cls == DQ_CLASS_INT ? (uint64_t)1 << 63 : 0; /* maps signed order to unsigned order */
     for (size_t i = 0; i < n; i++)
         keys[i] ^= order;
 }
 
-/* n <= DQ_ROW elements that stand `step` apart. */
+/* Keys of n <= DQ_ROW elements with stride `step`. */
 static void rank_strided(const dq_tensor *t, size_t first, size_t n, size_t step, uint64_t order,
                          uint64_t *keys)
 {
@@ -76,8 +76,8 @@ void dq_rank_sink(dq_ranked *heap, size_t n, size_t i)
     heap[i] = sunk;
 }
 
-/* Elements from number `first` on, at least k, of which the last of all is on top: those before it come in.
- */
+/* Inserts elements from number `first` on into the heap of the best k, whose worst element is at the top.
+ * These elements rank below an equal one in the heap. */
 static void take_earlier(const uint64_t *keys, size_t first, size_t n, size_t k, dq_ranked *top)
 {
 #pragma GCC unroll 4
@@ -102,7 +102,7 @@ void dq_rank_select(const dq_tensor *t, size_t first, size_t n, size_t step, boo
             dq_rank_sink(to, k, h);
         take_earlier(keys + own, i + own, few - own, k, to);
     }
-    for (size_t left = k; left > 1; left--) { /* the last of what is left goes behind it */
+    for (size_t left = k; left > 1; left--) { /* moves the worst remaining element to the end */
         dq_ranked last = to[0];
         to[0] = to[left - 1];
         to[left - 1] = last;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same elements under another shape (Reshape, Flatten, Squeeze, Unsqueeze), and shapes as data (Shape,
+/* Operators that change the shape only (Reshape, Flatten, Squeeze, Unsqueeze), and shapes as data (Shape,
  * Size). */
 #include "base/checked.h"
 #include "ops/lists.h"
@@ -20,7 +20,7 @@ static dq_status copy(const dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Reshape: 0 keeps the input's dimension (unless allowzero), -1 takes what is left ------------------ */
+/* ---- Reshape: 0 keeps the input's dimension (unless allowzero), -1 is inferred ------------------------- */
 
 static dq_status reshape_fails(const dq_op_call *call, const dq_list *shape, dq_error *err)
 {
@@ -68,7 +68,7 @@ static dq_status reshape_infer(dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_reshape = {reshape_infer, NULL, copy, DQ_OP_VIEW | DQ_OP_BROADCAST_VIEW};
 
-/* ---- Flatten: a matrix of the axes before `axis` and those from it on ---------------------------------- */
+/* ---- Flatten: a matrix of the axes before `axis` by those from it on ----------------------------------- */
 
 static dq_status flatten_infer(dq_op_call *call, dq_error *err)
 {

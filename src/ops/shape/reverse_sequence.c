@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ReverseSequence: of each batch element the first so many time steps, in reverse. */
+/* ReverseSequence: reverses the first `sequence_lens` time steps of each batch element. */
 #include "ops/element.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ScatterElements (and its older name Scatter), ScatterND: a copy of the data in which elements, or slices,
- * are replaced by updates or joined with them. Updates are taken in order, so that of several for one place
- * the last one stays, and sums have one order. */
+/* ScatterElements (and its older name Scatter), ScatterND: copies the data and replaces elements or slices by
+ * updates, or combines them (`reduction`). Updates are applied in order: of several at one position the last
+ * one stays, and sums have a fixed order. */
 #include "ops/element.h"
 #include "ops/rows.h"
 #include "ops/widened.h"
@@ -37,7 +37,7 @@ static dq_status read_join(const dq_op_call *call, join *out, dq_error *err)
                         "attribute 'reduction' is '%s', expected none, add, mul, min or max", given);
 }
 
-/* ---- Joining ------------------------------------------------------------------------------------------- */
+/* ---- Reductions ---------------------------------------------------------------------------------------- */
 
 static double join_doubles(join how, double a, double b)
 {
@@ -68,8 +68,8 @@ static int64_t join_ints(join how, int64_t a, int64_t b, bool is_unsigned)
     }
 }
 
-/* The same of floats, whose sums and products are those that a double gives, rounded. `at`: where they go;
- * NULL: side by side. */
+/* The same for floats: sums and products equal those of double, rounded. `at`: their positions; NULL:
+ * contiguous. */
 #define JOIN_EACH(next)                                                                                      \
     do {                                                                                                     \
         for (size_t i = 0; at && i < n; i++) {                                                               \
@@ -157,8 +157,8 @@ static dq_status elements_prepare(dq_op_call *call, dq_error *err)
     return read_join(call, &s->join, err);
 }
 
-/* `n` updates of a row, from number i on; `base` is where the first one goes but for the index along the
- * axis, of elements that are `step` apart. */
+/* Applies n updates of a row, from number i on. `base` is the offset of the first one without its index along
+ * the axis; `step` is the stride of that axis. */
 static dq_status scatter_row(const dq_op_call *call, size_t i, size_t n, size_t base, size_t step,
                              dq_error *err)
 {

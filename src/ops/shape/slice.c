@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-/* Along each axis of the input: where to start, how far apart, how many. */
+/* For each axis of the input: first element, step, number of elements. */
 typedef struct cut {
     int64_t start[DQ_MAX_RANK], step[DQ_MAX_RANK], length[DQ_MAX_RANK];
 } cut;
@@ -15,9 +15,9 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* Ends counted from the back are moved to the front, then both are clamped to what the direction can reach;
- * the start to an element, so that a slice that begins before the first and goes back has that one, as the
- * text has it (Python's has none). */
+/* Normalizes negative starts and ends, then clamps both to the range of the direction. A start before the
+ * first element with a negative step is clamped to that element, as the standard specifies (in Python the
+ * slice is empty). */
 static void cut_axis(cut *c, size_t d, int64_t n, int64_t start, int64_t end, int64_t step)
 {
     start = start < 0 ? start + n : start;
@@ -29,7 +29,7 @@ static void cut_axis(cut *c, size_t d, int64_t n, int64_t start, int64_t end, in
     } else {
         start = clamp(start, n ? 0 : -1, n - 1);
         end = clamp(end, -1, n - 1);
-        /* the lowest number has no negation, and steps further than any axis is long */
+        /* INT64_MIN has no negation; any step longer than the axis gives the same */
         int64_t back = step == INT64_MIN ? INT64_MAX : -step;
         c->length[d] = start > end ? (start - end - 1) / back + 1 : 0;
     }
@@ -74,7 +74,7 @@ static void find_move(const dq_op_call *call, const cut *c, dq_move *m)
     dq_strides(in->rank, call->out[0]->dims, to);
     for (size_t d = 0; d < in->rank; d++) {
         m->from_base += (size_t)c->start[d] * from[d];
-        /* a step that is never taken may be too long to multiply */
+        /* a step that is never taken might overflow the product */
         dq_move_add(m, (size_t)c->length[d], c->length[d] > 1 ? c->step[d] * (int64_t)from[d] : 0, to[d]);
     }
     dq_move_join(m);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DepthToSpace and SpaceToDepth: blocks of channels become squares of pixels, and back. Both are one move. */
+/* DepthToSpace and SpaceToDepth: rearrange blocks of channels to squares of pixels, and back, by one strided
+ * copy. */
 #include "ops/copy_nd.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* Checks input and block size; the larger and smaller of the two tensors' dimensions follow from them. */
+/* Checks input and block size, from which the dimensions of both tensors follow. */
 static dq_status read_block(const dq_op_call *call, bool to_space, size_t *block, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
@@ -36,8 +37,8 @@ static dq_status infer(dq_op_call *call, bool to_space, dq_error *err)
     return dq_call_output(call, 0, in->dtype, 4, dims, err);
 }
 
-/* Walks image, channel, row of the block, column of the block, row, column: deep and wide are the strides of
- * the tensor with more channels and of the one with more pixels. */
+/* The copy's axes are image, channel, row of the block, column of the block, row, column. `deep` is the
+ * tensor with more channels, `wide` the one with more pixels; d and w are their strides. */
 static dq_status prepare(dq_op_call *call, bool to_space, dq_error *err)
 {
     const dq_tensor *deep = to_space ? call->in[0] : call->out[0],
@@ -48,7 +49,7 @@ static dq_status prepare(dq_op_call *call, bool to_space, dq_error *err)
     dq_strides(4, deep->dims, d);
     dq_strides(4, wide->dims, w);
     size_t channels = (size_t)wide->dims[1];
-    /* DCR: channels vary fastest in the deep one; CRD: the block does. SpaceToDepth knows only the first. */
+    /* In the deep tensor, channels vary fastest with DCR, the block with CRD. SpaceToDepth has DCR only. */
     bool crd = strcmp(dq_node_string(call->node, "mode", "DCR"), "CRD") == 0;
     const size_t axes[6][3] = {
         {(size_t)wide->dims[0], d[0], w[0]},        {channels, d[1] * (crd ? b * b : 1), w[1]},

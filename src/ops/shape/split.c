@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Concat and Split: tensors laid end to end along an axis, and taken apart. */
+/* Concat and Split: concatenate tensors along an axis, and split them again. */
 #include "base/checked.h"
 #include "ops/copy_nd.h"
 #include "ops/lists.h"
@@ -8,7 +8,7 @@
 
 /* ---- Concat -------------------------------------------------------------------------------------------- */
 
-enum { USUAL_AXIS = 1 }; /* where the axis is left out, as only version 1 allows */
+enum { USUAL_AXIS = 1 }; /* of version 1, which has an optional axis */
 
 static dq_status concat_infer(dq_op_call *call, dq_error *err)
 {
@@ -68,7 +68,7 @@ const dq_op_impl dq_op_concat = {concat_infer, concat_prepare, concat_run, DQ_OP
 
 /* ---- Split --------------------------------------------------------------------------------------------- */
 
-/* Length i of the lengths that the node gives, or those of equal parts, the last taking what is left. */
+/* Lengths of the parts: from the node, or of equal parts, of which the last has the remainder. */
 typedef struct lengths {
     const dq_tensor *input;
     const int64_t *attr;

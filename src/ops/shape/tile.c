@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Expand and Tile: the input repeated along its axes. */
+/* Expand and Tile: repeat the input along its axes. */
 #include "base/checked.h"
 #include "ops/copy_nd.h"
 #include "ops/lists.h"
 
 #include <inttypes.h>
 
-/* ---- Expand: broadcasting to a shape, which itself broadcasts ------------------------------------------ */
+/* ---- Expand: broadcasts to a shape, which itself broadcasts -------------------------------------------- */
 
 static dq_move expansion(const dq_op_call *call)
 {
@@ -59,7 +59,7 @@ static dq_status expand_prepare(dq_op_call *call, dq_error *err)
 
 const dq_op_impl dq_op_expand = {expand_infer, expand_prepare, dq_move_all, 0};
 
-/* ---- Tile: version 1 repeats along one axis, the others along each ------------------------------------- */
+/* ---- Tile: version 1 repeats along one axis, later ones along each ------------------------------------- */
 
 static dq_status read_repeats(const dq_op_call *call, dq_list *repeats, dq_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TopK: the k largest (or smallest) elements along an axis, in order, and where they stand. Of equals the one
- * with the lower index comes first; NaN counts as the largest of all. */
+/* TopK: the k largest (or smallest) elements along an axis, in order, and their indices. Of equal elements
+ * the one with the lower index comes first; NaN is the largest. */
 #include "base/checked.h"
 #include "ops/element.h"
 #include "ops/lists.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transpose: output axis i is input axis perm[i]; without perm, the axes in reverse. */
+/* Transpose: output axis i is input axis perm[i]; without perm, the axes are reversed. */
 #include "ops/copy_nd.h"
 #include "ops/lists.h"
 

@@ -23,7 +23,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     DQ_TRY(dq_list_from_input(call, 1, &k, err));
     bool upper = dq_node_int(call->node, "upper", 1) != 0;
     int64_t rows = in->dims[in->rank - 2], cols = in->dims[in->rank - 1], shift = k.given ? k.at[0] : 0;
-    /* further than any diagonal is as far as the first one past them */
+    /* beyond the corners all diagonals give the same */
     shift = shift > cols ? cols : shift < -rows ? -rows : shift;
     size_t width = dq_move_width(in->dtype), lines = cols ? in->count / (size_t)cols : 0;
     char *to = call->out[0]->data;

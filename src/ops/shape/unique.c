@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unique: the different elements, or slices along an axis. NaNs are equal to each other and come last. The
- * number of them is known when the data is: infer sorts, run tells. */
+/* Unique: the distinct elements, or slices along an axis. NaNs are equal to each other and come last. Their
+ * number depends on the data: infer sorts, run writes the results. */
 #include "ops/element.h"
 #include "ops/shape/rank.h"
 
@@ -9,12 +9,13 @@
 
 enum { Y, FIRST, INVERSE, COUNTS };
 
-/* What infer finds: each slice's group of equals, in ascending order, and each group's first slice. */
+/* Result of infer: for each slice its group of equal slices, in ascending order, and the first slice of each
+ * group. */
 typedef struct state {
-    size_t groups, *group, *first, *name; /* name: room for each group's number in the output */
+    size_t groups, *group, *first, *name; /* name: workspace for each group's number in the output */
 } state;
 
-/* Slices: element k of slice i is number (k / inner · n + i) · inner + k % inner. */
+/* Slices along the axis: element k of slice i is at (k / inner · n + i) · inner + k % inner. */
 typedef struct slices {
     const dq_tensor *t;
     size_t n, size, inner;
@@ -87,7 +88,7 @@ static void sink(const slices *s, size_t *heap, size_t n, size_t at)
     }
 }
 
-/* The slices' numbers in ascending order, equal ones by number. */
+/* Sorts the slices' numbers in ascending order of slices; equal ones by number. */
 static void sort(const slices *s, size_t *order)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -120,7 +121,7 @@ static bool group_slices(const slices *s, state *to)
     return order != NULL;
 }
 
-/* Slices of one number. */
+/* Groups slices of one number each. */
 static bool group_numbers(const slices *s, state *to)
 {
     dq_ranked *order = calloc(s->n, sizeof *order);

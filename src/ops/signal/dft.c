@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DFT: Fourier transforms along an axis. STFT: of windows that slide over a signal. The last axis holds real
- * and imaginary part, or the real part alone. Of STFT's signals it may be left out when they are real,
- * against the standard's text: PyTorch exports them so, and ONNX Runtime takes them. */
+/* DFT: Fourier transform along an axis. STFT: of windows that slide over a signal. The last axis holds real
+ * and imaginary part, or the real part only. STFT accepts real signals without that axis, although the
+ * standard requires it: PyTorch exports them so, and ONNX Runtime accepts them. */
 #include "base/checked.h"
 #include "ops/signal/fourier.h"
 
@@ -10,9 +10,9 @@
 typedef struct state {
     dq_fourier fourier;
     bool inverse, onesided;
-    size_t parts;            /* of an input element: 1 or 2 */
-    size_t n, bins;          /* length of the transform, and of what is read or written of a spectrum */
-    size_t in_length, inner; /* of the axis; elements between its neighbours, without the parts */
+    size_t parts;            /* numbers of an input element: 1 or 2 */
+    size_t n, bins;          /* length of the transform; elements of a spectrum that are read or written */
+    size_t in_length, inner; /* length of the axis; its stride, without the parts */
     size_t step, frames;     /* STFT */
 } state;
 
@@ -123,7 +123,7 @@ static void dft_line(const dq_op_call *call, size_t line, double *x)
         x[2 * k] = there ? dq_tensor_get_double(in, at) : 0;
         x[2 * k + 1] = there && s->parts == 2 ? dq_tensor_get_double(in, at + 1) : 0;
     }
-    if (real) { /* the other half mirrors the first; its ends are real */
+    if (real) { /* the second half is the conjugate of the first; its ends are real */
         x[1] = 0;
         for (size_t k = s->bins; k < s->n; k++) {
             x[2 * k] = x[2 * (s->n - k)];

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SHORT = 32 /* lengths up to this are transformed by definition, unless powers of two */ };
+enum { SHORT = 32 /* lengths up to this that are no powers of two use the definition */ };
 
 static const double two_pi = 6.283185307179586;
 
@@ -70,7 +70,7 @@ static void by_definition(const dq_fourier *f, double *x, double *work)
     memcpy(x, work, 2 * f->n * sizeof *x);
 }
 
-/* to = x times y, or times y's conjugate */
+/* to = x · y (complex) */
 static void multiply(double *to, const double *x, const double *y, size_t n)
 {
     for (size_t k = 0; k < n; k++) {
@@ -92,7 +92,7 @@ static void by_chirp(const dq_fourier *f, double *x, double *work)
     multiply(work, x, f->chirp, f->n);
     halving(f->roots, work, f->m);
     multiply(work, work, f->chirp_back, f->m);
-    conjugate(work, f->m); /* the inverse transform is the conjugate's transform's conjugate */
+    conjugate(work, f->m); /* inverse transform: conjugate, transform, conjugate */
     halving(f->roots, work, f->m);
     conjugate(work, f->m);
     multiply(x, work, f->chirp, f->n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The discrete Fourier transform of any length, in double: by definition for short signals, by halving for
- * powers of two, and for other lengths as a convolution with a chirp (Bluestein 1970). */
+/* Discrete Fourier transform of any length, in double. Short lengths use the definition, powers of two a
+ * radix-2 FFT, and other lengths Bluestein's algorithm, a convolution with a chirp (Bluestein 1970). */
 #ifndef DQ_OPS_FOURIER_H
 #define DQ_OPS_FOURIER_H
 
@@ -8,14 +8,14 @@
 
 typedef struct dq_fourier {
     size_t n;
-    size_t m;           /* length of the power-of-two transforms; 0: by definition */
+    size_t m;           /* length of the radix-2 transforms; 0: the definition is used */
     double *roots;      /* m (or n) complex numbers: exp(-2πi k / m) */
     double *chirp;      /* n complex: exp(-πi k² / n); NULL: n is a power of two */
     double *chirp_back; /* m complex: the transform of the conjugate chirp */
-    size_t work;        /* doubles that dq_fourier_run wants */
+    size_t work;        /* doubles of workspace that dq_fourier_run needs */
 } dq_fourier;
 
-/** Makes the tables, in the arena; n at least 1. */
+/** Makes the tables in the arena. Requires n >= 1. */
 dq_status dq_fourier_make(dq_fourier *f, size_t n, dq_arena *arena, dq_error *err);
 
 /** Transforms n complex numbers in place; `inverse` divides by n. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HannWindow, HammingWindow, BlackmanWindow: sums of cosines over one period, or over all but its last sample
- * (symmetric). MelWeightMatrix: triangles on the mel scale. */
+/* HannWindow, HammingWindow, BlackmanWindow: sums of cosines over one period, or up to its end (symmetric).
+ * MelWeightMatrix: triangular filters on the mel scale. */
 #include "base/math.h"
 #include "ops/op.h"
 
@@ -44,7 +44,8 @@ static dq_status window_run(const dq_op_call *call, double a0, double a1, double
     dq_tensor *out = call->out[0];
     size_t period = dq_node_int(call->node, "periodic", 1) ? out->count : out->count - 1;
     for (size_t i = 0; i < out->count; i++) {
-        double x = period ? two_pi * (double)i / (double)period : two_pi / 2; /* one sample is the middle */
+        /* A single sample is the middle. */
+        double x = period ? two_pi * (double)i / (double)period : two_pi / 2;
         dq_tensor_put_double(out, i, a0 - a1 * dq_cos(x) + a2 * dq_cos(2 * x));
     }
     return DQ_OK;
@@ -85,7 +86,7 @@ static dq_status mel_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, dtype, 2, dims, err);
 }
 
-/* 2595 log10(1 + hertz / 700) */
+/* Mel scale: 2595 log10(1 + hertz / 700). */
 static double mel(double hertz)
 {
     return 2595 * dq_log1p(hertz / 700) / 2.302585092994046;
@@ -100,7 +101,7 @@ static dq_status mel_run(const dq_op_call *call, dq_error *err)
     double low = mel(dq_tensor_get_double(call->in[LOWER], 0));
     double step = (mel(dq_tensor_get_double(call->in[UPPER], 0)) - low) / (double)(bins + 2);
     for (size_t bin = 0; bin < bins; bin++) {
-        double edge[3]; /* where the triangle begins, peaks and ends, in bins of the transform */
+        double edge[3]; /* begin, peak and end of the triangle, in bins of the transform */
         for (size_t k = 0; k < 3; k++) {
             double hertz = 700 * dq_expm1(((double)(bin + k) * step + low) / 2595 * 2.302585092994046);
             edge[k] = floor((length + 1) * hertz / rate);

@@ -5,7 +5,7 @@
 
 enum { MOST_STEPS = 20000, MOST_REPEATS = 1000, MOST_DEPTH = 200, ANY_REPEATS = -1 };
 
-/* the first three read a character; then those that look around */
+/* The first three kinds consume a character; the next four are assertions. */
 typedef enum kind { CHAR, SET, ANY, BEGIN, END, WORD_EDGE, NO_WORD_EDGE, SPLIT, JUMP, MATCH } kind;
 
 typedef struct range {
@@ -14,9 +14,9 @@ typedef struct range {
 
 typedef struct step {
     kind what;
-    bool except;       /* SET: what the ranges do not hold */
-    uint32_t a, b;     /* CHAR: the code; SET: first range and their number */
-    int32_t to, or_to; /* JUMP: where to, from here; SPLIT: both ways */
+    bool except;       /* SET: matches characters outside the ranges */
+    uint32_t a, b;     /* CHAR: the code point; SET: first range and number of ranges */
+    int32_t to, or_to; /* targets relative to this step; JUMP: `to`; SPLIT: both */
 } step;
 
 struct dq_regex {
@@ -105,7 +105,7 @@ static dq_status add_range(parser *p, uint32_t low, uint32_t high)
     return DQ_OK;
 }
 
-/* The ranges of a named class: "09AZ" are two. */
+/* The ranges of a named class as pairs of characters: "09AZ" has two. */
 static const char *class_of(char name)
 {
     switch (name) {
@@ -121,7 +121,7 @@ static const char *class_of(char name)
 static dq_status add_class(parser *p, const char *pairs, bool except)
 {
     uint32_t from = 0;
-    for (; *pairs; pairs += 2) { /* in ascending order */
+    for (; *pairs; pairs += 2) { /* pairs are in ascending order */
         uint32_t low = (unsigned char)pairs[0], high = (unsigned char)pairs[1];
         if (!except)
             DQ_TRY(add_range(p, low, high));
@@ -151,7 +151,7 @@ static int hex(char c)
     return found ? (int)(found - digits) : -1;
 }
 
-/* The code after \x: two digits, or any in braces. */
+/* Reads the code point after \x: two digits, or up to six in braces. */
 static dq_status hex_code(parser *p, uint32_t *code)
 {
     bool braces = take(p, "{");
@@ -166,7 +166,7 @@ static dq_status hex_code(parser *p, uint32_t *code)
     return DQ_OK;
 }
 
-/* The character of an escape; p->at is behind the backslash. */
+/* Reads an escaped character; p->at is after the backslash. */
 static dq_status escaped_code(parser *p, uint32_t *code)
 {
     static const char names[] = "tnrfva", codes[] = "\t\n\r\f\v\a";
@@ -315,8 +315,8 @@ static dq_status parse_atom(parser *p)
     return emit(p, (step){.what = CHAR, .a = next_code(p)});
 }
 
-/* Puts a step in front of those from `at` on. Ways lead from step to step inside a piece or to its end, so
- * that a piece may be moved and copied as it is. */
+/* Inserts a step before the steps from `at` on. Targets are relative and within a piece or at its end, so
+ * that a piece may be moved and copied. */
 static dq_status insert(parser *p, uint32_t at, step s)
 {
     DQ_TRY(emit(p, s));
@@ -333,7 +333,7 @@ static dq_status copy(parser *p, uint32_t from, uint32_t size)
     return DQ_OK;
 }
 
-/* The piece from `start` on, `least` to `most` times. */
+/* Repeats the piece from `start` on, `least` to `most` times. */
 static dq_status repeat(parser *p, uint32_t start, int least, int most)
 {
     int32_t size = (int32_t)(p->r->count - start), each = size + 1;
@@ -369,7 +369,7 @@ static bool read_count(parser *p, int *count)
     return p->at > from;
 }
 
-/* {n}, {n,} or {n,m}; anything else in braces is text. */
+/* Reads {n}, {n,} or {n,m}; anything else in braces is literal text. */
 static bool braces(parser *p, int *least, int *most)
 {
     size_t from = p->at;
@@ -408,7 +408,8 @@ static dq_status parse_piece(parser *p)
 
 static dq_status parse_choice(parser *p)
 {
-    uint32_t start = p->r->count, pending = UINT32_MAX; /* jumps to the end, each naming the one before */
+    /* `pending` is a linked list of jumps to the end: each holds the index of the one before. */
+    uint32_t start = p->r->count, pending = UINT32_MAX;
     while (!ended(p) && (p->quoted || !looks_at(p, ")"))) {
         if (p->quoted || !take(p, "|")) {
             DQ_TRY(parse_piece(p));
@@ -452,7 +453,7 @@ typedef struct matcher {
     const dq_regex *r;
     dq_string text;
     size_t at;
-    uint32_t *now, *next, *stack, *mark; /* mark[i]: the round in which step i was reached last */
+    uint32_t *now, *next, *stack, *mark; /* mark[i]: last round in which step i was reached */
     uint32_t now_count, next_count, round;
 } matcher;
 
@@ -482,7 +483,8 @@ static bool holds(const matcher *m, kind what)
     }
 }
 
-/* Adds the steps that read a character (or end the match) and can be reached from `start` without reading. */
+/* Adds the steps that consume a character (or end the match) and are reachable from `start` without consuming
+ * one. */
 static void reach(matcher *m, uint32_t start)
 {
     uint32_t top = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StringConcat, StringSplit, StringNormalizer, RegexFullMatch. Parts of strings point into the input's bytes;
- * new ones are made in call->strings. */
+/* StringConcat, StringSplit, StringNormalizer, RegexFullMatch. Substrings point into the input's bytes; new
+ * strings are allocated in call->strings. */
 #include "base/checked.h"
 #include "ops/broadcast.h"
 #include "ops/text/regex.h"
@@ -59,9 +59,9 @@ const dq_op_impl dq_op_string_concat = {concat_infer, NULL, concat_run, 0};
 /* ---- StringSplit --------------------------------------------------------------------------------------- */
 
 typedef struct splitter {
-    const char *delimiter; /* "": white space */
+    const char *delimiter; /* "": whitespace */
     size_t length;
-    size_t most; /* parts */
+    size_t most; /* maximum number of parts */
 } splitter;
 
 static splitter read_splitter(const dq_op_call *call)
@@ -81,8 +81,8 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The end of a part that begins at `from`; *next is where the one after it does, past the string's end for
- * none. */
+/* The end of the part that begins at `from`. *next is the begin of the next part, or past the string's end if
+ * there is none. */
 static size_t part_end(const splitter *s, dq_string text, size_t from, size_t *next)
 {
     size_t i = from;
@@ -103,7 +103,7 @@ static size_t part_end(const splitter *s, dq_string text, size_t from, size_t *n
     return text.length;
 }
 
-/* The number of parts; they go to `parts` unless that is NULL. */
+/* Splits the text and returns the number of parts; parts NULL: counts only. */
 static size_t split(const splitter *s, dq_string text, dq_string *parts)
 {
     size_t from = 0, count = 0, next;
@@ -113,7 +113,7 @@ static size_t split(const splitter *s, dq_string text, dq_string *parts)
         return 0;
     for (; from <= text.length; from = next) {
         size_t end = part_end(s, text, from, &next);
-        if (count + 1 >= s->most) { /* the rest is one part */
+        if (count + 1 >= s->most) { /* the last part is the rest */
             end = text.length;
             next = text.length + 1;
         }
@@ -164,12 +164,12 @@ const dq_op_impl dq_op_string_split = {split_infer, NULL, split_run, 0};
 
 /* ---- StringNormalizer ---------------------------------------------------------------------------------- */
 
-/* Words in the order of memcmp, in lower case unless case matters. */
+/* Stop words sorted by memcmp, in lower case unless case matters. */
 typedef struct stop_words {
     dq_string *words;
     size_t count;
     bool exact;
-    dq_arena arena, text; /* of the words; of the text that is looked up */
+    dq_arena arena, text; /* of the words; of the text to look up */
 } stop_words;
 
 static int compare_strings(const void *a, const void *b)
@@ -246,7 +246,7 @@ static dq_status normalizer_infer(dq_op_call *call, dq_error *err)
         status = count_kept(&words, in, &kept, err);
     free_stop_words(&words);
     DQ_TRY(status);
-    if (kept == 0) /* one empty string stands for none */
+    if (kept == 0) /* no word kept: the result is one empty string */
         kept = 1;
     const int64_t dims[2] = {in->rank == 2 ? 1 : kept, kept};
     return dq_call_output(call, 0, DQ_STRING, in->rank, dims, err);

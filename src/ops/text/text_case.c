@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { STRAY = 0xDC00 /* where bytes that are no UTF-8 are put: no text has code points there */ };
+enum { STRAY = 0xDC00 /* code points of bytes that are not UTF-8: no text has code points there */ };
 
 uint32_t dq_text_code(dq_string text, size_t at, size_t *length)
 {
@@ -42,7 +42,8 @@ static size_t encode(uint32_t code, char to[4])
     return more + 1;
 }
 
-/* Latin Extended-A comes in pairs, upper case first; whether that is the even one depends on the stretch. */
+/* Whether c is a letter of Latin Extended-A, where upper and lower case alternate. Which of the two is even
+ * depends on the subrange. */
 static bool is_pair(uint32_t c, bool *upper)
 {
     bool even = (c >= 0x100 && c <= 0x137 && c != 0x130 && c != 0x131) || (c >= 0x14A && c <= 0x177);
@@ -75,7 +76,7 @@ uint32_t dq_code_upper(uint32_t c)
 
 bool dq_text_change(dq_arena *arena, dq_string text, bool upper, dq_string *out)
 {
-    /* every letter above is as long in its other case */
+    /* both cases of every letter above have the same length */
     char *bytes = dq_arena_alloc(arena, text.length + 1, 1);
     if (!bytes)
         return false;

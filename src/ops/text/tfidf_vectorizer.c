@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TfIdfVectorizer: how often each n-gram of a pool occurs in a row, elements up to so many places apart; the
- * counts weighted, if the mode says so, by the weight of the n-gram that stands for a place of the result. */
+/* TfIdfVectorizer: counts how often each n-gram of a pool occurs in a row, also with skips between its
+ * elements. If the mode says so, counts are weighted. `ngram_indexes` maps an n-gram to its position in the
+ * result. */
 #include "base/checked.h"
 #include "ops/op.h"
 
@@ -9,10 +10,10 @@
 
 typedef struct state {
     const dq_attr *pool, *starts, *places;
-    size_t shortest, longest, broadcast; /* n-gram sizes; largest distance between elements */
+    size_t shortest, longest, broadcast; /* range of n-gram sizes; largest distance between elements */
     bool once;                           /* IDF: an n-gram counts once */
     size_t width;                        /* of a result row */
-    float *weights;                      /* of each place of the result */
+    float *weights;                      /* of each position of the result */
     size_t slots;                        /* a power of two */
     struct slot {
         size_t size, at, place; /* size 0: free; at: first element in the pool */
@@ -26,15 +27,15 @@ static uint64_t join_hash(uint64_t hash, uint64_t value)
     return (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15) ^ (hash >> 29);
 }
 
-/* Differs between processes where the system randomises addresses: no file can prepare n-grams that collide.
- */
+/* Seeds a hash. It differs between processes if the system randomizes addresses, so that no file can prepare
+ * n-grams that collide. */
 static uint64_t hash_size(size_t size)
 {
     static const char anchor = 0;
     return (uint64_t)(uintptr_t)&anchor ^ size;
 }
 
-/* The slot to begin with: of high bits, which depend on all of what was joined. */
+/* First slot of a hash: from its high bits, which depend on everything that was hashed. */
 static size_t first_slot(const state *s, uint64_t hash)
 {
     return (size_t)(hash ^ hash >> 32) & (s->slots - 1);
@@ -65,7 +66,7 @@ static bool same_in_pool(const state *s, size_t a, size_t b)
                                             : s->pool->u.ints[a] == s->pool->u.ints[b];
 }
 
-/* A later n-gram takes the place of an equal earlier one. */
+/* Inserts an n-gram; it replaces an equal earlier one. */
 static void insert(state *s, size_t at, size_t size, size_t place)
 {
     uint64_t hash = hash_size(size);
@@ -113,7 +114,7 @@ static dq_status read_pool(const dq_op_call *call, state *s, dq_error *err)
     return DQ_OK;
 }
 
-/* Calls insert for the n-grams of the wanted sizes; with a NULL table only checks that the lists fit. */
+/* Inserts the n-grams of the requested sizes; without a table, only checks the lists. */
 static dq_status walk_pool(const dq_op_call *call, state *s, dq_error *err)
 {
     size_t number = 0;
@@ -192,7 +193,7 @@ static bool same_as_pool(const state *s, const dq_tensor *t, size_t i, size_t at
                                  : dq_tensor_get_int(t, i) == s->pool->u.ints[at];
 }
 
-/* The slot of the n-gram whose elements are `distance` apart from element i on, or NULL. */
+/* The slot of the n-gram at element i whose elements have stride `distance`, or NULL. */
 static const struct slot *find(const state *s, const dq_tensor *t, size_t i, size_t distance, size_t size)
 {
     uint64_t hash = hash_size(size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GridSample: an image read at places between its pixels, each axis from one, two or four pixels. AffineGrid:
- * the grid of places that an affine map gives. Places and weights are in double (places rounded to float),
- * results are rounded once. */
+/* GridSample: samples an image at positions between its pixels, by one, two or four pixels along each axis.
+ * AffineGrid: the sampling grid of an affine map. Positions and weights are computed in double (positions
+ * rounded to float); results are rounded once. */
 #include "ops/element.h"
 #include "ops/rows.h"
 #include "ops/widened.h"
@@ -10,7 +10,8 @@
 #include <math.h>
 
 enum { X, GRID };
-/* Axes of places whose pixels are found at a time, for all channels; and places of two axes. */
+/* TAPS: most pixels along an axis. LISTED: positions times axes that are resolved at a time, for all
+ * channels. PLACES: such positions of images of two axes. */
 enum { TAPS = 4, LISTED = 128, PLACES = LISTED / 2 };
 
 typedef enum mode { NEAREST, LINEAR, CUBIC } mode;
@@ -19,13 +20,13 @@ typedef enum padding { ZEROS, BORDER, REFLECTION } padding;
 typedef struct state {
     mode mode;
     padding padding;
-    bool align, quads;          /* quads: as bilinear_f32 takes them */
-    size_t axes, plane, places; /* spatial axes; elements of an image; places of a batch element */
+    bool align, quads;          /* quads: bilinear_f32 is applicable */
+    size_t axes, plane, places; /* spatial axes; elements of an image; positions of a batch element */
     size_t strides[DQ_MAX_RANK];
     int64_t dims[DQ_MAX_RANK];
 } state;
 
-/* The pixels of one axis that a place is made of; those that stand for zeros are left out. */
+/* The pixels of one axis that a position interpolates; pixels outside that count as zero are omitted. */
 typedef struct taps {
     size_t count, at[TAPS]; /* at: offsets in the image */
     double weight[TAPS];
@@ -104,7 +105,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Places -------------------------------------------------------------------------------------------- */
+/* ---- Positions ----------------------------------------------------------------------------------------- */
 
 static double reflect(double x, double low, double high)
 {
@@ -118,7 +119,7 @@ static double reflect(double x, double low, double high)
     return (x < low) == even ? low + rest : high - rest;
 }
 
-/* A pixel's number, brought inside as the padding says. */
+/* The index of a pixel; outside the image as the padding mode defines, -1 for zeros. */
 static int64_t pixel(const state *s, double x, int64_t n)
 {
     double last = (double)(n - 1);
@@ -131,7 +132,7 @@ static int64_t pixel(const state *s, double x, int64_t n)
     return x > 0 ? (int64_t)fmin(x, last) : 0;
 }
 
-/* Keys' cubic convolution with a = -0.75, for a place `t` past the second of four pixels. */
+/* Weights of Keys' cubic convolution with a = -0.75, for a position `t` after the second of four pixels. */
 static void cubic(double t, double weight[TAPS])
 {
     static const double a = -0.75;
@@ -150,7 +151,7 @@ static void add_pixel(const state *s, size_t d, double x, double weight, taps *t
     t->weight[t->count++] = weight;
 }
 
-/* Where a place of the grid is, in pixels. */
+/* Converts a position of the grid to pixels. */
 static inline double axis_place(const state *s, size_t d, double place)
 {
     double length = (double)s->dims[d];
@@ -162,10 +163,11 @@ static void axis_taps(const state *s, size_t d, double place, taps *t)
     double last = (double)(s->dims[d] - 1), x = axis_place(s, d, place);
     t->count = 0;
     if (!isfinite(x))
-        x = s->padding == ZEROS ? -10 : 0; /* no place: as far outside */
+        x = s->padding == ZEROS ? -10 : 0; /* no position: treated as far outside */
     if (s->mode == NEAREST)
         x = nearbyint(x);
-    /* with `align` 0 the grid's own range ends half a pixel outside, where a cubic is still one */
+    /* without `align` the grid's range ends half a pixel outside the image, where cubic interpolation is
+     * still defined */
     double workspace = s->mode == CUBIC && !s->align ? 0.5 : 0;
     if (s->padding == BORDER)
         x = x < -workspace || x > last + workspace ? fmin(fmax(x, 0), last) : x;
@@ -190,7 +192,7 @@ static void axis_taps(const state *s, size_t d, double place, taps *t)
         add_pixel(s, d, first + (double)k, weight[k], t);
 }
 
-/* The weighted sum over axes d and on. */
+/* The weighted sum over axes d and following. */
 static double blend(const state *s, const dq_tensor *x, const taps *t, size_t d, size_t at)
 {
     double sum = 0;
@@ -203,7 +205,7 @@ static double blend(const state *s, const dq_tensor *x, const taps *t, size_t d,
     return sum;
 }
 
-/* The same of four by four floats. */
+/* The same for 4 × 4 floats. */
 static inline double blend_floats(const float *x, const taps *t)
 {
     double sum = 0;
@@ -219,15 +221,15 @@ static inline double blend_floats(const float *x, const taps *t)
     return sum;
 }
 
-/* Places of an image of floats of two axes, each of two pixels side by side, as most are in linear mode: the
- * first of the four pixels, and their weights. */
+/* Positions in a float image of two axes, in linear mode, as pairs of adjacent pixels: offset of the first of
+ * four pixels, and their weights. */
 typedef struct quads {
     size_t at[PLACES];
     double weight[4][PLACES];
 } quads;
 
-/* A place of an axis as a pair of neighbours, of which one may have weight 0: where they are. What is none
- * becomes no number. */
+/* The pair of adjacent pixels of a position along an axis; one may have weight 0. Returns the offset of the
+ * first one. If the position has no such pair, the weights are NaN. */
 static size_t pair_of(const state *s, size_t d, double place, double weight[2])
 {
     const double x = axis_place(s, d, place);
@@ -249,8 +251,8 @@ static size_t pair_of(const state *s, size_t d, double place, double weight[2])
     return 0;
 }
 
-/* Places of floats. What is no number may be of a pixel with weight 0, or no pair.
- */
+/* Samples positions by bilinear_f32. A NaN result may come from a pixel with weight 0, or from a position
+ * without a pair: these are computed again by blend. */
 static void put_quads(const dq_op_call *call, const quads *q, size_t first, size_t n, size_t base, float *y)
 {
     const state *s = call->state;
@@ -265,7 +267,7 @@ static void put_quads(const dq_op_call *call, const quads *q, size_t first, size
         }
 }
 
-/* `n` places of an image from number `first` of all on, of all channels. */
+/* Samples n positions of an image, from position `first` of all on, for all channels. */
 static void sample_quads(const dq_op_call *call, size_t first, size_t n)
 {
     const state *s = call->state;
@@ -283,7 +285,7 @@ static void sample_quads(const dq_op_call *call, size_t first, size_t n)
                   dq_data(call->out[0], float) + c * s->places + first % s->places);
 }
 
-/* Where the nearest pixels are in their image; SIZE_MAX: outside. */
+/* Offsets of the nearest pixels in their image; SIZE_MAX: outside. */
 static void find_nearest(const state *s, const taps *t, size_t n, size_t *at)
 {
     for (size_t k = 0; k < n; k++) {
@@ -319,7 +321,8 @@ static void nearest(const dq_op_call *call, const size_t *at, size_t n, size_t b
             memset(y + k * width, 0, width);
 }
 
-/* `n` results from `to` on, of places with those taps, of the channel whose image begins at `base`. */
+/* Writes n results from `to` on for positions with these taps, in the channel whose image begins at `base`.
+ */
 static void put_places(const dq_op_call *call, const taps *t, size_t n, size_t base, size_t to)
 {
     const state *s = call->state;
@@ -395,15 +398,14 @@ static dq_status affine_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, theta->dtype, (size_t)axes + 2, dims, err);
 }
 
-/* Place k of n along an axis, from -1 to 1. */
+/* Position k of n along an axis, in [-1, 1]. */
 static double affine_place(bool align, size_t k, int64_t count)
 {
     const double n = (double)count;
     return align ? (n > 1 ? 2 * (double)k / (n - 1) - 1 : 0) : (2 * (double)k + 1) / n - 1;
 }
 
-/* Some columns of all rows of an image, whose matrix has 12 numbers at most: what the last axis adds is the
- * same for each row. */
+/* Computes n columns of all rows of an image. The last axis contributes the same to each row. */
 static void affine_columns(const double *matrix, bool align, size_t image, size_t first, size_t n,
                            dq_tensor *out)
 {

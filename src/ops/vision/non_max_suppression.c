@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NonMaxSuppression: of each class the boxes with the highest scores, but none that overlaps a chosen one by
- * more than a threshold. How many there are is known when the data is: infer chooses, run tells. */
+/* NonMaxSuppression: for each class, selects the boxes with the highest scores, but none that overlaps a
+ * selected one by more than a threshold. Their number depends on the data: infer selects, run writes the
+ * results. */
 #include "ops/op.h"
 #include "ops/shape/rank.h"
 
@@ -60,13 +61,13 @@ static dq_status read_rules(const dq_op_call *call, rules *r, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Choosing ------------------------------------------------------------------------------------------ */
+/* ---- Selection ----------------------------------------------------------------------------------------- */
 
 typedef struct extent {
     float low[2], high[2], area;
 } extent;
 
-/* Chosen boxes that are looked at together; those that are not there yet have no area. */
+/* Selected boxes that are compared at a time; unused entries have no area. */
 enum { GROUP = 8 };
 typedef struct group {
     float low[2][GROUP], high[2][GROUP], area[GROUP];
@@ -87,7 +88,8 @@ static extent extent_of(const rules *r, const float *box)
     return e;
 }
 
-/* Whether one of the group does; without jumps but for groups that have nothing in common with it. */
+/* Whether a box of the group overlaps x by more than the threshold. Branchless except for groups that do not
+ * intersect x. */
 static bool overlaps(const rules *r, const extent *x, const group *g)
 {
     float common[GROUP];
@@ -125,8 +127,8 @@ static void add(group *chosen, size_t found, const extent *e, size_t number)
     g->number[k] = (int64_t)number;
 }
 
-/* Boxes whose scores are high enough, as a heap with the first in order on top; their number. Most are not,
- * as a rule: where none of several is, none is looked at. */
+/* Collects the boxes with high enough scores as a heap with the best on top; returns their number. Most
+ * scores are usually too low: groups without a candidate are skipped. */
 static size_t candidates(const rules *r, const float *scores, dq_ranked *heap)
 {
     enum { SOME = 16 };
@@ -136,7 +138,8 @@ static size_t candidates(const rules *r, const float *scores, dq_ranked *heap)
         few = dq_least(r->count - i, SOME);
         for (size_t k = 0; few == SOME && k < SOME; k++)
             any |= scores[i + k] > r->lowest;
-        for (size_t k = i; k < i + few && (any || few < SOME); k++) { /* upside down */
+        /* Keys are inverted, so that the best is the root. */
+        for (size_t k = i; k < i + few && (any || few < SOME); k++) {
             heap[n] = (dq_ranked){~dq_rank_float(scores[k]), ~(uint64_t)k};
             n += r->has_lowest ? scores[k] > r->lowest : scores[k] >= -INFINITY;
         }
@@ -146,7 +149,8 @@ static size_t candidates(const rules *r, const float *scores, dq_ranked *heap)
     return n;
 }
 
-/* The boxes of one class, in order of choice, into chosen; their number. `heap` has room for all. */
+/* Selects the boxes of one class, in order of selection; returns their number. `heap` has capacity for all
+ * boxes. */
 static size_t choose(const rules *r, const dq_threads *threads, size_t batch, size_t class, dq_ranked *heap,
                      group *chosen)
 {
@@ -167,14 +171,14 @@ static size_t choose(const rules *r, const dq_threads *threads, size_t batch, si
 
 /* ---- The operator -------------------------------------------------------------------------------------- */
 
-/* What infer finds: the boxes of each class that has any. */
+/* Result of infer: the selected boxes of each class that has any. */
 typedef struct found {
     struct found *next;
     size_t batch, class, count;
     int64_t boxes[];
 } found;
 
-/* Keeps what was chosen of a class; where the next one goes, or NULL. */
+/* Appends the selected boxes of a class. Returns the address for the next class's, or NULL. */
 static found **keep(dq_op_call *call, found **at, size_t batch, size_t class, const group *chosen,
                     size_t count)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resize and Upsample (version 10: asymmetric coordinates, no region). Each axis is resampled on its own; an
- * output element is the weighted sum over the product of its axes' elements, in double, rounded once (cut,
- * for integers): along the last axis first, but for floats whose rows become fewer. Halved floats are means
- * as AveragePool's. */
+/* Resize and Upsample (version 10: asymmetric coordinates, no region). Axes are resampled separately. An
+ * output element is a weighted sum in double, rounded once (truncated for integers). The last axis is
+ * resampled first, except for floats whose number of rows decreases. Halving floats is computed as
+ * AveragePool computes means. */
 #include "base/checked.h"
 #include "ops/copy_nd.h"
 #include "ops/lists.h"
@@ -15,18 +15,17 @@
 #include <string.h>
 
 enum {
-    KEPT = 4,      /* input rows that stay resampled */
-    CHANNELS = 16, /* at most, that go along with their pixels */
-    GRAIN = 8192   /* results of a piece of parallel work, about */
+    KEPT = 4,      /* resampled input rows that are kept */
+    CHANNELS = 16, /* most channels that are resampled together with their pixels */
+    GRAIN = 8192   /* results of a task, about */
 };
 
 typedef struct state {
     dq_resize how;
     double extrapolation;
     size_t rank;
-    bool twice, rows_twice;      /* nearest: the last axis (the one before) has each element twice, the usual
-                                    upscaling */
-    dq_window halves;            /* the last axes become half as long, linearly: means of pairs; rank 0: no */
+    bool twice, rows_twice;      /* nearest: the last axis (the one before) doubles each element */
+    dq_window halves;            /* linear halving of the last axes: means of pairs; rank 0: not applicable */
     size_t strides[DQ_MAX_RANK]; /* of the input */
     dq_resize_axis axis[DQ_MAX_RANK];
 } state;
@@ -157,7 +156,7 @@ static dq_status read_lengths(const dq_op_call *call, state *s, dq_error *err)
     }
     DQ_TRY(dq_list_axes(call, &axes, in->rank, err));
     DQ_TRY(read_roi(call, &axes, s, err));
-    /* Empty tensors stood for inputs that are left out before those could be. */
+    /* Before inputs could be omitted, empty tensors had that meaning. */
     const dq_tensor *scales = dq_call_in(call, scales_at), *sizes = dq_call_in(call, scales_at + 1);
     bool by_size = sizes && (sizes->count > 0 || !scales || scales->count == 0);
     const dq_tensor *given = by_size ? sizes : scales;
@@ -169,7 +168,7 @@ static dq_status read_lengths(const dq_op_call *call, state *s, dq_error *err)
     return by_size ? from_sizes(call, sizes, &axes, s, err) : from_scales(call, scales, &axes, s, err);
 }
 
-/* Upsample: scales of one or more, from two attributes, a list of floats or an input; coordinates as in
+/* Upsample: scales of at least 1, from two attributes, a list of floats or an input; coordinates as in
  * Resize-10, rounded down. */
 static dq_status read_upsample(const dq_op_call *call, state *s, dq_error *err)
 {
@@ -266,7 +265,7 @@ static bool stays(const dq_resize_axis *a)
     return a->in == a->out && a->scale == 1;
 }
 
-/* Pixels of few channels, side by side: rows of them are the last axis. */
+/* NHWC: merges few channels into the axis before them, so that a row has all channels. */
 static dq_status join_channels(dq_op_call *call, state *s, dq_error *err)
 {
     const size_t n = s->rank < 2 ? 0 : s->axis[s->rank - 1].out;
@@ -289,7 +288,7 @@ static dq_status prepare_by(dq_op_call *call, read_fn *read, bool ceil_when_less
         dq_resize how = s->how;
         dq_resize_axis *a = &s->axis[d];
         if (stays(a) && how.coordinate != DQ_TF_CROP_AND_RESIZE)
-            how.mode = DQ_RESIZE_NEAREST; /* the axis stays as it is */
+            how.mode = DQ_RESIZE_NEAREST; /* the axis does not change */
         if (ceil_when_less && a->scale < 1)
             how.nearest = DQ_NEAREST_CEIL;
         DQ_TRY(dq_resize_axis_make(&how, a, call->arena, err));
@@ -327,16 +326,16 @@ static dq_status upsample_prepare(dq_op_call *call, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
-/* Rows of results: all along the last axis. Along it, input rows are resampled at their whole length; those
- * last used are kept, since neighbouring rows of results are made of the same ones. */
+/* Rows of results along the last axis. Along it, input rows are resampled at full length. The last ones are
+ * kept, as adjacent result rows use the same input rows. */
 
 typedef struct worker_rows {
     const dq_op_call *call;
     const state *s;
-    double *source,
-        *level[DQ_MAX_RANK]; /* an input row and a 0; a row of results for each axis before the last */
+    double *source, *level[DQ_MAX_RANK]; /* `source`: an input row followed by a 0; `level`: a row of results
+                                            for each axis before the last */
     double *kept[KEPT];
-    size_t kept_at[KEPT]; /* offsets of the input rows that they are made of; SIZE_MAX: none yet */
+    size_t kept_at[KEPT]; /* offsets of their input rows; SIZE_MAX: empty */
     size_t next;
 } worker_rows;
 
@@ -363,7 +362,7 @@ static const double *kept_row(const worker_rows *r, size_t at)
     return NULL;
 }
 
-/* The input row at an offset, resampled. */
+/* The input row at offset `at`, resampled along the last axis; kept rows are reused. */
 static const double *along(worker_rows *r, size_t at)
 {
     const dq_tensor *in = r->call->in[0];
@@ -379,8 +378,8 @@ static const double *along(worker_rows *r, size_t at)
     return to;
 }
 
-/* What `blend` gives of the last axis but one where it becomes shorter, of floats: two input rows are blended
- * before they are resampled. */
+/* `blend` for the axis before the last, if it shrinks, of floats: blends two input rows before it resamples
+ * them. */
 static const double *blend_before(worker_rows *r, size_t d, const size_t *index, const double *weight,
                                   size_t at)
 {
@@ -395,8 +394,8 @@ static const double *blend_before(worker_rows *r, size_t d, const size_t *index,
     return r->level[d];
 }
 
-/* What `blend` gives of the last axis but one where two or four input rows have weights: in one pass. NULL:
- * one has none, or more rows lie between them than are kept. */
+/* `blend` for the axis before the last with two or four weighted input rows, in one pass. NULL: a weight is
+ * 0, or more different rows are needed than are kept. */
 static const double *blend_rows(worker_rows *r, size_t d, const size_t *index, const double *weight,
                                 size_t at)
 {
@@ -423,7 +422,7 @@ static const double *blend_rows(worker_rows *r, size_t d, const size_t *index, c
     return sum;
 }
 
-/* The weighted sum over axes d and on, at input offset `at`. */
+/* The weighted sum over axes d and following, at input offset `at`. */
 static const double *blend(worker_rows *r, const size_t coord[DQ_MAX_RANK], size_t d, size_t at)
 {
     const state *s = r->s;
@@ -460,7 +459,7 @@ static const double *blend(worker_rows *r, const size_t coord[DQ_MAX_RANK], size
     return sum;
 }
 
-/* `count` rows of results from element `at` on, all of them made of the input row at `from`. */
+/* Writes `count` result rows from element `at` on that all equal the input row at `from`, resampled. */
 static void same_rows(const dq_op_call *call, size_t from, size_t at, size_t count)
 {
     const state *s = call->state;
@@ -478,7 +477,8 @@ static void same_rows(const dq_op_call *call, size_t from, size_t at, size_t cou
         memcpy(to + made * bytes, to, bytes);
 }
 
-/* Results begin … end - 1 of a plane's rows, the plane's first one in the input being at `from`. */
+/* Writes results begin … end - 1 of a plane's rows, by nearest neighbor. The plane's input begins at `from`.
+ */
 static void nearest_plane(const dq_op_call *call, size_t from, size_t plane, size_t begin, size_t end)
 {
     const state *s = call->state;

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* The place in the input of output element i. Lengths that come from a scale keep their fraction. */
+/* The input coordinate of output element i. Lengths that come from a scale keep their fraction. */
 static double place(const dq_resize *r, const dq_resize_axis *a, size_t i)
 {
     double x = (double)i, in = (double)a->in, width = a->scale * in;
@@ -34,7 +34,7 @@ static double place(const dq_resize *r, const dq_resize_axis *a, size_t i)
 
 static size_t clamp(double x, size_t n)
 {
-    if (!(x > 0)) /* NaN too */
+    if (!(x > 0)) /* NaN, too */
         return 0;
     return x >= (double)(n - 1) ? n - 1 : (size_t)x;
 }
@@ -54,7 +54,7 @@ static double nearest(const dq_resize *r, double x)
     return ceil(x);
 }
 
-/* The interpolation kernel at distance x: a triangle, or the cubic convolution kernel of Keys (1981). */
+/* The interpolation kernel at distance x: a triangle, or Keys' cubic convolution kernel (1981). */
 static double kernel(const dq_resize *r, double x)
 {
     double a = r->cubic_a;
@@ -66,7 +66,7 @@ static double kernel(const dq_resize *r, double x)
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-/* The elements around x. Downscaled with antialiasing, the kernel is stretched over more of them. */
+/* Computes indices and weights of the elements around x. With antialiasing, downscaling widens the kernel. */
 static void broadcast(const dq_resize *r, dq_resize_axis *a, size_t i, double x)
 {
     double stretch = r->antialias && a->scale < 1 ? a->scale : 1, sum = 0;
@@ -84,7 +84,7 @@ static void broadcast(const dq_resize *r, dq_resize_axis *a, size_t i, double x)
 
 dq_status dq_resize_axis_make(const dq_resize *r, dq_resize_axis *a, dq_arena *arena, dq_error *err)
 {
-    double reach = r->mode == DQ_RESIZE_CUBIC ? 2 : 1; /* of the kernel, to each side */
+    double reach = r->mode == DQ_RESIZE_CUBIC ? 2 : 1; /* half-width of the kernel */
     if (r->antialias && a->scale < 1)
         reach = ceil(reach / a->scale);
     a->taps = r->mode == DQ_RESIZE_NEAREST ? 1 : 2 * (size_t)reach;
@@ -158,7 +158,7 @@ bool dq_resize_is_mean(const dq_resize_axis *a, size_t taps)
 
 /* ---- Results ------------------------------------------------------------------------------------------- */
 
-/* Integers within those of 32 bits: cut toward zero, held within the type's range, NaN as 0. */
+/* Stores 32-bit or narrower integers: truncated toward zero, saturated; NaN gives 0. */
 static void put_ints(dq_tensor *out, size_t at, const double *row, size_t n)
 {
     const dq_dtype_row *type = dq_dtype_get(out->dtype);
@@ -175,7 +175,7 @@ static void put_ints(dq_tensor *out, size_t at, const double *row, size_t n)
     }
 }
 
-/* An element made of `taps` others. */
+/* The weighted sum of `taps` elements. */
 static inline double weigh(const double *x, const size_t *index, const double *weight, size_t taps)
 {
     double sum = 0;

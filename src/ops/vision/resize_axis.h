@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resampling along one axis: which input elements an output element is made of, and how much of each. */
+/* Resampling along one axis: the input elements of each output element, and their weights. */
 #ifndef DQ_OPS_RESIZE_AXIS_H
 #define DQ_OPS_RESIZE_AXIS_H
 
@@ -32,38 +32,36 @@ typedef struct dq_resize {
     bool antialias, exclude_outside;
 } dq_resize;
 
-/** One axis. The caller fills in the lengths, scale and region; dq_resize_axis_make the rest. */
+/** One axis. The caller sets the lengths, scale and region; dq_resize_axis_make sets the rest. */
 typedef struct dq_resize_axis {
     size_t in, out;
     double scale;              /* as given, or out / in */
-    double roi_start, roi_end; /* of tf_crop_and_resize, in parts of the input */
+    double roi_start, roi_end; /* region of tf_crop_and_resize, as fractions of the input's length */
     size_t taps;               /* input elements of one output element */
     size_t *index;             /* [out][taps], each below `in` */
     double *weight;            /* [out][taps]; they sum to 1 */
     bool *outside;             /* [out]: extrapolated; NULL: none is */
 } dq_resize_axis;
 
-/** Makes the table, in the arena. `in` is not 0 unless `out` is. */
+/** Makes the tables, in the arena. Requires in > 0 unless out is 0. */
 dq_status dq_resize_axis_make(const dq_resize *r, dq_resize_axis *a, dq_arena *arena, dq_error *err);
 
-/** Makes one axis of an axis and the next, of `n` elements, which stays as it is: its elements, too, become
- * neighbours. */
+/** Merges the axis with the next one, of n elements, which is not resampled. */
 dq_status dq_resize_axis_widen(dq_resize_axis *a, size_t n, dq_arena *arena, dq_error *err);
 
-/** Whether each element is taken twice, one after the other. */
+/** Whether each element is duplicated: nearest-neighbor upsampling by two. */
 bool dq_resize_is_twice(const dq_resize_axis *a);
 
-/** Whether each element is the mean of two, or (`taps` 1) one: those that come next. */
+/** Whether each element is the mean of the next two elements, or (`taps` 1) the next element. */
 bool dq_resize_is_mean(const dq_resize_axis *a, size_t taps);
 
-/** Elements without weight may be infinite: element `in`, a 0 that stands behind each row, is taken for them.
- */
+/** Redirects elements with weight 0, which may be infinite, to element `in`, a 0 after each row. */
 void dq_resize_leave_out(dq_resize_axis *a);
 
-/** Resamples a row of `in` elements along the axis; one behind them is written. */
+/** Resamples a row of `in` elements along the axis; writes x[in], too. */
 void dq_resize_along(const dq_resize_axis *a, double *x, double *to);
 
-/** n results from element `at` on, rounded once; integers are cut and held within their range. */
+/** Stores n results from element `at` on, rounded once; integers are truncated and saturated. */
 void dq_resize_put(dq_tensor *out, size_t at, const double *row, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RoiAlign and MaxRoiPool: regions of images brought to a fixed size. Coordinates are in double. */
+/* RoiAlign and MaxRoiPool: resample regions of images to a fixed size. Coordinates are in double. */
 #include "base/checked.h"
 #include "ops/op.h"
 #include "ops/widened.h"
@@ -10,12 +10,20 @@
 
 enum { X, ROIS, BATCH };
 enum { MOST_SAMPLES = 1 << 16 /* along an axis of a bin */ };
-enum { LISTED = 1024, FEW = 256 }; /* samples: of a bin; of several, which the first cache holds */
+enum {
+    LISTED = 1024,
+    FEW = 256
+};
+    /* most listed samples: of one bin; of several bins, in the L1 cache */ /* LISTED: most samples of a bin
+                                                                             * in a list; FEW: samples of
+                                                                             * several bins, which fit the
+                                                                             * first-level cache
+                                                                             */
 
 typedef struct state {
     size_t channels, height, width, bins_high, bins_wide;
     double scale, offset;
-    bool max, at_least_one; /* regions count as one pixel or more */
+    bool max, at_least_one; /* at_least_one: regions are enlarged to at least one pixel */
     bool quads;             /* samples are listed for bilinear_f32 */
     int64_t ratio;
 } state;
@@ -92,20 +100,19 @@ typedef struct sample_at {
     corner at;
 } sample_at;
 
-/* Samples for bilinear_f32, and what it gives. */
+/* Samples as operands of bilinear_f32, and its results. */
 typedef struct quads {
     size_t at[LISTED];
     double weight[4][LISTED], sums[LISTED];
 } quads;
 
-/* A row or column of pixels under the samples of one bin, of many: weights of single samples, and their sum.
- */
+/* The weights of one row or column of pixels over many samples of a bin: their sum and extremes. */
 typedef struct line {
     double sum, most, least;
-    bool met, zero; /* a sample has it as a neighbour; with weight 0 */
+    bool met, zero; /* met: a sample uses it; zero: with weight 0 */
 } line;
 
-/* The lines that samples meet along one axis, and how many samples are inside the image. */
+/* The pixel rows (or columns) that samples use along one axis, and the number of samples inside the image. */
 typedef struct span {
     line *lines;
     size_t first, end, inside;
@@ -132,8 +139,8 @@ static dq_status align_prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* The four pixels around a place and their weights; false when it is outside the image. In the last row or
- * column both are the same, or of `neighbours` the first is the one before, with weight 0. */
+/* The four pixels around a position and their weights; false if it is outside the image. In the last row or
+ * column both pixels are the same; or, with `neighbours`, the first is the one before, with weight 0. */
 static bool corners(const state *s, bool neighbours, double y, double x, corner *c)
 {
     if (!(y >= -1 && y <= (double)s->height && x >= -1 && x <= (double)s->width))
@@ -160,7 +167,7 @@ typedef struct region {
     size_t samples_high, samples_wide; /* of a bin */
 } region;
 
-/* Sample i of a bin: false when it lies outside of the image. `neighbours`: see corners. */
+/* Sample i of a bin; false if it is outside the image. `neighbours`: see corners. */
 static bool sample(const state *s, const region *r, size_t bin, size_t i, bool neighbours, corner *c)
 {
     double high = (double)(i / r->samples_wide) + 0.5, wide = (double)(i % r->samples_wide) + 0.5;
@@ -170,14 +177,14 @@ static bool sample(const state *s, const region *r, size_t bin, size_t i, bool n
     return corners(s, neighbours, y, x, c);
 }
 
-/* Bins whose samples are listed at a time; 0: there are none. */
+/* Number of bins whose samples are listed at a time; 0: there are no samples. */
 static size_t listed_bins(const region *r)
 {
     size_t each = r->samples_high * r->samples_wide;
     return !each ? 0 : each > FEW ? 1 : FEW / each;
 }
 
-/* The samples of n bins, bin by bin. */
+/* Lists the samples of n bins for bilinear_f32, bin by bin. */
 static void list_quads(const dq_op_call *call, const region *r, size_t first, size_t n)
 {
     const state *s = call->state;
@@ -192,7 +199,7 @@ static void list_quads(const dq_op_call *call, const region *r, size_t first, si
     }
 }
 
-/* The samples of n bins, bin by bin; NULL when there are none. */
+/* Lists the samples of n bins, bin by bin; NULL if there are none. */
 static const sample_at *list_samples(const dq_op_call *call, const region *r, size_t first, size_t n)
 {
     const state *s = call->state;
@@ -206,7 +213,7 @@ static const sample_at *list_samples(const dq_op_call *call, const region *r, si
     return list;
 }
 
-/* Sample i of a bin: from its list, or made in `workspace`. */
+/* Sample i of a bin: from its list, or computed into `workspace`. */
 static inline const sample_at *sample_of(const state *s, const region *r, size_t bin, size_t i,
                                          const sample_at *list, sample_at *workspace)
 {
@@ -216,13 +223,13 @@ static inline const sample_at *sample_of(const state *s, const region *r, size_t
     return workspace;
 }
 
-/* fmax, but of 0 and -0 the first on every machine. */
+/* fmax that returns the first operand for 0 and -0, on every machine. */
 static double larger(double a, double b)
 {
     return a >= b || isnan(b) ? a : b;
 }
 
-/* The largest of the weighted pixels of a bin's samples, of which those outside the image are 0. */
+/* The maximum of the weighted pixels of a bin's samples; samples outside the image are 0. */
 static double largest_in_bin(const state *s, const dq_tensor *x, const region *r, size_t bin,
                              const sample_at *list)
 {
@@ -255,7 +262,7 @@ static double mean_of_bin(const state *s, const dq_tensor *x, const region *r, s
     return count > 0 ? sum / (double)count : 0;
 }
 
-/* Bins first … end - 1 of one channel of a region, which begins at element `to` of the output. */
+/* Pools bins first … end - 1 of one channel of a region, whose output begins at element `to`. */
 static void pool_bins(const dq_op_call *call, const region *r, const sample_at *list, size_t first,
                       size_t end, size_t to)
 {
@@ -267,7 +274,8 @@ static void pool_bins(const dq_op_call *call, const region *r, const sample_at *
                              (s->max ? largest_in_bin : mean_of_bin)(s, x, r, bin, list));
 }
 
-/* The same of listed quads. What is no number may be of a pixel with weight 0. */
+/* The same with samples listed as quads. A NaN result may come from a pixel with weight 0: it is computed
+ * again. */
 static void pool_quads(const dq_op_call *call, const region *r, size_t first, size_t end, size_t to)
 {
     const state *s = call->state;
@@ -289,9 +297,9 @@ static void pool_quads(const dq_op_call *call, const region *r, size_t first, si
 
 /* ---- Many samples -------------------------------------------------------------------------------------- */
 
-/* A sample's weights are products of one of its row and one of its column, and all rows of samples meet all
- * columns: sums and extremes of products follow from those of rows and of columns. So a bin of any number of
- * samples takes as long as its pixels, not as its samples. */
+/* A sample's weight is the product of a row weight and a column weight, and the samples of a bin form a full
+ * grid of rows and columns. Sums and extremes of products therefore follow from those of rows and of columns.
+ * The time of a bin depends on its number of pixels, not of samples. */
 
 static void meet(span *at, size_t i, double weight)
 {
@@ -306,7 +314,7 @@ static void meet(span *at, size_t i, double weight)
     at->end = i >= at->end ? i + 1 : at->end;
 }
 
-/* Samples along an axis of `size` pixels, as `corners` takes them; those outside the image count as 0. */
+/* Samples along an axis of `size` pixels, weighted as by `corners`; samples outside the image count as 0. */
 static void find_span(span *at, size_t size, double begin, size_t bin, double bin_size, size_t samples)
 {
     at->first = size;
@@ -356,7 +364,7 @@ static double largest_of_lines(const state *s, const dq_tensor *x, const region 
     return most;
 }
 
-/* All bins of one image's channels. */
+/* Pools all bins of one image's channels. */
 static void pool_lines(const dq_op_call *call, region *r, size_t image, size_t to)
 {
     const state *s = call->state;
@@ -456,7 +464,7 @@ static dq_status pool_prepare(dq_op_call *call, dq_error *err)
     return new_state(call, err) ? DQ_OK : DQ_OUT_OF_MEMORY;
 }
 
-/* Pixels from … to - 1 of a bin along an axis of n pixels, for a region from first to last. */
+/* Pixels *from … *to - 1 of a bin along an axis of n pixels, for a region from `first` to `last`. */
 static void bin_range(double first, double last, size_t bin, size_t bins, size_t n, size_t *from, size_t *to)
 {
     double size = fmax(last - first + 1, 1) / (double)bins;
