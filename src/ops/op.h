@@ -67,7 +67,7 @@ static inline uint32_t dq_op_past(unsigned flags)
 }
 
 /** Batch-separable: output[n] depends only on input[n] of the inputs in `mask`; the others must broadcast.
- * Bit i stands for input i, the last bit for all further ones. An attribute `axis` or `perm`, or a Resize
+ * Bit i is input i, the last bit all further ones. An attribute `axis` or `perm`, or a Resize
  * that crops, may prevent it. The second output of MaxPool is not separable. */
 #define DQ_OP_BATCH_SEPARABLE(mask) ((unsigned)(mask) << 16)
 #define DQ_OP_BATCH_SEPARABLE_FIRST DQ_OP_BATCH_SEPARABLE(1)
@@ -210,7 +210,7 @@ dq_status dq_call_fail(const dq_op_call *call, dq_error *err, dq_status status, 
  * is constant in the model, else DQ_BAD_INPUT. */
 dq_status dq_call_fail_index(const dq_op_call *call, dq_error *err, uint32_t i, dq_status fault,
                              int64_t index, int64_t length);
-/** The same for a tuple of indices, one of which is outside its axis. */
+/** The same for a tuple of indices that has one outside its axis. */
 dq_status dq_call_fail_tuple(const dq_op_call *call, dq_error *err, uint32_t i, const int64_t *tuple,
                              const int64_t *dims);
 

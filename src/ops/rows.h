@@ -31,7 +31,7 @@ size_t dq_load_indices(const dq_tensor *t, size_t first, size_t n, int64_t lengt
 /** Converts elements of any float type up to 32 bits; exact. */
 void dq_load_floats(const dq_kernels *k, dq_dtype dtype, const void *data, size_t first, size_t n,
                     float *out);
-/** Unpacks elements of a packed integer type, all of which fit in an int8. */
+/** Unpacks elements of a packed integer type; all fit in an int8. */
 void dq_load_packed(dq_dtype dtype, const void *data, size_t first, size_t n, int8_t *out);
 
 /** Stores the low bits of each value as any integer or bool type. Packed types read and modify whole bytes:

@@ -65,8 +65,8 @@ typedef struct done {
     size_t rows, cols; /* one of them 0 */
 } done;
 
-/* Handles rows that are contiguous pixels (NHWC), or columns that become such, as far as they fill whole
- * vectors. */
+/* Converts rows that are contiguous pixels (NHWC), or columns that become such. Stops where no whole vector
+ * is left. */
 static done pixels(const void *src, size_t src_stride, size_t rows, size_t cols, unsigned log,
                    uint8_t sign_xor, void *dst, size_t dst_stride)
 {

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum { LANES = 8, COLS = 16, ROWS = 16 };
-/* Rows whose columns are all written before the next rows. More rows, a power of two bytes apart, would evict
- * each other from the first-level cache. */
+/* Rows whose columns are all written before the next rows. With a power of two as row stride, more rows would
+ * evict each other from the first-level cache. */
 enum { BAND = 8 };
 
 /* Constants of all rows. Results are computed as if `lo` were 0; sign_xor corrects them at the end. */

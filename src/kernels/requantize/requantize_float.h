@@ -5,8 +5,8 @@
  * steps of 2^-14. Bits 14 and up are the rounded product plus a constant. The lower 14 bits are the distance
  * to the half quantum below, plus two steps.
  *
- * Error: acc and scale have relative errors of at most 2^-24, and r is rounded by half a step, together one
- * step. The result is certain unless fewer than four steps are left. Those few are computed in double and
+ * Error: acc and scale have relative errors of at most 2^-24, and r is rounded by half a step: one step in
+ * all. The result is certain unless fewer than four steps are left. Those few are computed in double and
  * exactly (requantize.h). A column's shift is added to the constant, whose rounding is another half step.
  *
  * Saturation: from 256 on all results saturate for every zero point. The bits of floats are monotonic; those

@@ -57,7 +57,7 @@ typedef __m256d vd;
 #define vi_store(p, a) _mm256_storeu_si256((__m256i *)(void *)(p), a)
 #define vf_nearest(a) _mm256_cvtps_epi32(a) /* to the nearest integer, ties to even */
 #define vi_left(a, n) _mm256_slli_epi32(a, n)
-#define vi_right(a, n) _mm256_srli_epi32(a, n)  /* zeros come in */
+#define vi_right(a, n) _mm256_srli_epi32(a, n)  /* logical shift */
 #define vi_odd_bytes(a) _mm256_srli_epi16(a, 8) /* in each half of a 32-bit lane */
 /* Sums of adjacent elements: products of uint8 with int8, as int16 (they must fit); int16, as int32. */
 #define vi_pairs_8(a, b) _mm256_maddubs_epi16(a, b)

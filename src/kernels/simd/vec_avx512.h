@@ -52,7 +52,7 @@ typedef __m512d vd;
 #define vi_store(p, a) _mm512_storeu_si512(p, a)
 #define vf_nearest(a) _mm512_cvtps_epi32(a) /* to the nearest integer, ties to even */
 #define vi_left(a, n) _mm512_slli_epi32(a, n)
-#define vi_right(a, n) _mm512_srli_epi32(a, n)  /* zeros come in */
+#define vi_right(a, n) _mm512_srli_epi32(a, n)  /* logical shift */
 #define vi_odd_bytes(a) _mm512_srli_epi16(a, 8) /* in each half of a 32-bit lane */
 /* Sums of adjacent elements: products of uint8 with int8, as int16 (they must fit); int16, as int32. */
 #define vi_pairs_8(a, b) _mm512_maddubs_epi16(a, b)

@@ -57,7 +57,7 @@ static inline vf vf_max(vf a, vf b)
 #define vf_bound(a, low, high) vminnmq_f32(vmaxnmq_f32(a, low), high)
 #define vi_left(a, n) vshlq_s32(a, vdupq_n_s32(n))
 #define vi_right(a, n)                                                                                       \
-    vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), vdupq_n_s32(-(n)))) /* zeros come in */
+    vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), vdupq_n_s32(-(n)))) /* logical shift */
 /* Sums of adjacent elements: products of 8-bit values, the first in 0 … 127, as int16; int16, as int32. */
 static inline vi vi_pairs_8(vi a, vi b)
 {

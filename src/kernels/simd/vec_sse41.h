@@ -53,7 +53,7 @@ static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c)
 #define vf_nearest(a) _mm_cvtps_epi32(a)
 #define vf_bound(a, low, high) vf_min(vf_max(a, low), high)
 #define vi_left(a, n) _mm_slli_epi32(a, n)
-#define vi_right(a, n) _mm_srli_epi32(a, n)  /* zeros come in */
+#define vi_right(a, n) _mm_srli_epi32(a, n)  /* logical shift */
 #define vi_odd_bytes(a) _mm_srli_epi16(a, 8) /* in each half of a 32-bit lane */
 /* Sums of adjacent elements: products of uint8 with int8, as int16 (they must fit); int16, as int32. */
 #define vi_pairs_8(a, b) _mm_maddubs_epi16(a, b)

@@ -248,8 +248,8 @@ static bool all_are_right(const dq_q8_pair *p, bool b_first, const float terms[3
     return true;
 }
 
-/* Exact ratios and constant term in double, the first operand's ratio first. `unit`: the scale in which the
- * search varies the terms. */
+/* Exact ratios and constant term in double, the first operand's ratio first. `unit` bounds the rounding error
+ * of a sum; the search varies the constant term by parts of it. */
 typedef struct sum_terms {
     double first, second, fixed, unit;
 } sum_terms;

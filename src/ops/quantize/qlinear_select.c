@@ -32,7 +32,8 @@ static bool is_code(const dq_tensor *t)
     return t && (t->dtype == DQ_INT8 || t->dtype == DQ_UINT8);
 }
 
-/* The formal parameter of all of these is one, so that their sentences number them. */
+/* Checks an operand. All these inputs are one variadic formal parameter, so that error messages number them.
+ */
 static dq_status concat_operand(dq_op_call *call, uint32_t i, dq_error *err)
 {
     const dq_tensor *x = call->in[i], *scale = call->in[i + 1], *zero = call->in[i + 2];

@@ -32,7 +32,7 @@ typedef struct state {
     bool as_is;                  /* the operator runs on the quantized values */
     size_t free;                 /* number of free axes; 0: columns */
     size_t slices, each, chunks; /* tiles of a row: of all slices, or of an image */
-    size_t rows, images;         /* for columns: number of images, and rows of each */
+    size_t rows, images;         /* for columns: rows of an image; number of images */
     size_t in_each, out_each;    /* elements of a slice; for columns 1 */
     form form[2];                /* for `each` slices, and for the last tile */
     size_t x_at, y_at, scratch_at, worker_at;

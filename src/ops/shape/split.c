@@ -68,7 +68,7 @@ const dq_op_impl dq_op_concat = {concat_infer, concat_prepare, concat_run, DQ_OP
 
 /* ---- Split --------------------------------------------------------------------------------------------- */
 
-/* Lengths of the parts: from the node, or of equal parts, of which the last has the remainder. */
+/* Lengths of the parts: from the node, or equal ones; the last part then has the remainder. */
 typedef struct lengths {
     const dq_tensor *input;
     const int64_t *attr;

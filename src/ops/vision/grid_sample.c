@@ -229,7 +229,7 @@ typedef struct quads {
 } quads;
 
 /* The pair of adjacent pixels of a position along an axis; one may have weight 0. Returns the offset of the
- * first one. If the position has no such pair, the weights are NaN. */
+ * first one. If the position has no such pair, weight[0] is NaN. */
 static size_t pair_of(const state *s, size_t d, double place, double weight[2])
 {
     const double x = axis_place(s, d, place);

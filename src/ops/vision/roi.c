@@ -10,15 +10,9 @@
 
 enum { X, ROIS, BATCH };
 enum { MOST_SAMPLES = 1 << 16 /* along an axis of a bin */ };
-enum {
-    LISTED = 1024,
-    FEW = 256
-};
-    /* most listed samples: of one bin; of several bins, in the L1 cache */ /* LISTED: most samples of a bin
-                                                                             * in a list; FEW: samples of
-                                                                             * several bins, which fit the
-                                                                             * first-level cache
-                                                                             */
+/* LISTED: most samples of one bin in a list. FEW: samples of several bins in a list, which fit the L1 cache.
+ */
+enum { LISTED = 1024, FEW = 256 };
 
 typedef struct state {
     size_t channels, height, width, bins_high, bins_wide;
@@ -89,6 +83,7 @@ static dq_status align_infer(dq_op_call *call, dq_error *err)
                        dq_node_int(call->node, "output_width", 1), 4, err);
 }
 
+/* The four pixels of a sample: offsets in the image, and weights. */
 typedef struct corner {
     size_t at[4];
     double weight[4];
