@@ -65,6 +65,11 @@ RETIRED = re.compile(r"(?<![A-Za-z0-9])(wide_matmul|WideMatMul|WideConv|wide_con
 KERNEL = re.compile(r"DQ_KERNEL\((?P<level>\w+), (?P<type>[\w ]+), (?P<slot>\w+), dq_(?P<name>\w+)\)")
 KERNEL_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*?_([sufx](8|16|32|64))+(_[suf](8|16|32))?|[a-z][a-z0-9]*(_[a-z0-9]+)*_(x|mixed)")
 
+# Parameters of a function outside of the kernels, `dq_error *err` not counted. CONTRIBUTING.md says which functions may have more than six.
+MAX_PARAMETERS = 8
+FUNCTION = re.compile(r"\b(\w+)\(([^;{}()]*(?:\([^()]*\)[^;{}()]*)*)\)\s*\{")
+PARENTHESES = re.compile(r"\([^()]*\)")
+
 LENGTH_LIMITS = (("src/kernels/", 800), ("include/dqrun/dqrun.h", 1500), ("tests/api/abi/", 1500), ("", 600))  # the header is a manual
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|farm|mnt|Users)/\w")
 SKIPPED_FOLDERS = {".git", "__pycache__"}
@@ -143,6 +148,8 @@ def problems_of(path, name, root):
     if len(lines) > limit:
         yield f"{name}: has {len(lines)} lines, expected at most {limit}"
     yield from include_problems(name, text, root)
+    if name.startswith(("src/", "tools/")) and not name.startswith("src/kernels/"):
+        yield from parameter_problems(name, without_comments(text))
     if name.startswith("src/"):
         if name.split("/")[1] not in LAYERS:
             yield f"{name}: is in a folder that has no line in LAYERS"
@@ -153,6 +160,14 @@ def problems_of(path, name, root):
             match = RETIRED.search(line)
             if match:
                 yield f"{name}:{number}: uses the retired name {match.group()}; docs/glossary.md has the field's word"
+
+
+def parameter_problems(name, code):
+    """Functions with too many parameters."""
+    for match in FUNCTION.finditer(code):
+        parameters = [p for p in PARENTHESES.sub("", match[2]).split(",") if not p.split()[-1:] == ["*err"]]
+        if len(parameters) > MAX_PARAMETERS:
+            yield f"{name}: {match[1]} has {len(parameters)} parameters and err, expected at most {MAX_PARAMETERS}: take a struct"
 
 
 def kernel_problems(path):
