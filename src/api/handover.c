@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static bool workspace(const dq_handover *h, void *list, uint32_t count, uint32_t *capacity, size_t size)
+static bool grow_list(const dq_handover *h, void *list, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (count <= *capacity)
         return true;
@@ -21,8 +21,8 @@ static bool workspace(const dq_handover *h, void *list, uint32_t count, uint32_t
 
 dq_status dq_handover_grow(dq_handover *h, uint32_t count, dq_error *err)
 {
-    if (!workspace(h, &h->entries, count, &h->entry_capacity, sizeof *h->entries) ||
-        !workspace(h, &h->targets, count, &h->target_capacity, sizeof *h->targets))
+    if (!grow_list(h, &h->entries, count, &h->entry_capacity, sizeof *h->entries) ||
+        !grow_list(h, &h->targets, count, &h->target_capacity, sizeof *h->targets))
         return dq_no_memory(err, count * sizeof *h->entries, "a session's outputs");
     for (; h->count < count; h->count++) {
         h->entries[h->count] = (dq_handover_entry){0};

@@ -44,7 +44,7 @@ size_t dq_schemas_types(dq_schemas *schemas, const dq_operator_info *info, char 
     dq_schemas *own = NULL;
     dq_error err;
     dq_operator_info own_info;
-    size_t requested = 0;
+    size_t length = 0;
     if (size)
         buffer[0] = '\0';
     if (dq_read_struct(DQ_STRUCT_OPERATOR_INFO, "dq_schemas_types: info", info, &own_info, &err) != DQ_OK ||
@@ -53,8 +53,8 @@ size_t dq_schemas_types(dq_schemas *schemas, const dq_operator_info *info, char 
     const dq_fpenv callers = dq_fpenv_enter(); /* schemas are read when they are first looked for */
     if (dq_schemas_find(schemas ? schemas : own, own_info.domain, own_info.name, own_info.since_version,
                         &schema, &err) == DQ_OK)
-        requested = dq_schema_types_text(schema, buffer, size);
+        length = dq_schema_types_text(schema, buffer, size);
     dq_fpenv_leave(callers);
     dq_schemas_free(own);
-    return requested;
+    return length;
 }

@@ -55,12 +55,12 @@ static dq_status set_up(dq_session *session, const dq_session_options *options, 
     const dq_graph *g = graph_of(session);
     const dq_allocator *allocator = &session->allocator;
     session->inputs = dq_memory_calloc(allocator, inputs, sizeof *session->inputs);
-    session->given = dq_memory_calloc(allocator, inputs, sizeof *session->given);
+    session->bindings = dq_memory_calloc(allocator, inputs, sizeof *session->bindings);
     session->requested = dq_memory_calloc(allocator, g->output_count, sizeof *session->requested);
     session->targets = dq_memory_calloc(allocator, g->output_count, sizeof *session->targets);
     session->requested_capacity = session->target_capacity = g->output_count;
-    if (!session->inputs || !session->given || !session->requested || !session->targets)
-        return dq_no_memory(err, inputs * sizeof *session->given, "a session");
+    if (!session->inputs || !session->bindings || !session->requested || !session->targets)
+        return dq_no_memory(err, inputs * sizeof *session->bindings, "a session");
     for (int i = 0; i < DQ_SESSION_PLANS; i++)
         if (!(session->plans[i].inputs = dq_memory_calloc(allocator, inputs, sizeof(dq_tensor))))
             return dq_no_memory(err, inputs * sizeof(dq_tensor), "a session");
@@ -115,7 +115,7 @@ void dq_session_free(dq_session *session)
     dq_handover_free(&session->handover);
     dq_threads_free(session->threads);
     dq_memory_free(&allocator, session->inputs, inputs * sizeof *session->inputs);
-    dq_memory_free(&allocator, session->given, inputs * sizeof *session->given);
+    dq_memory_free(&allocator, session->bindings, inputs * sizeof *session->bindings);
     dq_memory_free(&allocator, session->requested, session->requested_capacity * sizeof *session->requested);
     dq_memory_free(&allocator, session->targets, session->target_capacity * sizeof *session->targets);
     dq_model_free(session->model);
@@ -264,7 +264,7 @@ static uint32_t list_given(dq_session *session)
     for (uint32_t i = 0; i < g->input_count; i++) {
         if (!session->inputs[i])
             continue;
-        session->given[count++] = (dq_binding){.value = g->inputs[i], .tensor = session->inputs[i]};
+        session->bindings[count++] = (dq_binding){.value = g->inputs[i], .tensor = session->inputs[i]};
         feed(session, g->inputs[i]);
     }
     return count;
@@ -286,12 +286,12 @@ static void log_plan(void *session, const char *message)
     log_message(session, DQ_LOG_PLAN, message);
 }
 
-static dq_plan_request request_of(dq_session *session, const dq_binding *given, uint32_t given_count,
+static dq_plan_request request_of(dq_session *session, const dq_binding *bindings, uint32_t binding_count,
                                   bool fuse)
 {
     return (dq_plan_request){.graph = session->model->program->ir->graph,
-                             .given = given,
-                             .given_count = given_count,
+                             .bindings = bindings,
+                             .binding_count = binding_count,
                              .requested = session->requested,
                              .requested_count = session->requested_count,
                              .kernels = &session->kernels,
@@ -302,7 +302,7 @@ static dq_plan_request request_of(dq_session *session, const dq_binding *given, 
                              .disabled_passes = session->disabled_passes,
                              .forced_algorithms = &session->forced_algorithms,
                              .honor_accuracy_level = session->honor_accuracy_level,
-                             .by_slices = !session->exec.trace, /* who traces wants each step once */
+                             .by_batch_tiles = !session->exec.trace, /* who traces wants each step once */
                              .why = session->log ? log_rewrite : NULL,
                              .why_arg = session};
 }
@@ -339,11 +339,11 @@ static dq_status plan_rewritten_or_not(dq_session *session, dq_plan_request *req
     return dq_plan_create(session->model->program, request, &p->plan, err);
 }
 
-static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse, dq_error *err)
+static dq_status make_plan(dq_session *session, uint32_t binding_count, bool fuse, dq_error *err)
 {
     const dq_graph *g = graph_of(session);
     reserve_capacity(session, fuse == session->fuse);
-    dq_plan_request request = request_of(session, session->given, given_count, fuse);
+    dq_plan_request request = request_of(session, session->bindings, binding_count, fuse);
     if (fuse && !session->rewritten)
         DQ_TRY(dq_program_rewrite(session->model->program, &request, &session->rewritten, err));
     request.why = session->log ? log_plan : NULL;
@@ -353,14 +353,14 @@ static dq_status make_plan(dq_session *session, uint32_t given_count, bool fuse,
     return DQ_OK;
 }
 
-static dq_status choose_plan(dq_session *session, uint32_t given_count, dq_error *err)
+static dq_status choose_plan(dq_session *session, uint32_t binding_count, dq_error *err)
 {
     for (int i = 0; i < DQ_SESSION_PLANS; i++)
         if (plan_fits(session, &session->plans[i], true)) {
             put_first(session, i);
             return DQ_OK;
         }
-    return make_plan(session, given_count, session->fuse, err);
+    return make_plan(session, binding_count, session->fuse, err);
 }
 
 /* Planning may have run inner graphs, which counted: the run counts from 0. */
@@ -371,13 +371,13 @@ static void begin_run(dq_session *session, const dq_plan *plan)
         .size = sizeof(dq_progress), .phase = DQ_PHASE_RUN, .total_work = dq_plan_total_work(plan)};
 }
 
-static dq_status run_plan(dq_session *session, uint32_t given_count, dq_error *err)
+static dq_status run_plan(dq_session *session, uint32_t binding_count, dq_error *err)
 {
     dq_plan *plan = session->plans[0].plan;
     DQ_TRY(dq_handover_prepare(&session->handover, plan, session->targets, err));
     session->exec.targets = session->handover.targets;
     begin_run(session, plan);
-    return dq_exec_run(&session->exec, plan, session->given, given_count, err);
+    return dq_exec_run(&session->exec, plan, session->bindings, binding_count, err);
 }
 
 static void begin_plan(dq_session *session)
@@ -388,21 +388,21 @@ static void begin_plan(dq_session *session)
                                   .reported = {.size = sizeof(dq_progress), .phase = DQ_PHASE_PLAN}};
 }
 
-dq_status dq_session_plan(dq_session *session, uint32_t *given_count, dq_error *err)
+dq_status dq_session_plan(dq_session *session, uint32_t *binding_count, dq_error *err)
 {
-    *given_count = list_given(session);
+    *binding_count = list_given(session);
     begin_plan(session);
-    return choose_plan(session, *given_count, err);
+    return choose_plan(session, *binding_count, err);
 }
 
-dq_status dq_session_plan_for(dq_session *session, const dq_binding *given, uint32_t given_count,
+dq_status dq_session_plan_for(dq_session *session, const dq_binding *bindings, uint32_t binding_count,
                               dq_plan **out, dq_error *err)
 {
     dq_status status = DQ_OK;
     begin_plan(session);
-    for (uint32_t i = 0; i < given_count; i++)
-        feed(session, (dq_value *)(uintptr_t)given[i].value);
-    dq_plan_request request = request_of(session, given, given_count, session->fuse);
+    for (uint32_t i = 0; i < binding_count; i++)
+        feed(session, (dq_value *)(uintptr_t)bindings[i].value);
+    dq_plan_request request = request_of(session, bindings, binding_count, session->fuse);
     if (session->fuse && !session->rewritten)
         DQ_TRY(dq_program_rewrite(session->model->program, &request, &session->rewritten, err));
     request.why = session->log ? log_plan : NULL;
@@ -418,16 +418,16 @@ dq_status dq_session_plan_for(dq_session *session, const dq_binding *given, uint
 
 static dq_status plan_and_run(dq_session *session, dq_error *err)
 {
-    uint32_t given_count;
-    DQ_TRY(dq_session_plan(session, &given_count, err));
+    uint32_t binding_count;
+    DQ_TRY(dq_session_plan(session, &binding_count, err));
     const dq_planned *p = &session->plans[0];
     session->exec.repeats = p->is_rewritten && dq_plan_has_dynamic_steps(p->plan);
-    dq_status status = run_plan(session, given_count, err);
+    dq_status status = run_plan(session, binding_count, err);
     if (status == DQ_BAD_MODEL && session->exec.repeats &&
         !dq_threads_cancelled(session->threads)) { /* a dynamic step may be the one that does not fit */
-        DQ_TRY(make_plan(session, given_count, false, err));
+        DQ_TRY(make_plan(session, binding_count, false, err));
         session->exec.repeats = false;
-        status = run_plan(session, given_count, err);
+        status = run_plan(session, binding_count, err);
     }
     return status;
 }
@@ -541,7 +541,7 @@ dq_status dq_session_take_output(dq_session *session, const char *name, dq_tenso
 }
 
 /* Makes room for one more element in a list. */
-static bool workspace(const dq_session *session, void *list, uint32_t *capacity, size_t size)
+static bool grow_list(const dq_session *session, void *list, uint32_t *capacity, size_t size)
 {
     if (session->requested_count < *capacity)
         return true;
@@ -564,8 +564,8 @@ dq_status dq_session_add_output(dq_session *session, const char *name, dq_error 
     if (!v || !(v->is_input || v->constant || v->producer))
         return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: has no value '%s'", session->model->program->ir->path,
                        name);
-    if (!workspace(session, &session->requested, &session->requested_capacity, sizeof *session->requested) ||
-        !workspace(session, &session->targets, &session->target_capacity, sizeof *session->targets))
+    if (!grow_list(session, &session->requested, &session->requested_capacity, sizeof *session->requested) ||
+        !grow_list(session, &session->targets, &session->target_capacity, sizeof *session->targets))
         return dq_no_memory(err, sizeof *session->requested, "an output");
     DQ_TRY(dq_handover_grow(&session->handover, session->requested_count + 1, err));
     session->targets[session->requested_count] = NULL;

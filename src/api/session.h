@@ -34,7 +34,7 @@ struct dq_session {
     void *arg;                  /* of both */
     bool ran;                   /* the last run gave outputs */
     const dq_tensor **inputs;   /* the caller's, by position in the graph's inputs */
-    dq_binding *given;          /* room for all inputs: those that a run has */
+    dq_binding *bindings;       /* room for all inputs: those that a run has */
     const dq_value **requested; /* the graph's outputs, then those that dq_session_add_output added */
     uint32_t requested_count;
     dq_tensor **targets; /* the caller's, by position in `requested` */
@@ -50,10 +50,10 @@ dq_status dq_session_check_input(const dq_session *session, const dq_value *v, c
 dq_status dq_session_check_inputs(const dq_session *session, dq_error *err);
 /** Brings to plans[0] the plan for the inputs that are set, made now if there is none. Between
  * dq_fpenv_enter and dq_session_end. */
-dq_status dq_session_plan(dq_session *session, uint32_t *given_count, dq_error *err);
+dq_status dq_session_plan(dq_session *session, uint32_t *binding_count, dq_error *err);
 /** A plan for other inputs, which the caller frees. The session's own plans stay as they are, unless an input
  * with a default is among those that are given for the first time. Likewise. */
-dq_status dq_session_plan_for(dq_session *session, const dq_binding *given, uint32_t given_count,
+dq_status dq_session_plan_for(dq_session *session, const dq_binding *bindings, uint32_t binding_count,
                               dq_plan **out, dq_error *err);
 /** Ends a call that planned or ran: the threads rest, the caller's floating-point environment is back. The
  * status is DQ_CANCELLED where the session was cancelled meanwhile. */

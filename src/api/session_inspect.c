@@ -36,12 +36,12 @@ static const dq_ir *ir_of(const dq_session *session)
 
 dq_status dq_session_prepare(dq_session *session, dq_error *err)
 {
-    uint32_t given_count;
+    uint32_t binding_count;
     DQ_NOT_NULL(session);
     session->ran = false;
     DQ_TRY(dq_session_check_inputs(session, err));
     const dq_fpenv callers = dq_fpenv_enter();
-    return dq_session_end(session, callers, dq_session_plan(session, &given_count, err), err);
+    return dq_session_end(session, callers, dq_session_plan(session, &binding_count, err), err);
 }
 
 /* ---- Shapes before a run ------------------------------------------------------------------------------ */
@@ -50,8 +50,8 @@ dq_status dq_session_prepare(dq_session *session, dq_error *err)
 typedef struct shapes {
     dq_tensor *tensors; /* without data */
     bool *known;
-    dq_binding *given; /* those that are known */
-    uint32_t given_count;
+    dq_binding *bindings; /* those that are known */
+    uint32_t binding_count;
 } shapes;
 
 /* A type and, of a tensor, a shape; of a list the type is all. */
@@ -110,13 +110,14 @@ static dq_status complete_shape(const dq_session *session, uint32_t i, shapes *s
                    ir_of(session)->path, v->name, wants);
 }
 
-static dq_status read_shape(const dq_session *session, size_t k, const void *given, shapes *s, dq_error *err)
+static dq_status read_shape(const dq_session *session, size_t k, const void *bindings, shapes *s,
+                            dq_error *err)
 {
     dq_shape shape;
     size_t input;
     char where[64];
     snprintf(where, sizeof where, "dq_session_infer: inputs[%zu]", k);
-    DQ_TRY(dq_read_struct(DQ_STRUCT_SHAPE, where, given, &shape, err));
+    DQ_TRY(dq_read_struct(DQ_STRUCT_SHAPE, where, bindings, &shape, err));
     DQ_TRY(dq_model_find_input(session->model, shape.name, &input, err));
     const uint32_t i = session->model->input_at[input];
     if (shape.rank && !shape.dims)
@@ -138,7 +139,7 @@ static dq_status read_shapes(dq_session *session, size_t count, const dq_shape *
     for (uint32_t i = 0; i < g->input_count; i++) {
         DQ_TRY(complete_shape(session, i, s, err));
         if (s->known[i])
-            s->given[s->given_count++] = (dq_binding){.value = g->inputs[i], .tensor = &s->tensors[i]};
+            s->bindings[s->binding_count++] = (dq_binding){.value = g->inputs[i], .tensor = &s->tensors[i]};
     }
     return DQ_OK;
 }
@@ -199,7 +200,7 @@ static dq_status infer(dq_session *session, const shapes *s,
 {
     dq_plan *plan = NULL;
     const dq_fpenv callers = dq_fpenv_enter();
-    dq_status status = dq_session_plan_for(session, s->given, s->given_count, &plan, err);
+    dq_status status = dq_session_plan_for(session, s->bindings, s->binding_count, &plan, err);
     if (status == DQ_OK) {
         describe_memory(session, plan, memory);
         status = visit_outputs(session, plan, visit, arg, err);
@@ -221,7 +222,7 @@ dq_status dq_session_infer(dq_session *session, size_t count, const dq_shape *in
     shapes s = {DQ_NEW_ARRAY(&arena, most, dq_tensor), DQ_NEW_ARRAY(&arena, most, bool),
                 DQ_NEW_ARRAY(&arena, most, dq_binding), 0};
     dq_status status =
-        s.tensors && s.known && s.given ? DQ_OK : dq_no_memory(err, most * sizeof *s.given, "inputs");
+        s.tensors && s.known && s.bindings ? DQ_OK : dq_no_memory(err, most * sizeof *s.bindings, "inputs");
     if (status == DQ_OK && memory) /* before any work, as the caller's size may be wrong */
         status = dq_write_struct(DQ_STRUCT_MEMORY_INFO, "dq_session_infer: memory", &own, memory, err);
     if (status == DQ_OK)
@@ -282,7 +283,7 @@ static dq_status need_inspection(dq_session *session, const dq_plan *plan, dq_er
 size_t dq_session_step_count(const dq_session *session)
 {
     const dq_plan *plan = session->plans[0].plan;
-    return plan ? plan->step_count + (size_t)(plan->slices ? plan->slices->runners[0].plan->step_count : 0)
+    return plan ? plan->step_count + (size_t)(plan->tiling ? plan->tiling->runners[0].plan->step_count : 0)
                 : 0;
 }
 

@@ -22,21 +22,21 @@ static dq_status check_size(dq_struct which, const char *where, size_t size, dq_
                    where, size, structs[which].first_size, structs[which].initializer);
 }
 
-dq_status dq_read_struct(dq_struct which, const char *where, const void *given, void *own, dq_error *err)
+dq_status dq_read_struct(dq_struct which, const char *where, const void *caller, void *own, dq_error *err)
 {
     const size_t own_size = structs[which].size;
     size_t size = own_size;
     memset(own, 0, own_size);
-    if (given) {
-        memcpy(&size, given, sizeof size);
+    if (caller) {
+        memcpy(&size, caller, sizeof size);
         DQ_TRY(check_size(which, where, size, err));
         for (size_t i = own_size; i < size; i++)
-            if (((const char *)given)[i])
+            if (((const char *)caller)[i])
                 return dq_fail(err, DQ_UNSUPPORTED,
                                "%s.size is %zu, and byte %zu is set; this library's %s has %zu bytes, the "
                                "rest must be 0",
                                where, size, i, structs[which].type, own_size);
-        memcpy(own, given, size < own_size ? size : own_size);
+        memcpy(own, caller, size < own_size ? size : own_size);
     }
     memcpy(own, &own_size, sizeof own_size);
     return DQ_OK;

@@ -41,7 +41,7 @@ typedef enum dq_struct {
 /** Copies the caller's struct to `own`, a whole struct of that type. `given` may be NULL: all defaults.
  * `where` names function and argument, "dq_session_create: options". DQ_INVALID_ARGUMENT: the size is below
  * the first version's. DQ_UNSUPPORTED: a field that this library does not have is not zero. */
-dq_status dq_read_struct(dq_struct which, const char *where, const void *given, void *own, dq_error *err);
+dq_status dq_read_struct(dq_struct which, const char *where, const void *caller, void *own, dq_error *err);
 
 /** Copies the fields of `own` that the caller's struct has, all but `size`. DQ_INVALID_ARGUMENT as above, and
  * where `to` is NULL; then nothing is written. */

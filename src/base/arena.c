@@ -72,13 +72,13 @@ static char *fit_somewhere(dq_arena *arena, size_t size, size_t align)
             return piece;
         }
     }
-    size_t requested;
-    if (!dq_add_size(size, align, &requested))
+    size_t padded_size;
+    if (!dq_add_size(size, align, &padded_size))
         return NULL;
     size_t step = arena->used < FIRST_BLOCK ? FIRST_BLOCK : arena->used;
     if (step > LARGEST_STEP)
         step = LARGEST_STEP;
-    dq_arena_block *block = new_block(arena->allocator, requested > step ? requested : step);
+    dq_arena_block *block = new_block(arena->allocator, padded_size > step ? padded_size : step);
     if (!block)
         return NULL;
     dq_arena_block **end = &arena->first;

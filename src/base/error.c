@@ -68,10 +68,10 @@ dq_status dq_fail(dq_error *err, dq_status status, const char *format, ...)
     if (err) {
         va_list args;
         va_start(args, format);
-        int requested = vsnprintf(err->message, sizeof err->message, format, args);
+        int length = vsnprintf(err->message, sizeof err->message, format, args);
         va_end(args);
         err->status = status;
-        if (requested >= (int)sizeof err->message)
+        if (length >= (int)sizeof err->message)
             mark_cut(err->message, sizeof err->message);
         blank_controls(err->message);
     }

@@ -90,14 +90,15 @@ dq_status dq_file_map(const char *path, uint64_t limit, const dq_allocator *allo
 static bool grow(dq_file *file)
 {
     enum { FIRST = 1 << 16 };
-    const size_t requested = file->capacity ? 2 * file->capacity : FIRST;
-    void *grown = requested > file->capacity ? dq_memory_grow(file->allocator, (void *)(uintptr_t)file->bytes,
-                                                              file->capacity, requested)
-                                             : NULL;
+    const size_t new_capacity = file->capacity ? 2 * file->capacity : FIRST;
+    void *grown =
+        new_capacity > file->capacity
+            ? dq_memory_grow(file->allocator, (void *)(uintptr_t)file->bytes, file->capacity, new_capacity)
+            : NULL;
     if (!grown)
         return false;
     file->bytes = grown;
-    file->capacity = requested;
+    file->capacity = new_capacity;
     return true;
 }
 
@@ -107,17 +108,17 @@ static dq_status read_all(dq_read_fn read, void *arg, const char *path, uint64_t
     for (;;) {
         if (file->size == file->capacity && !grow(file))
             return dq_no_memory(err, file->capacity, path);
-        const size_t workspace = file->capacity - file->size;
-        const ptrdiff_t got = read(arg, (void *)(uintptr_t)(file->bytes + file->size), workspace);
+        const size_t free_bytes = file->capacity - file->size;
+        const ptrdiff_t got = read(arg, (void *)(uintptr_t)(file->bytes + file->size), free_bytes);
         if (got == 0)
             return DQ_OK;
         if (got < 0)
             return dq_fail(err, fault, "%s: cannot be read: the read function returned %td at byte %zu", path,
                            got, file->size);
-        if ((size_t)got > workspace)
+        if ((size_t)got > free_bytes)
             return dq_fail(err, DQ_INVALID_ARGUMENT,
                            "%s: the read function returned %td for a buffer of %zu bytes", path, got,
-                           workspace);
+                           free_bytes);
         file->size += (size_t)got;
         if (file->size > limit)
             return dq_fail(err, DQ_OUT_OF_MEMORY, "%s: has more bytes than the limit of %" PRIu64, path,
@@ -187,7 +188,7 @@ void dq_file_forget(const void *bytes, size_t size)
         madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-void dq_file_forget_behind(const void *data, size_t *given_back, size_t end)
+void dq_file_drop_pages(const void *data, size_t *given_back, size_t end)
 {
     enum { AT_ONCE = 1 << 21 };
     if (end < *given_back + AT_ONCE)

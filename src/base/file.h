@@ -39,7 +39,7 @@ void dq_file_unmap(dq_file *file);
 void dq_file_forget(const void *bytes, size_t size);
 /** The same behind somebody who goes through `data` from its beginning and has come to byte `end`: some MB at
  * once. *given_back is 0 at first. */
-void dq_file_forget_behind(const void *data, size_t *given_back, size_t end);
+void dq_file_drop_pages(const void *data, size_t *given_back, size_t end);
 /** Whether p points into a mapped file's bytes. */
 static inline bool dq_file_holds(const dq_file *file, const void *p)
 {

@@ -18,12 +18,12 @@ dq_fpenv dq_fpenv_enter(void)
     __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
     __asm__ volatile("fnstcw %0" : "=m"(x87));
     if (mxcsr != MXCSR_DEFAULT) {
-        const uint32_t requested = MXCSR_DEFAULT;
-        __asm__ volatile("ldmxcsr %0" : : "m"(requested) : "memory");
+        const uint32_t expected = MXCSR_DEFAULT;
+        __asm__ volatile("ldmxcsr %0" : : "m"(expected) : "memory");
     }
     if (x87 != X87_DEFAULT) {
-        const uint16_t requested = X87_DEFAULT;
-        __asm__ volatile("fldcw %0" : : "m"(requested) : "memory");
+        const uint16_t expected = X87_DEFAULT;
+        __asm__ volatile("fldcw %0" : : "m"(expected) : "memory");
     }
     return (dq_fpenv){.control = x87, .status = mxcsr};
 }

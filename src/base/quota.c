@@ -7,7 +7,7 @@
 
 enum { LINE = 4096 };
 
-static bool numbers_of(const char *folder, const char *file, int requested, double *first, double *second)
+static bool numbers_of(const char *folder, const char *file, int min_count, double *first, double *second)
 {
     char path[LINE + 64];
     int length = snprintf(path, sizeof path, "%s/%s", folder, file);
@@ -15,7 +15,7 @@ static bool numbers_of(const char *folder, const char *file, int requested, doub
     int got = f ? fscanf(f, "%lf %lf", first, second) : 0;
     if (f)
         fclose(f);
-    return got >= requested;
+    return got >= min_count;
 }
 
 /* Processors that a group may use, of both versions of control groups; infinity: no limit, or no such file.

@@ -68,16 +68,16 @@ static bool in_place(const dq_exec *exec, const dq_plan *plan, const dq_output_b
 }
 
 static bool may_write(const dq_exec *exec, const dq_plan *plan, const dq_output_binding *binding,
-                      const dq_tensor *to, const dq_binding *given, uint32_t given_count)
+                      const dq_tensor *to, const dq_binding *bindings, uint32_t binding_count)
 {
     bool at_once = false;
-    for (uint32_t i = 0; i < given_count; i++) {
-        const dq_slot *slot = dq_plan_slot(plan, given[i].value);
-        if (slot->where != DQ_AT_INPUT || given[i].tensor->kind != DQ_KIND_TENSOR ||
-            !dq_tensor_overlap(given[i].tensor, to))
+    for (uint32_t i = 0; i < binding_count; i++) {
+        const dq_slot *slot = dq_plan_slot(plan, bindings[i].value);
+        if (slot->where != DQ_AT_INPUT || bindings[i].tensor->kind != DQ_KIND_TENSOR ||
+            !dq_tensor_overlap(bindings[i].tensor, to))
             continue;
         if (slot->touched > binding->first + 1 || (exec->repeats && slot->read_from != binding->first + 1) ||
-            (plan->slices && binding->first == 0))
+            (plan->tiling && binding->first == 0))
             return false; /* slices read inputs as long as they write to it */
         at_once = at_once || slot->touched == binding->first + 1;
     }
@@ -97,8 +97,8 @@ static void bind_output(dq_plan *plan, dq_output_binding *binding, const char *a
     }
 }
 
-dq_status dq_targets_bind(const dq_exec *exec, dq_plan *plan, const dq_binding *given, uint32_t given_count,
-                          dq_error *err)
+dq_status dq_targets_bind(const dq_exec *exec, dq_plan *plan, const dq_binding *bindings,
+                          uint32_t binding_count, dq_error *err)
 {
     for (uint32_t i = 0; i < plan->output_binding_count; i++) {
         dq_output_binding *binding = &plan->output_bindings[i];
@@ -106,7 +106,7 @@ dq_status dq_targets_bind(const dq_exec *exec, dq_plan *plan, const dq_binding *
         dq_slot *slot = dq_plan_slot(plan, binding->value);
         if (to && slot->shaped)
             DQ_TRY(check(plan, binding->value, &slot->t, to, err));
-        if (to && !(binding->slots && may_write(exec, plan, binding, to, given, given_count)))
+        if (to && !(binding->slots && may_write(exec, plan, binding, to, bindings, binding_count)))
             to = NULL;
         if (slot->where == DQ_AT_DYNAMIC)
             slot->target = to;

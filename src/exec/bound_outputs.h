@@ -9,8 +9,8 @@
 
 /** Before the steps, once inputs are bound: holds types and shapes against what is known, and points values
  * to their targets where they may be computed there. */
-dq_status dq_targets_bind(const dq_exec *exec, dq_plan *plan, const dq_binding *given, uint32_t given_count,
-                          dq_error *err);
+dq_status dq_targets_bind(const dq_exec *exec, dq_plan *plan, const dq_binding *bindings,
+                          uint32_t binding_count, dq_error *err);
 /** After the steps: copies what was computed elsewhere. */
 dq_status dq_targets_fill(const dq_exec *exec, const dq_plan *plan, dq_error *err);
 

@@ -79,16 +79,16 @@ static void bind_buffer(dq_plan *plan, char *base)
     }
 }
 
-static void bind_inputs(dq_plan *plan, const dq_binding *given, uint32_t given_count)
+static void bind_inputs(dq_plan *plan, const dq_binding *bindings, uint32_t binding_count)
 {
-    for (uint32_t i = 0; i < given_count; i++) {
-        dq_slot *slot = dq_plan_slot(plan, given[i].value);
+    for (uint32_t i = 0; i < binding_count; i++) {
+        dq_slot *slot = dq_plan_slot(plan, bindings[i].value);
         if (slot->where != DQ_AT_INPUT)
             continue; /* a constant, which the plan has */
         if (slot->shaped)
-            slot->t.data = given[i].tensor->data;
-        else if (given[i].tensor->kind == DQ_KIND_TENSOR || plan->graph->outer)
-            slot->t = *given[i].tensor; /* the main graph's lists are copied, see own_lists */
+            slot->t.data = bindings[i].tensor->data;
+        else if (bindings[i].tensor->kind == DQ_KIND_TENSOR || plan->graph->outer)
+            slot->t = *bindings[i].tensor; /* the main graph's lists are copied, see own_lists */
     }
     for (uint32_t i = 0; i < plan->caller_slot_count; i++) {
         dq_slot *slot = &plan->slots[plan->caller_slots[i]];
@@ -221,20 +221,20 @@ static dq_status run_steps(const dq_exec *exec, dq_plan *plan, dq_arena *strings
 
 /* ---- Slices before the first step --------------------------------------------------------------------- */
 
-typedef struct slice_job {
+typedef struct tile_job {
     const dq_exec *exec;
     dq_plan *plan;
-    const dq_binding *given;
+    const dq_binding *bindings;
     dq_arena *strings;
-} slice_job;
+} tile_job;
 
-static void run_slice(const slice_job *j, dq_slice_runner *runner, size_t at)
+static void run_tile(const tile_job *j, dq_batch_tile_runner *runner, size_t at)
 {
-    const struct dq_slices *s = j->plan->slices;
-    for (uint32_t i = 0; i < s->given_count; i++)
+    const struct dq_batch_tiling *s = j->plan->tiling;
+    for (uint32_t i = 0; i < s->binding_count; i++)
         runner->tensors[i].data =
-            (char *)j->given[i].tensor->data + (s->sliced[i] ? at * runner->tensors[i].size : 0);
-    bind_inputs(runner->plan, runner->given, s->given_count);
+            (char *)j->bindings[i].tensor->data + (s->is_batched[i] ? at * runner->tensors[i].size : 0);
+    bind_inputs(runner->plan, runner->bindings, s->binding_count);
     runner->status = run_steps(j->exec, runner->plan, j->strings, &runner->err);
     for (uint32_t i = 0; i < s->value_count && runner->status == DQ_OK; i++) {
         const dq_tensor *from = dq_plan_output(runner->plan, s->values[i]);
@@ -244,27 +244,27 @@ static void run_slice(const slice_job *j, dq_slice_runner *runner, size_t at)
     }
 }
 
-static void run_some_slices(void *arg, size_t begin, size_t end, unsigned worker)
+static void run_some_tiles(void *arg, size_t begin, size_t end, unsigned worker)
 {
-    const slice_job *j = arg;
-    dq_slice_runner *runner = &j->plan->slices->runners[worker];
+    const tile_job *j = arg;
+    dq_batch_tile_runner *runner = &j->plan->tiling->runners[worker];
     for (size_t i = begin; i < end && runner->status == DQ_OK; i++) {
         if (worker ==
             0) /* by one thread, as the caller's callback expects; a cancelled slice says so itself */
             (void)dq_plan_go_on(j->plan, NULL);
-        run_slice(j, runner, i);
+        run_tile(j, runner, i);
     }
 }
 
-static dq_status run_slices(slice_job *j, char *memory, dq_error *err)
+static dq_status run_tiles(tile_job *j, char *memory, dq_error *err)
 {
-    const struct dq_slices *s = j->plan->slices;
+    const struct dq_batch_tiling *s = j->plan->tiling;
     for (size_t i = 0; i < s->runner_count; i++, memory += s->runner_bytes) {
         bind_buffer(s->runners[i].plan, memory);
         s->runners[i].status = DQ_OK;
     }
     dq_parallel(s->runner_count > 1 ? j->plan->threads : dq_threads_alone(j->plan->threads), s->count, 1,
-                run_some_slices, j);
+                run_some_tiles, j);
     for (size_t i = 0; i < s->runner_count; i++)
         if (s->runners[i].status != DQ_OK) {
             if (err)
@@ -274,11 +274,11 @@ static dq_status run_slices(slice_job *j, char *memory, dq_error *err)
     return DQ_OK;
 }
 
-dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_binding *given, uint32_t given_count,
+dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_binding *bindings, uint32_t binding_count,
                             dq_arena *strings, dq_error *err)
 {
     DQ_TRY(dq_plan_go_on(plan, err));
-    const uint64_t before_steps = dq_work_add(plan->stepless_work, plan->slices ? plan->slices->work : 0);
+    const uint64_t before_steps = dq_work_add(plan->stepless_work, plan->tiling ? plan->tiling->work : 0);
     dq_status status = dq_plan_take(plan, before_steps, err);
     if (status != DQ_OK && !plan->graph->outer)
         dq_error_prefix(err, "%s: ", plan->program->ir->path);
@@ -286,35 +286,35 @@ dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_binding *give
     DQ_TRY(reserve(exec->allocator, &exec->buffer, &exec->buffer_capacity, plan->buffer_size, "activations",
                    err));
     bind_buffer(plan, exec->buffer);
-    bind_inputs(plan, given, given_count);
-    DQ_TRY(dq_targets_bind(exec, plan, given, given_count, err));
-    slice_job j = {exec, plan, given, strings};
-    if (plan->slices)
-        DQ_TRY(run_slices(&j, (char *)exec->buffer + plan->ahead_offset, err));
+    bind_inputs(plan, bindings, binding_count);
+    DQ_TRY(dq_targets_bind(exec, plan, bindings, binding_count, err));
+    tile_job j = {exec, plan, bindings, strings};
+    if (plan->tiling)
+        DQ_TRY(run_tiles(&j, (char *)exec->buffer + plan->ahead_offset, err));
     DQ_TRY(run_steps(exec, plan, strings, err));
     return dq_targets_fill(exec, plan, err);
 }
 
 /* Outputs may share the items of an input that is a sequence, and outlive the caller's. */
-static dq_status own_lists(dq_exec *exec, const dq_plan *plan, const dq_binding *given, uint32_t given_count,
-                           dq_error *err)
+static dq_status own_lists(dq_exec *exec, const dq_plan *plan, const dq_binding *bindings,
+                           uint32_t binding_count, dq_error *err)
 {
-    for (uint32_t i = 0; i < given_count; i++) {
-        const dq_tensor *t = given[i].tensor, *kept;
+    for (uint32_t i = 0; i < binding_count; i++) {
+        const dq_tensor *t = bindings[i].tensor, *kept;
         if (t->kind == DQ_KIND_TENSOR)
             continue;
         DQ_TRY(dq_tensor_keep(&exec->strings, t, &kept, err));
-        dq_plan_slot(plan, given[i].value)->t = *kept;
+        dq_plan_slot(plan, bindings[i].value)->t = *kept;
     }
     return DQ_OK;
 }
 
-dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_binding *given, uint32_t given_count,
+dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_binding *bindings, uint32_t binding_count,
                       dq_error *err)
 {
     dq_arena_reset(&exec->strings);
-    DQ_TRY(own_lists(exec, plan, given, given_count, err));
-    return dq_exec_run_inner(exec, plan, given, given_count, &exec->strings, err);
+    DQ_TRY(own_lists(exec, plan, bindings, binding_count, err));
+    return dq_exec_run_inner(exec, plan, bindings, binding_count, &exec->strings, err);
 }
 
 void dq_exec_init(dq_exec *exec, const dq_allocator *allocator)

@@ -23,12 +23,12 @@ typedef struct dq_exec {
 /** Runs the plan over tensors for the same values, of the same types and shapes, that it was made for.
  * Outputs are then in dq_plan_output, until the next run. Steps of inner graphs are not traced: the step that
  * holds them is, with all of their time. */
-dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_binding *given, uint32_t given_count,
+dq_status dq_exec_run(dq_exec *exec, dq_plan *plan, const dq_binding *bindings, uint32_t binding_count,
                       dq_error *err);
 
 /** The same for the plan of an inner graph, with an `exec` of its own: strings and items go to the arena of
  * the run around it, so that they outlive this one. */
-dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_binding *given, uint32_t given_count,
+dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_binding *bindings, uint32_t binding_count,
                             dq_arena *strings, dq_error *err);
 
 /** Grows memory of the allocator (NULL: malloc), aligned to 64 bytes; the first `keep` bytes of what was in

@@ -24,7 +24,7 @@ static void free_inner(dq_inner *inner, const dq_allocator *allocator)
     dq_plan_free(inner->plan);
     dq_exec_free(&inner->exec);
     dq_memory_free(allocator, inner->inputs, inputs * sizeof *inner->inputs);
-    dq_memory_free(allocator, inner->given, all * sizeof *inner->given);
+    dq_memory_free(allocator, inner->bindings, all * sizeof *inner->bindings);
     dq_memory_free(allocator, inner->planned, all * sizeof *inner->planned);
     dq_memory_free(allocator, inner->passed, outputs * sizeof *inner->passed);
     dq_memory_free(allocator, inner->requested, outputs * sizeof *inner->requested);
@@ -73,16 +73,17 @@ static dq_status make_inner(dq_graph *g, const dq_allocator *allocator, dq_inner
     inner->graph = g;
     dq_exec_init(&inner->exec, allocator);
     inner->inputs = dq_memory_calloc(allocator, inputs, sizeof *inner->inputs);
-    inner->given = dq_memory_calloc(allocator, all, sizeof *inner->given);
+    inner->bindings = dq_memory_calloc(allocator, all, sizeof *inner->bindings);
     inner->planned = dq_memory_calloc(allocator, all, sizeof *inner->planned);
     inner->passed = dq_memory_calloc(allocator, outputs, sizeof *inner->passed);
     inner->requested = dq_memory_calloc(allocator, outputs, sizeof *inner->requested);
-    if (!inner->inputs || !inner->given || !inner->planned || !inner->passed || !inner->requested)
+    if (!inner->inputs || !inner->bindings || !inner->planned || !inner->passed || !inner->requested)
         return dq_no_memory(err, all * sizeof *inner->planned, "an inner graph");
     for (uint32_t i = 0; i < g->input_count; i++)
-        inner->given[inner->given_count++] = (dq_binding){.value = g->inputs[i], .tensor = &inner->inputs[i]};
+        inner->bindings[inner->binding_count++] =
+            (dq_binding){.value = g->inputs[i], .tensor = &inner->inputs[i]};
     for (uint32_t i = 0; i < g->capture_count; i++)
-        inner->given[inner->given_count++] = (dq_binding){.value = g->captures[i]};
+        inner->bindings[inner->binding_count++] = (dq_binding){.value = g->captures[i]};
     return DQ_OK;
 }
 
@@ -160,8 +161,8 @@ static dq_status check_inputs(const dq_inner *inner, const dq_step *step, dq_err
 /* Whether there is a plan for values of these types. */
 static bool same_types(const dq_inner *inner)
 {
-    for (uint32_t i = 0; inner->plan && i < inner->given_count; i++) {
-        const dq_tensor *now = inner->given[i].tensor, *planned = &inner->planned[i];
+    for (uint32_t i = 0; inner->plan && i < inner->binding_count; i++) {
+        const dq_tensor *now = inner->bindings[i].tensor, *planned = &inner->planned[i];
         if (now->kind != planned->kind || now->item_kind != planned->item_kind ||
             now->dtype != planned->dtype)
             return false;
@@ -175,31 +176,31 @@ static bool fits(dq_inner *inner, const dq_plan *outer)
 {
     const bool same = inner->generation == outer->generation;
     bool all = same && same_types(inner);
-    for (uint32_t i = 0; inner->plan && same && i < inner->given_count; i++) {
-        dq_binding *given = &inner->given[i];
-        const dq_tensor *now = given->tensor, *planned = &inner->planned[i];
-        if (given->constant || given->varying || now->kind != DQ_KIND_TENSOR ||
+    for (uint32_t i = 0; inner->plan && same && i < inner->binding_count; i++) {
+        dq_binding *bindings = &inner->bindings[i];
+        const dq_tensor *now = bindings->tensor, *planned = &inner->planned[i];
+        if (bindings->constant || bindings->varying || now->kind != DQ_KIND_TENSOR ||
             planned->kind != DQ_KIND_TENSOR || dq_tensor_same_shape(now, planned))
             continue;
-        given->varying = true;
+        bindings->varying = true;
         all = false;
     }
     return all;
 }
 
-static void take_kind(dq_binding *given, const dq_slot *from)
+static void take_kind(dq_binding *bindings, const dq_slot *from)
 {
-    given->constant = from->where == DQ_AT_CONSTANT;
-    given->fixed = given->constant && from->fixed;
-    given->persistent = given->constant && from->persistent;
+    bindings->constant = from->where == DQ_AT_CONSTANT;
+    bindings->fixed = bindings->constant && from->fixed;
+    bindings->persistent = bindings->constant && from->persistent;
 }
 
 static void take_captures(dq_inner *inner, const dq_plan *outer)
 {
-    for (uint32_t i = inner->graph->input_count; i < inner->given_count; i++) {
-        const dq_slot *from = dq_plan_slot(outer, inner->given[i].value);
-        inner->given[i].tensor = &from->t;
-        take_kind(&inner->given[i], from);
+    for (uint32_t i = inner->graph->input_count; i < inner->binding_count; i++) {
+        const dq_slot *from = dq_plan_slot(outer, inner->bindings[i].value);
+        inner->bindings[i].tensor = &from->t;
+        take_kind(&inner->bindings[i], from);
     }
 }
 
@@ -216,7 +217,7 @@ void dq_inner_hold(dq_inner *inner, uint32_t in, const dq_plan *outer, const dq_
 {
     inner->inputs[in] = *step->call.in[from];
     if (inner->graph->inputs[in]->type.kind == DQ_KIND_TENSOR) /* others may be wrapped, see check_inputs */
-        take_kind(&inner->given[in], dq_plan_slot(outer, step->node->in[from]));
+        take_kind(&inner->bindings[in], dq_plan_slot(outer, step->node->in[from]));
 }
 
 static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
@@ -226,8 +227,8 @@ static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
         if (!inner->passed[i])
             inner->requested[requested_count++] = inner->graph->outputs[i];
     dq_plan_request request = {.graph = inner->graph,
-                               .given = inner->given,
-                               .given_count = inner->given_count,
+                               .bindings = inner->bindings,
+                               .binding_count = inner->binding_count,
                                .requested = inner->requested,
                                .requested_count = requested_count,
                                .kernels = outer->kernels,
@@ -249,8 +250,8 @@ static dq_status make_plan(dq_inner *inner, const dq_plan *outer, dq_error *err)
         DQ_TRY(dq_plan_create(outer->program, &request, &inner->plan, err));
     }
     inner->generation = outer->generation;
-    for (uint32_t i = 0; i < inner->given_count; i++)
-        inner->planned[i] = *inner->given[i].tensor;
+    for (uint32_t i = 0; i < inner->binding_count; i++)
+        inner->planned[i] = *inner->bindings[i].tensor;
     return DQ_OK;
 }
 
@@ -260,12 +261,12 @@ dq_status dq_inner_run(dq_inner *inner, const dq_plan *outer, const dq_step *ste
     DQ_TRY(check_inputs(inner, step, err));
     if (!fits(inner, outer))
         DQ_TRY(make_plan(inner, outer, err));
-    DQ_TRY(dq_exec_run_inner(&inner->exec, inner->plan, inner->given, inner->given_count, step->call.strings,
-                             err));
-    uint64_t given = 1;
+    DQ_TRY(dq_exec_run_inner(&inner->exec, inner->plan, inner->bindings, inner->binding_count,
+                             step->call.strings, err));
+    uint64_t bindings = 1;
     for (uint32_t i = 0; i < inner->graph->output_count; i++)
-        given = dq_work_add(given, inner->passed[i] ? 0 : dq_inner_output(inner, i)->count);
-    return dq_plan_take(inner->plan, given, err);
+        bindings = dq_work_add(bindings, inner->passed[i] ? 0 : dq_inner_output(inner, i)->count);
+    return dq_plan_take(inner->plan, bindings, err);
 }
 
 const dq_tensor *dq_inner_output(const dq_inner *inner, uint32_t i)
@@ -341,17 +342,17 @@ dq_status dq_kept_shape(dq_kept *kept, const dq_step *step, dq_dtype dtype, size
 
 void dq_slice_out(const dq_step *step, const dq_tensor *whole, size_t axis, size_t at, dq_tensor *slice)
 {
-    dq_move m = dq_move_part(whole, axis, at, 1, false);
-    dq_move_clear_tail(slice);
+    dq_copy_nd m = dq_copy_nd_part(whole, axis, at, 1, false);
+    dq_clear_tail_bits(slice);
     if (slice->count)
-        dq_move_run(&step->call, &m, whole->dtype, slice->data, whole->data);
+        dq_copy_nd_run(&step->call, &m, whole->dtype, slice->data, whole->data);
 }
 
 void dq_slice_in(const dq_step *step, dq_tensor *whole, size_t axis, size_t at, const dq_tensor *slice)
 {
-    dq_move m = dq_move_part(whole, axis, at, 1, true);
+    dq_copy_nd m = dq_copy_nd_part(whole, axis, at, 1, true);
     if (slice->count)
-        dq_move_run(&step->call, &m, whole->dtype, whole->data, slice->data);
+        dq_copy_nd_run(&step->call, &m, whole->dtype, whole->data, slice->data);
 }
 
 dq_status dq_empty_scan(const dq_inner *inner, const dq_step *step, uint32_t i, uint32_t to, int64_t axis,

@@ -16,9 +16,9 @@ typedef struct dq_inner {
     dq_exec exec;
     const dq_rewritten_graph *rewritten; /* once made; NULL: the graph as written */
     dq_tensor *inputs;                   /* by position, for the caller to fill in before each run */
-    dq_binding *given;                   /* the inputs, then what the graph takes from outside */
+    dq_binding *bindings;                /* the inputs, then what the graph takes from outside */
     dq_tensor *planned;                  /* what `plan` was made for; by place in `given` */
-    uint32_t given_count;
+    uint32_t binding_count;
     bool *passed; /* by output: one of the inputs as it came, see dq_inner_pass */
     const dq_value **requested;
 } dq_inner;

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-dq_limits dq_limits_complete(const dq_limits *given)
+dq_limits dq_limits_complete(const dq_limits *requested)
 {
-    dq_limits limits = given ? *given : (dq_limits){0};
+    dq_limits limits = requested ? *requested : (dq_limits){0};
     const uint64_t gib = UINT64_C(1) << 30;
     if (!limits.file_bytes)
         limits.file_bytes = 64 * gib;
@@ -95,18 +95,18 @@ dq_status dq_graph_create(dq_ir *ir, const char *name, dq_graph *outer, dq_graph
 }
 
 /* Makes room for one more element in a list. */
-static bool workspace(const dq_graph *g, void *list, uint32_t count, uint32_t *capacity, size_t size)
+static bool grow_list(const dq_graph *g, void *list, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (count < *capacity)
         return true;
-    uint32_t expected = *capacity ? *capacity * 2 : 8;
-    if (expected < *capacity)
+    uint32_t new_capacity = *capacity ? *capacity * 2 : 8;
+    if (new_capacity < *capacity)
         return false;
-    void *grown = dq_memory_grow(&g->ir->allocator, *(void **)list, *capacity * size, expected * size);
+    void *grown = dq_memory_grow(&g->ir->allocator, *(void **)list, *capacity * size, new_capacity * size);
     if (!grown)
         return false;
     *(void **)list = grown;
-    *capacity = expected;
+    *capacity = new_capacity;
     return true;
 }
 
@@ -120,7 +120,7 @@ dq_status dq_graph_value(dq_graph *g, const char *name, dq_value **out, dq_error
     dq_value *v = dq_namemap_get(&g->values, name);
     if (!v) {
         v = DQ_NEW(&g->ir->arena, dq_value);
-        if (!v || !workspace(g, &g->all, g->value_count, &g->value_capacity, sizeof *g->all))
+        if (!v || !grow_list(g, &g->all, g->value_count, &g->value_capacity, sizeof *g->all))
             return out_of_memory(err);
         v->name = name;
         v->graph = g;
@@ -128,7 +128,7 @@ dq_status dq_graph_value(dq_graph *g, const char *name, dq_value **out, dq_error
         if (!dq_namemap_put(&g->values, name, v))
             return out_of_memory(err);
         g->ir->value_count++;
-        v->place = g->value_count;
+        v->index = g->value_count;
         g->all[g->value_count++] = v;
     }
     *out = v;
@@ -148,7 +148,7 @@ dq_status dq_graph_add_input(dq_graph *g, const char *name, const dq_type *type,
     DQ_TRY(dq_graph_value(g, name, &v, err));
     if (v->is_input)
         return dq_fail(err, DQ_BAD_MODEL, "graph '%s': two inputs are named '%s'", g->name, name);
-    if (!workspace(g, &g->inputs, g->input_count, &g->input_capacity, sizeof *g->inputs))
+    if (!grow_list(g, &g->inputs, g->input_count, &g->input_capacity, sizeof *g->inputs))
         return out_of_memory(err);
     v->is_input = true;
     if (type && !says_nothing(type))
@@ -161,9 +161,9 @@ dq_status dq_graph_add_output(dq_graph *g, const char *name, const dq_type *type
 {
     if (!*name)
         return dq_fail(err, DQ_BAD_MODEL, "graph '%s': output %u has no name", g->name, g->output_count);
-    if (!workspace(g, &g->outputs, g->output_count, &g->output_capacity, sizeof *g->outputs) ||
-        !workspace(g, &g->output_names, g->output_count, &g->name_capacity, sizeof *g->output_names) ||
-        !workspace(g, &g->output_types, g->output_count, &g->type_capacity, sizeof *g->output_types))
+    if (!grow_list(g, &g->outputs, g->output_count, &g->output_capacity, sizeof *g->outputs) ||
+        !grow_list(g, &g->output_names, g->output_count, &g->name_capacity, sizeof *g->output_names) ||
+        !grow_list(g, &g->output_types, g->output_count, &g->type_capacity, sizeof *g->output_types))
         return out_of_memory(err);
     g->outputs[g->output_count] = NULL;
     g->output_names[g->output_count] = name;
@@ -200,7 +200,7 @@ dq_status dq_graph_add_node(dq_graph *g, uint32_t in_count, uint32_t out_count, 
 {
     dq_arena *arena = &g->ir->arena;
     dq_node *node = DQ_NEW(arena, dq_node);
-    if (!node || !workspace(g, &g->nodes, g->node_count, &g->node_capacity, sizeof *g->nodes))
+    if (!node || !grow_list(g, &g->nodes, g->node_count, &g->node_capacity, sizeof *g->nodes))
         return out_of_memory(err);
     node->in_names = DQ_NEW_ARRAY(arena, in_count, const char *);
     node->out_names = DQ_NEW_ARRAY(arena, out_count, const char *);
@@ -233,9 +233,9 @@ const char *dq_domain_canonical(const char *domain)
 
 int dq_opset_version(const dq_opset *opsets, size_t count, const char *domain)
 {
-    const char *expected = dq_domain_canonical(domain);
+    const char *new_capacity = dq_domain_canonical(domain);
     for (size_t i = 0; i < count; i++)
-        if (strcmp(dq_domain_canonical(opsets[i].domain), expected) == 0)
+        if (strcmp(dq_domain_canonical(opsets[i].domain), new_capacity) == 0)
             return opsets[i].version;
     return 0;
 }

@@ -88,7 +88,7 @@ struct dq_value {
     dq_node *producer;         /* NULL: graph input, or initializer */
     dq_graph *graph;           /* whose value it is; a subgraph may use those of its outer graphs */
     uint32_t id;               /* below dq_ir.value_count, unique in the model */
-    uint32_t place;            /* in graph->all */
+    uint32_t index;            /* in graph->all */
     bool is_input;             /* a graph input (may also have `constant`: then that is its default) */
     bool is_output;
     atomic_bool fed; /* an input of the main graph that has a constant: a run was once given another value */
@@ -210,7 +210,7 @@ dq_status dq_ir_create(const char *path, const dq_limits *limits, const dq_alloc
                        dq_error *err);
 void dq_ir_free(dq_ir *ir);
 /** The limits with defaults in place of zeros; NULL: all defaults. */
-dq_limits dq_limits_complete(const dq_limits *given);
+dq_limits dq_limits_complete(const dq_limits *requested);
 
 dq_status dq_graph_create(dq_ir *ir, const char *name, dq_graph *outer, dq_graph **out, dq_error *err);
 /** In the order of the calls. `type` NULL: nothing is declared. Inputs and initializers have names of their

@@ -114,23 +114,23 @@ static dq_status cycle(const dq_graph *g, const edges *e, dq_error *err)
 }
 
 /* Kahn's algorithm; nodes that are ready keep the model's order as far as it goes. */
-static dq_status place(dq_graph *g, edges *e, dq_node **order, dq_error *err)
+static dq_status sort_nodes(dq_graph *g, edges *e, dq_node **order, dq_error *err)
 {
-    uint32_t placed = 0, n = g->node_count;
+    uint32_t sorted = 0, n = g->node_count;
     list_edges(g, e, store_edge);
     for (uint32_t i = n; i > 0; i--) /* storing moved each start to its end */
         e->start[i] = e->start[i - 1];
     e->start[0] = 0;
     for (uint32_t i = 0; i < n; i++)
         if (!e->waiting[i])
-            order[placed++] = g->nodes[i];
-    for (uint32_t i = 0; i < placed; i++) {
+            order[sorted++] = g->nodes[i];
+    for (uint32_t i = 0; i < sorted; i++) {
         uint32_t p = order[i]->position;
         for (size_t k = e->start[p]; k < e->start[p + 1]; k++)
             if (--e->waiting[e->users[k]] == 0)
-                order[placed++] = g->nodes[e->users[k]];
+                order[sorted++] = g->nodes[e->users[k]];
     }
-    if (placed != n)
+    if (sorted != n)
         return cycle(g, e, err);
     memcpy(g->nodes, order, n * sizeof *order);
     for (uint32_t i = 0; i < n; i++)
@@ -156,7 +156,7 @@ static dq_status sort(dq_graph *g, dq_error *err)
         for (size_t i = 0; i < n; i++)
             e.start[i + 1] += e.start[i];
         e.users = calloc(e.count, sizeof *e.users);
-        status = e.users ? place(g, &e, order, err)
+        status = e.users ? sort_nodes(g, &e, order, err)
                          : dq_no_memory(err, e.count * sizeof *e.users, "the topological sort");
     }
     free(e.start);

@@ -96,7 +96,7 @@ typedef void dq_upsample2x_x_fn(const void *x, size_t n, size_t width, size_t ro
  * All in double, nothing fused; y is of double or, with `narrow`, rounded to float. Returns whether any is no
  * number. */
 typedef bool dq_bilinear_f32_fn(const float *x, size_t below, const size_t *at, const double *weight,
-                                size_t workspace, size_t n, bool narrow, void *y);
+                                size_t weight_stride, size_t n, bool narrow, void *y);
 
 /** y[i] = table[x[i]]; y may be x. */
 typedef void dq_lookup_x8_fn(const uint8_t *x, size_t n, const uint8_t table[256], uint8_t *y);

@@ -46,7 +46,7 @@ void dq_loop_plan(const dq_op_call *call, const uint32_t inputs[], size_t count,
 void dq_loop_range(const dq_loop *loop, size_t begin, size_t end, dq_loop_fn *fn, void *arg)
 {
     size_t last = loop->rank - 1;
-    for (dq_loop_run run = {.at = begin}; run.at < end; run.at += run.n) {
+    for (dq_loop_segment run = {.at = begin}; run.at < end; run.at += run.n) {
         size_t rest = run.at / loop->dims[last], inner = run.at % loop->dims[last];
         for (size_t k = 0; k < loop->operands; k++) {
             run.step[k] = loop->strides[k][last];

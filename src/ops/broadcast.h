@@ -16,12 +16,12 @@ typedef struct dq_loop {
 
 /** A segment: results at … at + n - 1, n >= 1. Element k of operand i is at offset[i] + k * step[i], where
  * step is 0 or 1. An operand of one element always has step 0. */
-typedef struct dq_loop_run {
+typedef struct dq_loop_segment {
     size_t at, n;
     size_t offset[DQ_LOOP_OPERANDS], step[DQ_LOOP_OPERANDS];
-} dq_loop_run;
+} dq_loop_segment;
 
-typedef void dq_loop_fn(void *arg, const dq_loop_run *run);
+typedef void dq_loop_fn(void *arg, const dq_loop_segment *run);
 
 /** Sets output 0 to the broadcast shape of the `count` inputs, and to type `dtype`. */
 dq_status dq_loop_infer(dq_op_call *call, const uint32_t inputs[], size_t count, dq_dtype dtype,

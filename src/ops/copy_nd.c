@@ -8,7 +8,7 @@
 
 enum { GRAIN = 16384 /* elements of a task, about */ };
 
-void dq_move_join(dq_move *m)
+void dq_copy_nd_coalesce(dq_copy_nd *m)
 {
     size_t kept = 0;
     for (size_t d = 0; d < m->rank; d++) {
@@ -26,19 +26,19 @@ void dq_move_join(dq_move *m)
     m->rank = kept;
 }
 
-dq_move dq_move_part(const dq_tensor *whole, size_t axis, size_t begin, size_t length, bool into_whole)
+dq_copy_nd dq_copy_nd_part(const dq_tensor *whole, size_t axis, size_t begin, size_t length, bool into_whole)
 {
     size_t inner = dq_dims_product(whole->dims, axis + 1, whole->rank);
     size_t outer = dq_dims_product(whole->dims, 0, axis);
     size_t run = length * inner, stride = (size_t)whole->dims[axis] * inner;
-    dq_move m = {0};
+    dq_copy_nd m = {0};
     if (into_whole)
         m.to_base = begin * inner;
     else
         m.from_base = begin * inner;
-    dq_move_add(&m, outer, (int64_t)(into_whole ? run : stride), into_whole ? stride : run);
-    dq_move_add(&m, run, 1, 1);
-    dq_move_join(&m);
+    dq_copy_nd_add(&m, outer, (int64_t)(into_whole ? run : stride), into_whole ? stride : run);
+    dq_copy_nd_add(&m, run, 1, 1);
+    dq_copy_nd_coalesce(&m);
     return m;
 }
 
@@ -118,13 +118,13 @@ static step_fn *step_of(size_t width)
         }                                                                                                    \
     }
 
-BY_INDEX(dq_move_pick, i, at[i])
-BY_INDEX(dq_move_put, at[i], i)
+BY_INDEX(dq_gather_elements, i, at[i])
+BY_INDEX(dq_scatter_elements, at[i], i)
 
 /* ---- All axes ------------------------------------------------------------------------------------------ */
 
 typedef struct job {
-    const dq_move *m;
+    const dq_copy_nd *m;
     size_t width; /* bytes of an element; 0: packed */
     unsigned bits;
     step_fn *step;
@@ -133,7 +133,7 @@ typedef struct job {
 } job;
 
 /* Copies up to SHORT bytes without a call of memcpy. */
-enum { SHORT = 64 };
+enum { MAX_INLINE_BYTES = 64 };
 static inline void copy_short(char *to, const char *from, size_t n)
 {
     if (n >= 16) {
@@ -154,7 +154,7 @@ static inline void copy_short(char *to, const char *from, size_t n)
 
 static void packed_row(const job *j, size_t to, int64_t from)
 {
-    const dq_move *m = j->m;
+    const dq_copy_nd *m = j->m;
     size_t last = m->rank - 1, n = m->rank ? m->dims[last] : 1;
     for (size_t i = 0; i < n; i++)
         dq_put_bits(
@@ -165,7 +165,7 @@ static void packed_row(const job *j, size_t to, int64_t from)
 /* Copies `rows` rows along the last axis that are adjacent along the axis before it. */
 static void some_rows(const job *j, size_t to, int64_t from, size_t rows)
 {
-    const dq_move *m = j->m;
+    const dq_copy_nd *m = j->m;
     const size_t last = m->rank - 1, n = m->rank ? m->dims[last] : 1, width = j->width;
     const int64_t from_step = m->rank ? m->from[last] : 1;
     const size_t to_step = m->rank ? m->to[last] : 1;
@@ -174,7 +174,7 @@ static void some_rows(const job *j, size_t to, int64_t from, size_t rows)
     char *y = j->to + to * width;
     const char *x = j->from + from * (int64_t)width;
     const bool dense = from_step == 1 && to_step == 1;
-    if (dense && n * width <= SHORT)
+    if (dense && n * width <= MAX_INLINE_BYTES)
         for (; rows > 0; rows--, y += to_next, x += from_next)
             copy_short(y, x, n * width);
     for (; rows > 0; rows--, y += to_next, x += from_next)
@@ -188,7 +188,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
-    const dq_move *m = j->m;
+    const dq_copy_nd *m = j->m;
     size_t outer = m->rank ? m->rank - 1 : 0, coord[DQ_MOVE_RANK] = {0}, to = m->to_base, rows = 1;
     int64_t from = (int64_t)m->from_base;
     for (size_t d = outer, rest = begin; d-- > 0; rest /= m->dims[d]) {
@@ -226,14 +226,14 @@ enum { COLUMNS = 64, ROWS = 256, CHANNELS = 4, PIXELS = 4096 };
  * `side` of the destination is a row of the source. */
 typedef struct transpose {
     const dq_kernels *kernels;
-    dq_move outer; /* all axes except these two */
+    dq_copy_nd outer; /* all axes except these two */
     size_t rows, cols, src_stride, dst_stride, width;
     size_t rows_at_once, cols_at_once;
     char *to;
     const char *from;
 } transpose;
 
-static bool find_transpose(const dq_move *m, size_t width, transpose *t)
+static bool find_transpose(const dq_copy_nd *m, size_t width, transpose *t)
 {
     size_t last = m->rank - 1, side = 0;
     if (m->rank < 2 || (width != 1 && width != 2 && width != 4) || m->to[last] != 1 || m->from[last] <= 1)
@@ -252,7 +252,7 @@ static bool find_transpose(const dq_move *m, size_t width, transpose *t)
                      .cols_at_once = m->dims[last] <= CHANNELS ? PIXELS : COLUMNS};
     for (size_t d = 0; d < last; d++)
         if (d != side)
-            dq_move_add(&t->outer, m->dims[d], m->from[d], m->to[d]);
+            dq_copy_nd_add(&t->outer, m->dims[d], m->from[d], m->to[d]);
     return true;
 }
 
@@ -296,9 +296,9 @@ static void run_transpose(const dq_op_call *call, transpose *t)
     dq_parallel(call->threads, count, strip < GRAIN ? GRAIN / strip : 1, transpose_part, t);
 }
 
-void dq_move_run(const dq_op_call *call, const dq_move *m, dq_dtype dtype, void *to, const void *from)
+void dq_copy_nd_run(const dq_op_call *call, const dq_copy_nd *m, dq_dtype dtype, void *to, const void *from)
 {
-    size_t rows = 1, width = dq_move_width(dtype);
+    size_t rows = 1, width = dq_element_width(dtype);
     for (size_t d = 0; d < m->rank; d++)
         if (m->dims[d] == 0)
             return;
@@ -323,9 +323,9 @@ void dq_move_run(const dq_op_call *call, const dq_move *m, dq_dtype dtype, void 
     dq_parallel(call->threads, rows, grain, piece, &j);
 }
 
-void dq_move_fill(dq_dtype dtype, void *to, size_t count, const void *value)
+void dq_fill_elements(dq_dtype dtype, void *to, size_t count, const void *value)
 {
-    size_t width = dq_move_width(dtype), bytes = 0;
+    size_t width = dq_element_width(dtype), bytes = 0;
     if (count == 0 || !dq_dtype_size(dtype, count, &bytes))
         return;
     if (!value || width == 0)
@@ -339,17 +339,17 @@ void dq_move_fill(dq_dtype dtype, void *to, size_t count, const void *value)
         step_of(width)(to, 1, value, 0, count);
 }
 
-void dq_move_clear_tail(dq_tensor *t)
+void dq_clear_tail_bits(dq_tensor *t)
 {
     if (dq_dtype_is_packed(t->dtype) && t->size)
         ((char *)t->data)[t->size - 1] = 0;
 }
 
-dq_status dq_move_all(const dq_op_call *call, dq_error *err)
+dq_status dq_copy_all(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    dq_move_clear_tail(call->out[0]);
+    dq_clear_tail_bits(call->out[0]);
     if (call->out[0]->count)
-        dq_move_run(call, call->state, call->in[0]->dtype, call->out[0]->data, call->in[0]->data);
+        dq_copy_nd_run(call, call->state, call->in[0]->dtype, call->out[0]->data, call->in[0]->data);
     return DQ_OK;
 }

@@ -11,7 +11,7 @@
  * Strings are shared: only the dq_string (pointer and length) is copied. */
 static inline void dq_copy_elements(const dq_tensor *from, size_t at, dq_tensor *to, size_t to_at, size_t n)
 {
-    size_t width = dq_move_width(from->dtype);
+    size_t width = dq_element_width(from->dtype);
     if (n == 1 && width == sizeof(float)) { /* No call of memcpy: callers loop over single indices. */
         memcpy((char *)to->data + to_at * sizeof(float), (const char *)from->data + at * sizeof(float),
                sizeof(float));
@@ -36,28 +36,28 @@ static inline void dq_next_coord(size_t rank, const int64_t *dims, size_t *coord
 
 /** Sets *index to `given` as an index below n; negative values count from the end (from -n on). Returns false
  * if `given` is out of range. */
-static inline bool dq_wrap_index(int64_t given, int64_t n, size_t *index)
+static inline bool dq_wrap_index(int64_t value, int64_t n, size_t *index)
 {
-    *index = (size_t)(given < 0 ? given + n : given);
-    return given >= -n && given < n;
+    *index = (size_t)(value < 0 ? value + n : value);
+    return value >= -n && value < n;
 }
 
 /** Computes the offsets of the slices of `data` that n index tuples name. Each tuple has `tuple` indices,
  * along the axes from `first` on. at[i] is an element offset, to which `base` is added. Returns how many
  * leading tuples are in range: n if all are. */
-static inline size_t dq_find_slices(const dq_tensor *data, size_t first, size_t tuple, const int64_t *given,
+static inline size_t dq_find_slices(const dq_tensor *data, size_t first, size_t tuple, const int64_t *value,
                                     size_t n, size_t base, size_t *at)
 {
     size_t strides[DQ_MAX_RANK], index;
     dq_strides(data->rank, data->dims, strides);
     for (size_t i = 0; i < n; i++) {
-        size_t place = base;
+        size_t index_in_data = base;
         for (size_t d = first; d < first + tuple; d++) {
-            if (!dq_wrap_index(*given++, data->dims[d], &index))
+            if (!dq_wrap_index(*value++, data->dims[d], &index))
                 return i;
-            place += index * strides[d];
+            index_in_data += index * strides[d];
         }
-        at[i] = place;
+        at[i] = index_in_data;
     }
     return n;
 }

@@ -14,12 +14,12 @@ static dq_scale_granularity per_tensor(const dq_tensor *x)
 static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
 {
     const dq_tensor *x = call->in[0];
-    int64_t given = dq_node_int(call->node, "axis", 1);
+    int64_t value = dq_node_int(call->node, "axis", 1);
     *axis = 0;
-    if (x->rank == 1 || dq_axis(given, x->rank, axis))
+    if (x->rank == 1 || dq_axis(value, x->rank, axis))
         return DQ_OK;
     return dq_call_fail(call, err, DQ_BAD_MODEL,
-                        "attribute 'axis' is %" PRId64 ", expected %d to %d for input 0 of rank %u", given,
+                        "attribute 'axis' is %" PRId64 ", expected %d to %d for input 0 of rank %u", value,
                         -(int)x->rank, (int)x->rank - 1, (unsigned)x->rank);
 }
 
@@ -108,48 +108,48 @@ dq_status dq_granularity_read(const dq_op_call *call, dq_scale_granularity *out,
                               call->version < 21 ? "" : " where attribute 'block_size' is not given");
 }
 
-static void cut(dq_run *run, size_t length, size_t limit)
+static void cut(dq_scale_segment *run, size_t length, size_t limit)
 {
     run->length = length < limit ? length : limit;
-    run->rest = length - run->length;
+    run->remainder = length - run->length;
 }
 
 /* The length of the segment that starts at `run->along` and `inside` within the inner axes. `left`: axis
  * indices that remain in its block. */
-static size_t extent(const dq_scale_granularity *g, size_t inside, size_t left, dq_run *run)
+static size_t extent(const dq_scale_granularity *g, size_t inside, size_t left, dq_scale_segment *run)
 {
     run->step = g->inner_step;
-    run->stop = run->along + 1;
+    run->axis_end = run->along + 1;
     if (g->inner > 1 || g->length == 1)
         return g->inner - inside;
     if (g->block == 1) { /* blocks of 1 along the innermost axis: a scale for each element */
         run->step = 1;
-        run->stop = g->length;
+        run->axis_end = g->length;
     } else {
         run->step = 0;
-        run->stop = left < g->length - run->along ? run->along + left : g->length;
+        run->axis_end = left < g->length - run->along ? run->along + left : g->length;
     }
-    return run->stop - run->along;
+    return run->axis_end - run->along;
 }
 
-dq_run dq_granularity_run(const dq_scale_granularity *g, size_t first, size_t end)
+dq_scale_segment dq_granularity_segment(const dq_scale_granularity *g, size_t first, size_t end)
 {
     size_t i = first % g->inner, row = first / g->inner;
-    dq_run run = {.outer = row / g->length, .along = row % g->length};
+    dq_scale_segment run = {.outer = row / g->length, .along = row % g->length};
     run.scale = run.outer * g->outer_step + run.along / g->block * g->block_step + i * g->inner_step;
     size_t length = extent(g, i, g->block - run.along % g->block, &run);
     cut(&run, length, end - first);
     return run;
 }
 
-void dq_granularity_next(const dq_scale_granularity *g, size_t first, size_t end, dq_run *run)
+void dq_granularity_next(const dq_scale_granularity *g, size_t first, size_t end, dq_scale_segment *run)
 {
-    if (run->rest) {
+    if (run->remainder) {
         run->scale += run->length * run->step;
-        cut(run, run->rest, end - first);
+        cut(run, run->remainder, end - first);
         return;
     }
-    run->along = run->stop;
+    run->along = run->axis_end;
     if (run->along == g->length) {
         run->along = 0;
         run->outer++;
@@ -163,7 +163,8 @@ void dq_granularity_next(const dq_scale_granularity *g, size_t first, size_t end
     cut(run, extent(g, 0, g->block, run), end - first);
 }
 
-size_t dq_granularity_blocks(const dq_scale_granularity *g, size_t first, size_t end, const dq_run *run)
+size_t dq_granularity_blocks(const dq_scale_granularity *g, size_t first, size_t end,
+                             const dq_scale_segment *run)
 {
     if (g->inner != 1 || g->block == 1 || run->length != g->block)
         return 0;
@@ -172,7 +173,7 @@ size_t dq_granularity_blocks(const dq_scale_granularity *g, size_t first, size_t
     return (no_gap || left < row ? left : row) / g->block;
 }
 
-void dq_run_load(const dq_tensor *t, const dq_run *run, size_t n, double *out)
+void dq_scale_segment_load(const dq_tensor *t, const dq_scale_segment *run, size_t n, double *out)
 {
     if (run->step) {
         dq_load_doubles(t->dtype, t->data, run->scale, n, out);

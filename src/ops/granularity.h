@@ -28,12 +28,12 @@ typedef struct dq_scale_granularity {
 
 /** A contiguous segment of elements whose scales follow one pattern: element k uses scale `scale + k * step`.
  */
-typedef struct dq_run {
-    size_t length, scale, step; /* step 0 or 1 */
-    size_t rest;                /* elements of the natural segment that `end` cut off */
-    size_t outer, along, stop;  /* outer index and axis index of the first element; axis index after the last
-                                   element (of `rest`, too) */
-} dq_run;
+typedef struct dq_scale_segment {
+    size_t length, scale, step;    /* step 0 or 1 */
+    size_t remainder;              /* elements of the natural segment that `end` cut off */
+    size_t outer, along, axis_end; /* outer index and axis index of the first element; axis index after the
+                                  last element (of `rest`, too) */
+} dq_scale_segment;
 
 /** Reads attributes axis and block_size (if the node has them) and the shapes of inputs 0 (the quantized
  * tensor, or the one to quantize), 1 (scale) and 2 (zero point: may be omitted, else has the scale's shape).
@@ -42,16 +42,17 @@ dq_status dq_granularity_read(const dq_op_call *call, dq_scale_granularity *out,
 
 /** Returns the longest segment that starts at element `first` and ends at or before `end`. Requires
  * first < end <= elements. */
-dq_run dq_granularity_run(const dq_scale_granularity *g, size_t first, size_t end);
+dq_scale_segment dq_granularity_segment(const dq_scale_granularity *g, size_t first, size_t end);
 /** Advances *run to the segment that follows it and starts at element `first`. Same result as
- * dq_granularity_run, without its divisions. */
-void dq_granularity_next(const dq_scale_granularity *g, size_t first, size_t end, dq_run *run);
+ * dq_granularity_segment, without its divisions. */
+void dq_granularity_next(const dq_scale_granularity *g, size_t first, size_t end, dq_scale_segment *run);
 
 /** Counts the whole blocks from element `first`, where *run starts, that end at or before `end`. They are
  * contiguous and have consecutive scales. 0 unless blocks run along the innermost axis. */
-size_t dq_granularity_blocks(const dq_scale_granularity *g, size_t first, size_t end, const dq_run *run);
+size_t dq_granularity_blocks(const dq_scale_granularity *g, size_t first, size_t end,
+                             const dq_scale_segment *run);
 
 /** Loads the values of `t`, a scale or zero point, for the first n elements of a segment, as doubles. */
-void dq_run_load(const dq_tensor *t, const dq_run *run, size_t n, double *out);
+void dq_scale_segment_load(const dq_tensor *t, const dq_scale_segment *run, size_t n, double *out);
 
 #endif

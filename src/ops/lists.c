@@ -28,7 +28,7 @@ dq_status dq_list_from_input(const dq_op_call *call, uint32_t i, dq_list *list, 
     if (t->rank > 1 || t->count > DQ_LIST_MAX)
         return dq_call_fail_input(call, err, i, "has rank %u and %zu elements, expected a list of at most %d",
                                   t->rank, t->count, DQ_LIST_MAX);
-    list->given = true;
+    list->present = true;
     list->count = t->count;
     for (size_t k = 0; k < t->count; k++)
         DQ_TRY(read_element(call, i, k, &list->at[k], err));
@@ -45,7 +45,7 @@ dq_status dq_list_from_attr(const dq_op_call *call, const char *name, dq_list *l
     if (count > DQ_LIST_MAX)
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' has %zu elements, expected at most %d",
                             name, count, DQ_LIST_MAX);
-    list->given = true;
+    list->present = true;
     list->count = count;
     for (size_t k = 0; k < count; k++)
         list->at[k] = values[k];

@@ -9,7 +9,7 @@
 enum { DQ_LIST_MAX = 2 * DQ_MAX_RANK };
 
 typedef struct dq_list {
-    bool given; /* false: input omitted or attribute absent; then count is 0 */
+    bool present; /* false: input omitted or attribute absent; then count is 0 */
     size_t count;
     int64_t at[DQ_LIST_MAX];
 } dq_list;

@@ -160,11 +160,11 @@ dq_status dq_call_fail_tuple(const dq_op_call *call, dq_error *err, uint32_t i, 
 dq_status dq_call_axis(const dq_op_call *call, int64_t absent, size_t *axis, dq_error *err)
 {
     const unsigned rank = call->in[0]->rank;
-    const int64_t given = dq_node_int(call->node, "axis", absent);
-    if (dq_axis(given, rank, axis))
+    const int64_t value = dq_node_int(call->node, "axis", absent);
+    if (dq_axis(value, rank, axis))
         return DQ_OK;
     return dq_call_fail(call, err, DQ_BAD_MODEL,
-                        "attribute 'axis' is %" PRId64 ", outside an input of rank %u", given, rank);
+                        "attribute 'axis' is %" PRId64 ", outside an input of rank %u", value, rank);
 }
 
 static dq_status pack(dq_op_call *call, uint32_t i, const dq_packing *expected, const void **packed,
@@ -188,15 +188,15 @@ dq_status dq_call_pack(dq_op_call *call, uint32_t i, dq_pack_fn make, const void
     return pack(call, i, &(dq_packing){make, key, key_size, size, 0}, packed, err);
 }
 
-dq_status dq_call_pack_later(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
-                             size_t size, const void **packed, dq_error *err)
+dq_status dq_call_pack_deferred(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key,
+                                size_t key_size, size_t size, const void **packed, dq_error *err)
 {
-    return pack(call, i, &(dq_packing){make, key, key_size, size, DQ_PACK_LATER}, packed, err);
+    return pack(call, i, &(dq_packing){make, key, key_size, size, DQ_PACK_DEFERRED}, packed, err);
 }
 
 dq_status dq_call_pack_unaligned(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key,
                                  size_t key_size, size_t size, const void **packed, dq_error *err)
 {
-    return pack(call, i, &(dq_packing){make, key, key_size, size, DQ_PACK_UNALIGNED | DQ_PACK_LATER}, packed,
-                err);
+    return pack(call, i, &(dq_packing){make, key, key_size, size, DQ_PACK_UNALIGNED | DQ_PACK_DEFERRED},
+                packed, err);
 }

@@ -119,7 +119,7 @@ struct dq_op_call {
     size_t *concat_offsets; /* Zero-copy Concat. For each input: byte offset of its copy in output 0, or
                                DQ_NOT_CONCATENATED. Set by infer or prepare. The planner then lets producers
                                write there, and run skips these copies (dq_call_is_concatenated). */
-    size_t run, times;   /* Broadcast view, if `times` is not 0: output 0 is a broadcast view of input 0, each
+    size_t block, repeats;   /* Broadcast view, if `times` is not 0: output 0 is a broadcast view of input 0, each
                             `run` elements repeated `times` times (dq_tensor). Set by infer. */
     dq_arena *arena;     /* for state; lives as long as the state */
     void *state;         /* prepare → run */
@@ -230,8 +230,8 @@ dq_status dq_call_pack(dq_op_call *call, uint32_t i, dq_pack_fn make, const void
                        size_t size, const void **packed, dq_error *err);
 /** The same, but the bytes are available only in run, so that all weights of a plan are packed on all
  * threads. Pointers in `key` must stay valid until then. */
-dq_status dq_call_pack_later(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
-                             size_t size, const void **packed, dq_error *err);
+dq_status dq_call_pack_deferred(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key,
+                                size_t key_size, size_t size, const void **packed, dq_error *err);
 /** The same with a `make` that accepts unaligned tensors and releases the pages of mapped ones. */
 dq_status dq_call_pack_unaligned(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key,
                                  size_t key_size, size_t size, const void **packed, dq_error *err);

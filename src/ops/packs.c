@@ -101,8 +101,8 @@ static form *find(dq_packs *packs, const void *data, const dq_packing *requested
  * the last large page. */
 static form *new_form(const dq_packs *packs, size_t key_size, size_t size)
 {
-    enum { LARGE = 1 << 23 };
-    size_t bytes, align = size < LARGE ? 64 : DQ_LARGE_PAGE;
+    enum { MIN_HUGE_PAGE_BYTES = 1 << 23 };
+    size_t bytes, align = size < MIN_HUGE_PAGE_BYTES ? 64 : DQ_LARGE_PAGE;
     form *f = dq_memory_calloc(packs->allocator, 1, sizeof *f + key_size);
     if (!f)
         return NULL;
@@ -114,7 +114,7 @@ static form *new_form(const dq_packs *packs, size_t key_size, size_t size)
     f->memory_size = bytes;
     f->size = size;
     f->packed = (char *)f->memory + (align - (uintptr_t)f->memory % align) % align;
-    if (size >= LARGE)
+    if (size >= MIN_HUGE_PAGE_BYTES)
         dq_pages_advise(f->packed, size);
     return f;
 }
@@ -131,7 +131,7 @@ static void copy_out(void *to, const dq_tensor *from, const void *key)
         n = from->size - at < PIECE ? from->size - at : PIECE;
         memcpy((char *)to + at, bytes + at, n);
         if (from->mapped)
-            dq_file_forget_behind(bytes, &given_back, at + n);
+            dq_file_drop_pages(bytes, &given_back, at + n);
     }
 }
 
@@ -190,7 +190,7 @@ static form *make_form(dq_packs *packs, const dq_tensor *from, const dq_packing 
     f->make = requested->make;
     if (requested->key_size)
         memcpy(f->key, requested->key, requested->key_size);
-    if (requested->how & DQ_PACK_LATER) {
+    if (requested->how & DQ_PACK_DEFERRED) {
         f->from = *from;
         f->how = requested->how;
         f->waiting = packs->waiting;

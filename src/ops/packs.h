@@ -10,7 +10,8 @@
 typedef struct dq_packs dq_packs;
 
 /** Fills `packed` from a constant tensor. `key` is the cache's copy of the key given to dq_packs_get. Without
- * DQ_PACK_LATER it is the caller's pointer itself, so that data for `make` may follow the compared bytes. */
+ * DQ_PACK_DEFERRED it is the caller's pointer itself, so that data for `make` may follow the compared bytes.
+ */
 typedef void (*dq_pack_fn)(void *packed, const dq_tensor *from, const void *key);
 
 /** The allocator (NULL: malloc) outlives the cache. Temporary copies during packing are malloc'ed. */
@@ -19,8 +20,8 @@ void dq_packs_free(dq_packs *packs);
 
 enum {
     DQ_PACK_UNALIGNED = 1 << 0, /* `make` accepts unaligned tensors and releases the pages of mapped ones */
-    DQ_PACK_LATER = 1 << 1 /* the bytes are needed only after the next dq_packs_finish; pointers in `key` are
-                              valid until then */
+    DQ_PACK_DEFERRED = 1 << 1   /* the bytes are needed only after the next dq_packs_finish; pointers in `key`
+                                are   valid until then */
 };
 
 /** A request for the packed form of a tensor that (make, key) identifies. */

@@ -11,13 +11,13 @@
 static dq_status read_list(const dq_op_call *call, const char *name, size_t count, int64_t least,
                            int64_t absent, int64_t *out, dq_error *err)
 {
-    size_t given;
-    const int64_t *values = dq_node_ints(call->node, name, &given);
-    if (given && given != count)
+    size_t value;
+    const int64_t *values = dq_node_ints(call->node, name, &value);
+    if (value && value != count)
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' has %zu values, expected %zu", name,
-                            given, count);
+                            value, count);
     for (size_t i = 0; i < count; i++) {
-        out[i] = given ? values[i] : absent;
+        out[i] = value ? values[i] : absent;
         if (out[i] < least)
             return dq_call_fail(call, err, DQ_BAD_MODEL,
                                 "attribute '%s' has %" PRId64 " at place %zu, expected %" PRId64 " or more",
@@ -61,9 +61,9 @@ static dq_status length(const dq_op_call *call, uint32_t input, bool ceil_mode, 
                                   in, axis, padded, span);
     if (padded < span)
         return DQ_OK;
-    int64_t workspace = padded - span;
-    w->out[axis] = workspace / stride + 1;
-    if (ceil_mode && workspace % stride != 0 && w->out[axis] * stride < in + w->begin[axis])
+    int64_t fitting = padded - span;
+    w->out[axis] = fitting / stride + 1;
+    if (ceil_mode && fitting % stride != 0 && w->out[axis] * stride < in + w->begin[axis])
         w->out[axis]++;
     return DQ_OK;
 }
@@ -110,6 +110,6 @@ size_t dq_window_overlap(int64_t origin, int64_t kernel, int64_t step, int64_t l
     *first = origin + skipped * step;
     if (*first >= high || skipped >= kernel)
         return 0;
-    int64_t left = kernel - skipped, workspace = (high - *first - 1) / step + 1;
-    return (size_t)(left < workspace ? left : workspace);
+    int64_t left = kernel - skipped, fitting = (high - *first - 1) / step + 1;
+    return (size_t)(left < fitting ? left : fitting);
 }

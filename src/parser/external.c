@@ -139,7 +139,7 @@ static dq_status map_inside(const dq_externals *x, char *location, dq_file *out,
 }
 
 /* From the callback. What it gave is released even where it is refused. */
-static dq_status take_given(const dq_externals *x, mapped *m, dq_error *err)
+static dq_status take_bytes(const dq_externals *x, mapped *m, dq_error *err)
 {
     static const unsigned char nothing[1] = {0};
     const dq_load_options *callbacks = &x->callbacks;
@@ -190,7 +190,7 @@ dq_status dq_externals_map(dq_externals *x, const char *location, const dq_file 
     if (!m || !key)
         return dq_no_memory(err, sizeof *m, "external data");
     m->location = key;
-    DQ_TRY(x->callbacks.external_data ? take_given(x, m, err) : open_file(x, key, &m->file, err));
+    DQ_TRY(x->callbacks.external_data ? take_bytes(x, m, err) : open_file(x, key, &m->file, err));
     m->next = x->first;
     x->first = m;
     DQ_TRY(check_size(x, m, err));

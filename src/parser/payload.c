@@ -132,7 +132,7 @@ static dq_status check_bools(const dq_tensor *t, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status place_bytes(dq_arena *arena, const uint8_t *bytes, dq_tensor *t, dq_error *err)
+static dq_status set_bytes(dq_arena *arena, const uint8_t *bytes, dq_tensor *t, dq_error *err)
 {
     unsigned word = word_bytes(t->dtype);
     bool aligned = (uintptr_t)bytes % dq_dtype_get(t->dtype)->align == 0;
@@ -160,7 +160,7 @@ dq_status dq_payload_bytes(dq_arena *arena, const uint8_t *bytes, size_t size, c
     if (size != t->size)
         return dq_fail(err, DQ_BAD_MODEL, "has %zu bytes of %s, expected %zu (%s)", size, what, t->size,
                        tensor_text(t, text));
-    return place_bytes(arena, bytes, t, err);
+    return set_bytes(arena, bytes, t, err);
 }
 
 /* ---- Numbers one by one ------------------------------------------------------------------------------- */
@@ -321,7 +321,7 @@ dq_status dq_payload_read(dq_arena *arena, dq_wire message, dq_tensor *t, dq_err
         return dq_fail(err, DQ_BAD_MODEL, "has %zu entries of %s, expected %zu (%s)", p.count[id],
                        field_names[id], entries, tensor_text(t, text));
     if (entry_bytes(id) && p.chunks[id] == 1)
-        return place_bytes(arena, p.last[id], t, err);
+        return set_bytes(arena, p.last[id], t, err);
     t->unaligned = false;
     t->data = dq_arena_alloc(arena, t->size ? t->size : 1, DQ_ALIGN);
     if (!t->data)

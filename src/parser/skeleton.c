@@ -178,12 +178,12 @@ static dq_status walk_child(walk *w, const known_field *known, const dq_wire_fie
     if (known->child == &onnx__node_proto__descriptor && ++w->nodes > w->limits->nodes)
         return dq_fail(err, DQ_OUT_OF_MEMORY, "has more nodes than the limit of %" PRIu64, w->limits->nodes);
     /* the tag, then a place for the length */
-    uint8_t place[LENGTH_BYTES] = {0};
+    uint8_t length_field[LENGTH_BYTES] = {0};
     dq_wire tag = {field->begin, field->data};
     uint64_t ignored;
     dq_wire_varint(&tag, &ignored);
     DQ_TRY(append(w, field->begin, (size_t)(tag.at - field->begin), err));
-    DQ_TRY(append(w, place, sizeof place, err));
+    DQ_TRY(append(w, length_field, sizeof length_field, err));
     size_t start = w->size;
     DQ_TRY(walk_message(w, known->child, (dq_wire){field->data, field->end}, depth + 1, graphs, err));
     put_length(w->out + start - LENGTH_BYTES, w->size - start);

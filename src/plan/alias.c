@@ -22,8 +22,8 @@ static void become_view(dq_planner *p, const dq_value *v, const dq_slot *in, siz
     out->where = in->where;
     out->shaped = true;
     out->persistent = in->persistent;
-    out->t.run = in->t.run;
-    out->t.times = in->t.times;
+    out->t.block = in->t.block;
+    out->t.repeats = in->t.repeats;
     if (in->where == DQ_AT_CONSTANT) {
         out->t.data = in->t.data;
         out->t.mapped = in->t.mapped;
@@ -31,13 +31,13 @@ static void become_view(dq_planner *p, const dq_value *v, const dq_slot *in, siz
     }
 }
 
-enum { FAR = 512 /* nodes: where each is looked at for many values, that takes long */ };
+enum { MAX_SEARCHED_NODES = 512 /* nodes: where each is looked at for many values, that takes long */ };
 
 /* The last position that reads the value, or a view of it, as far as views are not made far behind. */
 static uint32_t read_until(const dq_planner *p, const dq_value *v)
 {
     uint32_t last = *dq_planner_last_read(p, v), until = last;
-    for (uint32_t n = p->at + 1; n < p->node_count && n <= last && n - p->at <= FAR; n++) {
+    for (uint32_t n = p->at + 1; n < p->node_count && n <= last && n - p->at <= MAX_SEARCHED_NODES; n++) {
         const dq_node *node = p->nodes[n];
         if (!p->plan->needed[n] || node->in_count == 0 || node->in[0] != v || node->out_count == 0 ||
             !node->out[0] || !node->op || !(node->op->impl->flags & DQ_OP_VIEW))
@@ -53,20 +53,24 @@ static uint32_t read_until(const dq_planner *p, const dq_value *v)
  */
 static bool keep_too_much(const dq_planner *p, const dq_step *step, const dq_slot *in)
 {
-    enum { SMALL = 8 /* times as large as they */, LARGE = 1 << 16, LONG = 8 /* nodes */ };
+    enum {
+        MIN_SIZE_RATIO = 8 /* times as large as they */,
+        MIN_LARGE_BYTES = 1 << 16,
+        MIN_LONG_STEPS = 8 /* nodes */
+    };
     const dq_slot *root = &p->plan->slots[in->root];
     uint32_t last = p->plan->last_read[in->root], until = 0;
     size_t held = 0;
     for (uint32_t i = 0; i < step->node->out_count; i++)
         held += step->call.out[i] ? step->call.out[i]->size : 0;
-    if (root->where != DQ_AT_BUFFER || root->t.size < LARGE || held > root->t.size / SMALL)
+    if (root->where != DQ_AT_BUFFER || root->t.size < MIN_LARGE_BYTES || held > root->t.size / MIN_SIZE_RATIO)
         return false;
     for (uint32_t i = 0; i < step->node->out_count; i++)
         if (step->call.out[i]) {
             uint32_t own = read_until(p, step->node->out[i]);
             until = own > until ? own : until;
         }
-    return until > last && until - last > LONG;
+    return until > last && until - last > MIN_LONG_STEPS;
 }
 
 static bool share_parts(dq_planner *p, const dq_step *step)
@@ -97,7 +101,7 @@ static void count_use(void *arg, dq_value *v)
 static bool all_take_broadcast(const dq_planner *p, const dq_value *v, int views)
 {
     uint32_t last = *dq_planner_last_read(p, v);
-    if (last >= p->node_count || last - p->at > FAR || views == 0)
+    if (last >= p->node_count || last - p->at > MAX_SEARCHED_NODES || views == 0)
         return false;
     for (uint32_t n = p->at + 1; n <= last; n++) {
         const dq_node *node = p->nodes[n];
@@ -127,14 +131,14 @@ static bool share_broadcast(dq_planner *p, const dq_step *step)
         !all_take_broadcast(p, node->out[0], VIEWS))
         return false;
     become_view(p, node->out[0], in, 0);
-    out->t.run = step->call.run;
-    out->t.times = step->call.times;
+    out->t.block = step->call.block;
+    out->t.repeats = step->call.repeats;
     return true;
 }
 
 bool dq_planner_share(dq_planner *p, const dq_step *step)
 {
-    if (step->call.times)
+    if (step->call.repeats)
         return p->plan->fuse && share_broadcast(p, step);
     if (!(step->node->op->impl->flags & DQ_OP_VIEW))
         return share_parts(p, step);
@@ -157,9 +161,9 @@ bool dq_planner_share_constant(dq_planner *p, const dq_step *step)
 /* Whether an early input would keep the memory of a large output that is written long after. */
 static bool join_too_early(const dq_interval *in, const dq_interval *out)
 {
-    enum { LARGE = 1 << 16, LONG = 16 /* steps */ };
+    enum { MIN_LARGE_BYTES = 1 << 16, MIN_LONG_STEPS = 16 /* steps */ };
     size_t others = out->size - in->size;
-    return others > LARGE && others >= in->size && out->last - in->first > LONG;
+    return others > MIN_LARGE_BYTES && others >= in->size && out->last - in->first > MIN_LONG_STEPS;
 }
 
 static bool join(const dq_planner *p, const dq_slot *in, const dq_slot *out, size_t shift)
@@ -210,12 +214,12 @@ static bool overlaps_another(const dq_planner *p, const dq_node *node, uint32_t 
 bool dq_planner_take_over(dq_planner *p, const dq_step *step, dq_slot *out)
 {
     const dq_node *node = step->node;
-    enum { MOST = 16 /* inputs that are compared with all others */ };
+    enum { MAX_COMPARED_INPUTS = 16 /* inputs that are compared with all others */ };
     unsigned flags = node->op->impl->flags;
     uint32_t inputs = !(flags & DQ_OP_IN_PLACE) || step->dynamic ? 0
                       : !(flags & DQ_OP_IN_ANY_PLACE)            ? 1
-                      : node->in_count < MOST                    ? node->in_count
-                                                                 : MOST;
+                      : node->in_count < MAX_COMPARED_INPUTS     ? node->in_count
+                                                                 : MAX_COMPARED_INPUTS;
     for (uint32_t i = 0; i < inputs; i++) {
         const dq_slot *in = node->in[i] ? dq_planner_slot(p, node->in[i]) : NULL,
                       *root = in ? &p->plan->slots[in->root] : NULL;

@@ -47,7 +47,7 @@ static void use_inputs(dq_planner *p, const dq_step *step, uint32_t at)
     dq_node_each_use(step->node, use_at, &u);
 }
 
-static dq_status place_outputs(dq_planner *p, dq_step *step, uint32_t at, dq_error *err)
+static dq_status allocate_outputs(dq_planner *p, dq_step *step, uint32_t at, dq_error *err)
 {
     for (uint32_t i = 0; i < step->node->out_count; i++) {
         dq_slot *slot = dq_planner_out(p, step, i);
@@ -100,7 +100,7 @@ static dq_status prepare(dq_planner *p, dq_step *step, uint32_t at, dq_error *er
     return add_piece(p, all, at, &step->worker_piece, err);
 }
 
-static dq_status place_step(dq_planner *p, dq_step *step, dq_error *err)
+static dq_status allocate_step(dq_planner *p, dq_step *step, dq_error *err)
 {
     dq_plan *plan = p->plan;
     if (step->constant)
@@ -116,7 +116,7 @@ static dq_status place_step(dq_planner *p, dq_step *step, dq_error *err)
     const uint32_t at = plan->step_count;
     plan->steps[plan->step_count++] = step;
     use_inputs(p, step, at);
-    DQ_TRY(place_outputs(p, step, at, err));
+    DQ_TRY(allocate_outputs(p, step, at, err));
     if (step->dynamic)
         return DQ_OK;
     DQ_TRY(dq_step_fault(plan, step, prepare(p, step, at, err), err));
@@ -128,14 +128,14 @@ static dq_status place_step(dq_planner *p, dq_step *step, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status place_steps(dq_planner *p, dq_error *err)
+static dq_status allocate_steps(dq_planner *p, dq_error *err)
 {
     dq_plan *plan = p->plan;
     for (uint32_t i = 0; i < plan->all_count; i++) {
         dq_step *step = &plan->all[i];
         p->at = step->position;
         DQ_TRY(dq_plan_go_on(plan, err));
-        DQ_TRY(place_step(p, step, err));
+        DQ_TRY(allocate_step(p, step, err));
         tell(p, step->node, step->decision);
     }
     for (uint32_t n = 0; n < p->node_count; n++)
@@ -211,11 +211,11 @@ static void size_own_scratch(dq_planner *p)
             plan->steps[i]->call.worker_scratch_size = each;
 }
 
-static dq_status place_all(dq_planner *p, dq_error *err)
+static dq_status assign_all(dq_planner *p, dq_error *err)
 {
     dq_plan *plan = p->plan;
     size_own_scratch(p);
-    DQ_TRY(dq_place(p->pieces, p->piece_count, &plan->buffer_size, err));
+    DQ_TRY(dq_assign_offsets(p->pieces, p->piece_count, &plan->buffer_size, err));
     uint64_t limit = plan->program->ir->limits.session_bytes;
     if (plan->buffer_size > limit)
         return dq_fail(err, DQ_OUT_OF_MEMORY,
@@ -244,15 +244,15 @@ dq_status dq_planner_allocate(dq_planner *p, dq_error *err)
 {
     DQ_TRY(add_piece(p, 0, 0, &p->own_scratch, err));
     DQ_TRY(add_piece(p, p->request->ahead, 0, &p->ahead, err));
-    for (uint32_t i = 0; i < p->request->given_count; i++) {
-        dq_slot *slot = dq_planner_slot(p, p->request->given[i].value);
+    for (uint32_t i = 0; i < p->request->binding_count; i++) {
+        dq_slot *slot = dq_planner_slot(p, p->request->bindings[i].value);
         if (slot->where == DQ_AT_BUFFER)
             DQ_TRY(add_piece(p, slot->t.size, 0, &slot->piece, err));
     }
-    DQ_TRY(place_steps(p, err));
+    DQ_TRY(allocate_steps(p, err));
     DQ_TRY(keep_outputs(p, err));
     DQ_TRY(list_caller_slots(p, err));
-    DQ_TRY(place_all(p, err));
+    DQ_TRY(assign_all(p, err));
     DQ_TRY(dq_planner_list_output_bindings(p, err));
     return p->request->part ? DQ_OK : dq_packs_finish(p->plan->program->packs, p->plan->threads, err);
 }

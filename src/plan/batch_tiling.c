@@ -26,7 +26,7 @@ typedef enum role {
 typedef struct slicer {
     dq_program *program;
     const dq_plan_request *request;
-    struct dq_slices *slices;
+    struct dq_batch_tiling *tiling;
     dq_node *const *nodes;
     uint32_t node_count, end; /* nodes before `end` run by slices */
     int64_t length, each;     /* of the outermost axis: in all, and at a time */
@@ -37,12 +37,12 @@ typedef struct slicer {
 
 static const dq_slot *slot_of(const slicer *s, const dq_value *v)
 {
-    return dq_plan_slot(s->slices->shapes, v);
+    return dq_plan_slot(s->tiling->shapes, v);
 }
 
 static role role_of(const slicer *s, const dq_value *v)
 {
-    return s->roles[dq_plan_index(s->slices->shapes, v)];
+    return s->roles[dq_plan_index(s->tiling->shapes, v)];
 }
 
 /* ---- Which nodes -------------------------------------------------------------------------------------- */
@@ -91,11 +91,11 @@ static bool input_fits(const slicer *s, const dq_node *node, uint32_t i, role r,
 }
 
 /* Whether slices of what the node gives, or nothing but constants, follow from those of what it takes. */
-static bool goes_by_slices(const slicer *s, const dq_node *node)
+static bool is_tiled(const slicer *s, const dq_node *node)
 {
     const unsigned flags = node->op->impl->flags;
     const dq_tensor *out = NULL;
-    bool sliced = false;
+    bool is_batched = false;
     for (uint32_t i = 0; i < node->out_count; i++) {
         const dq_slot *slot = node->out[i] ? slot_of(s, node->out[i]) : NULL;
         if (!slot || slot->where == DQ_AT_NONE)
@@ -111,9 +111,9 @@ static bool goes_by_slices(const slicer *s, const dq_node *node)
             continue;
         if (!(flags & DQ_OP_VIEW ? view_fits(s, node, i, r) : input_fits(s, node, i, r, out)))
             return false;
-        sliced = sliced || r == BATCH_SEPARABLE;
+        is_batched = is_batched || r == BATCH_SEPARABLE;
     }
-    return sliced;
+    return is_batched;
 }
 
 /* Constants are WHOLE, unless one is the shape of slices or follows from such a one. */
@@ -128,7 +128,7 @@ static role constant_role(const slicer *s, const dq_node *node)
 /* What a node reads and writes of all slices, and of constants: bytes. `between`: what nodes before it wrote
  * and it reads; `given`: what it writes, which is copied once more behind the last of the nodes. */
 typedef struct traffic {
-    size_t slices, constants, between, given;
+    size_t tiling, constants, between, bindings;
 } traffic;
 
 static traffic traffic_of(const slicer *s, const dq_node *node)
@@ -141,9 +141,9 @@ static traffic traffic_of(const slicer *s, const dq_node *node)
         const dq_value *v = out ? node->out[i - node->in_count] : node->in[i];
         const dq_slot *slot = v ? slot_of(s, v) : NULL;
         if (slot && role_of(s, v) == BATCH_SEPARABLE) {
-            t.slices += slot->t.size;
-            t.between += out || s->outside[dq_plan_index(s->slices->shapes, v)] ? 0 : 2 * slot->t.size;
-            t.given += out ? slot->t.size : 0;
+            t.tiling += slot->t.size;
+            t.between += out || s->outside[dq_plan_index(s->tiling->shapes, v)] ? 0 : 2 * slot->t.size;
+            t.bindings += out ? slot->t.size : 0;
         } else if (slot && slot->where == DQ_AT_CONSTANT) {
             t.constants += slot->t.size;
         }
@@ -163,16 +163,16 @@ static uint32_t find_roles(slicer *s, traffic *traffics)
             continue;
         if (constant)
             r = constant_role(s, node);
-        else if (!goes_by_slices(s, node))
+        else if (!is_tiled(s, node))
             break;
         for (uint32_t i = 0; i < node->out_count; i++)
             if (node->out[i])
-                s->roles[dq_plan_index(s->slices->shapes, node->out[i])] = (uint8_t)r;
+                s->roles[dq_plan_index(s->tiling->shapes, node->out[i])] = (uint8_t)r;
         if (r == BATCH_SEPARABLE)
             traffics[n] = traffic_of(s, node);
         if (r == BATCH_SEPARABLE && node->op->impl->flags & DQ_OP_VIEW)
-            s->outside[dq_plan_index(s->slices->shapes, node->out[0])] =
-                s->outside[dq_plan_index(s->slices->shapes, node->in[0])];
+            s->outside[dq_plan_index(s->tiling->shapes, node->out[0])] =
+                s->outside[dq_plan_index(s->tiling->shapes, node->in[0])];
     }
     return n;
 }
@@ -184,16 +184,16 @@ static void choose(slicer *s, const traffic *traffics, uint32_t count)
     size_t largest = 1;
     double gain = 0, best = PAYS;
     for (uint32_t n = 0; n < count; n++)
-        largest = traffics[n].slices > largest ? traffics[n].slices : largest;
+        largest = traffics[n].tiling > largest ? traffics[n].tiling : largest;
     for (s->each = s->length; s->each > 1; s->each--)
         if (s->length % s->each == 0 && largest / (size_t)s->length * (size_t)s->each <= CACHE)
             break;
     for (uint32_t n = 0; n < count; n++) {
         gain -= AGAIN * (double)traffics[n].constants * (double)(s->length / s->each - 1);
-        if (traffics[n].slices > CACHE)
+        if (traffics[n].tiling > CACHE)
             gain += (double)traffics[n].between;
-        if (gain - (double)traffics[n].given > best) {
-            best = gain - (double)traffics[n].given;
+        if (gain - (double)traffics[n].bindings > best) {
+            best = gain - (double)traffics[n].bindings;
             s->end = n + 1;
         }
     }
@@ -226,56 +226,56 @@ static bool holds(const slicer *s, const dq_plan *plan)
     return same;
 }
 
-static dq_status make_runner(slicer *s, dq_plan_request request, dq_slice_runner *runner, dq_error *err)
+static dq_status make_runner(slicer *s, dq_plan_request request, dq_batch_tile_runner *runner, dq_error *err)
 {
-    dq_arena *arena = &s->slices->arena;
-    runner->given = DQ_NEW_ARRAY(arena, request.given_count, dq_binding);
-    runner->tensors = DQ_NEW_ARRAY(arena, request.given_count, dq_tensor);
-    if (!runner->given || !runner->tensors)
-        return dq_no_memory(err, request.given_count * sizeof(dq_tensor), "slices");
-    for (uint32_t i = 0; i < request.given_count; i++) {
-        runner->given[i] = request.given[i];
-        runner->tensors[i] = *request.given[i].tensor;
-        runner->given[i].tensor = &runner->tensors[i];
-        if (s->slices->sliced[i])
+    dq_arena *arena = &s->tiling->arena;
+    runner->bindings = DQ_NEW_ARRAY(arena, request.binding_count, dq_binding);
+    runner->tensors = DQ_NEW_ARRAY(arena, request.binding_count, dq_tensor);
+    if (!runner->bindings || !runner->tensors)
+        return dq_no_memory(err, request.binding_count * sizeof(dq_tensor), "slices");
+    for (uint32_t i = 0; i < request.binding_count; i++) {
+        runner->bindings[i] = request.bindings[i];
+        runner->tensors[i] = *request.bindings[i].tensor;
+        runner->bindings[i].tensor = &runner->tensors[i];
+        if (s->tiling->is_batched[i])
             scale(&runner->tensors[i], s->length, s->each);
     }
-    request.given = runner->given;
+    request.bindings = runner->bindings;
     return dq_plan_create(s->program, &request, &runner->plan, err);
 }
 
 /* Each thread has slices of its own where their number leaves hardly any thread without work. */
 static dq_status make_runners(slicer *s, dq_error *err)
 {
-    struct dq_slices *slices = s->slices;
+    struct dq_batch_tiling *tiling = s->tiling;
     const size_t threads = dq_threads_count(s->request->threads);
-    const bool parallel = slices->count % threads == 0 || slices->count >= ROUNDS * threads;
+    const bool parallel = tiling->count % threads == 0 || tiling->count >= ROUNDS * threads;
     dq_plan_request request = *s->request;
     request.nodes = s->nodes;
     request.node_count = s->end;
-    request.requested = slices->values;
-    request.requested_count = slices->value_count;
-    request.by_slices = false;
+    request.requested = tiling->values;
+    request.requested_count = tiling->value_count;
+    request.by_batch_tiles = false;
     request.part = true;
     request.budget = NULL; /* all slices are counted before the first */
     for (uint32_t n = 0; n < s->end; n++)
-        slices->work = dq_work_add(slices->work, slices->shapes->works[n]);
+        tiling->work = dq_work_add(tiling->work, tiling->shapes->works[n]);
     if (parallel)
         request.threads = dq_threads_alone(request.threads);
-    slices->runner_count = parallel ? threads : 1;
-    slices->runners = DQ_NEW_ARRAY(&slices->arena, slices->runner_count, dq_slice_runner);
-    if (!slices->runners)
-        return dq_no_memory(err, slices->runner_count * sizeof(dq_slice_runner), "slices");
-    for (size_t i = 0; i < slices->runner_count; i++) {
-        DQ_TRY(make_runner(s, request, &slices->runners[i], err));
+    tiling->runner_count = parallel ? threads : 1;
+    tiling->runners = DQ_NEW_ARRAY(&tiling->arena, tiling->runner_count, dq_batch_tile_runner);
+    if (!tiling->runners)
+        return dq_no_memory(err, tiling->runner_count * sizeof(dq_batch_tile_runner), "slices");
+    for (size_t i = 0; i < tiling->runner_count; i++) {
+        DQ_TRY(make_runner(s, request, &tiling->runners[i], err));
         request.why = NULL;
     }
-    return holds(s, slices->runners[0].plan) ? DQ_OK : dq_fail(err, DQ_INTERNAL, "slices differ");
+    return holds(s, tiling->runners[0].plan) ? DQ_OK : dq_fail(err, DQ_INTERNAL, "slices differ");
 }
 
 typedef struct list {
     const slicer *s;
-    dq_binding *given; /* for the rest: the caller's, and what the slices give it */
+    dq_binding *bindings; /* for the rest: the caller's, and what the slices give it */
     uint32_t count;
 } list;
 
@@ -284,37 +284,37 @@ static void list_value(void *arg, dq_value *v)
 {
     list *l = arg;
     const dq_slot *slot = slot_of(l->s, v);
-    struct dq_slices *slices = l->s->slices;
-    bool *ahead = &l->s->ahead[dq_plan_index(slices->shapes, v)];
+    struct dq_batch_tiling *tiling = l->s->tiling;
+    bool *ahead = &l->s->ahead[dq_plan_index(tiling->shapes, v)];
     if (!*ahead)
         return;
     *ahead = false;
     const bool constant = slot->where == DQ_AT_CONSTANT;
-    l->given[l->count++] = (dq_binding){.value = v,
-                                        .tensor = &slot->t,
-                                        .constant = constant,
-                                        .fixed = constant && slot->fixed,
-                                        .persistent = constant && slot->persistent,
-                                        .computed = !constant};
+    l->bindings[l->count++] = (dq_binding){.value = v,
+                                           .tensor = &slot->t,
+                                           .constant = constant,
+                                           .fixed = constant && slot->fixed,
+                                           .persistent = constant && slot->persistent,
+                                           .computed = !constant};
     if (!constant)
-        slices->values[slices->value_count++] = v;
+        tiling->values[tiling->value_count++] = v;
 }
 
 static dq_status list_values(slicer *s, list *l, dq_error *err)
 {
     const dq_plan_request *request = s->request;
-    const size_t most = s->slices->shapes->slot_count;
+    const size_t most = s->tiling->shapes->slot_count;
     bool constant;
-    l->given = DQ_NEW_ARRAY(&s->slices->arena, most + request->given_count, dq_binding);
-    s->slices->values = DQ_NEW_ARRAY(&s->slices->arena, most, const dq_value *);
-    if (!l->given || !s->slices->values)
-        return dq_no_memory(err, most * sizeof *l->given, "slices");
-    for (; l->count < request->given_count; l->count++)
-        l->given[l->count] = request->given[l->count];
+    l->bindings = DQ_NEW_ARRAY(&s->tiling->arena, most + request->binding_count, dq_binding);
+    s->tiling->values = DQ_NEW_ARRAY(&s->tiling->arena, most, const dq_value *);
+    if (!l->bindings || !s->tiling->values)
+        return dq_no_memory(err, most * sizeof *l->bindings, "slices");
+    for (; l->count < request->binding_count; l->count++)
+        l->bindings[l->count] = request->bindings[l->count];
     for (uint32_t n = 0; n < s->end; n++)
         for (uint32_t i = 0; i < s->nodes[n]->out_count; i++)
             if (s->nodes[n]->out[i])
-                s->ahead[dq_plan_index(s->slices->shapes, s->nodes[n]->out[i])] = true;
+                s->ahead[dq_plan_index(s->tiling->shapes, s->nodes[n]->out[i])] = true;
     for (uint32_t n = s->end; n < s->node_count; n++)
         if (count_outputs(s, s->nodes[n], &constant))
             dq_node_each_use(s->nodes[n], list_value, l);
@@ -336,23 +336,23 @@ static void tell(const slicer *s)
 
 static dq_status make_plans(slicer *s, dq_plan **out, dq_error *err)
 {
-    struct dq_slices *slices = s->slices;
+    struct dq_batch_tiling *tiling = s->tiling;
     list l = {s, NULL, 0};
     dq_plan_request rest = *s->request;
-    rest.by_slices = false;
+    rest.by_batch_tiles = false;
     DQ_TRY(list_values(s, &l, err));
-    slices->count = (size_t)(s->length / s->each);
-    slices->node_count = s->end;
+    tiling->count = (size_t)(s->length / s->each);
+    tiling->node_count = s->end;
     DQ_TRY(make_runners(s, err));
-    if (!dq_align_size(slices->runners[0].plan->buffer_size, ALIGN, &slices->runner_bytes) ||
-        !dq_mul_size(slices->runner_bytes, slices->runner_count, &rest.ahead))
+    if (!dq_align_size(tiling->runners[0].plan->buffer_size, ALIGN, &tiling->runner_bytes) ||
+        !dq_mul_size(tiling->runner_bytes, tiling->runner_count, &rest.ahead))
         return dq_no_memory(err, SIZE_MAX, "slices");
     rest.nodes = s->nodes + s->end;
     rest.node_count = s->node_count - s->end;
-    rest.given = l.given;
-    rest.given_count = l.count;
+    rest.bindings = l.bindings;
+    rest.binding_count = l.count;
     DQ_TRY(dq_plan_create(s->program, &rest, out, err));
-    (*out)->slices = slices;
+    (*out)->tiling = tiling;
     tell(s);
     return DQ_OK;
 }
@@ -362,21 +362,21 @@ static dq_status make_plans(slicer *s, dq_plan **out, dq_error *err)
 static dq_status look(slicer *s, dq_error *err)
 {
     const dq_plan_request *request = s->request;
-    struct dq_slices *slices = s->slices;
-    slices->given_count = request->given_count;
-    const size_t slots = slices->shapes->slot_count + (size_t)1;
-    s->roles = DQ_NEW_ARRAY(&slices->arena, slots, uint8_t);
-    s->outside = DQ_NEW_ARRAY(&slices->arena, slots, bool);
-    s->ahead = DQ_NEW_ARRAY(&slices->arena, slots, bool);
-    slices->sliced = DQ_NEW_ARRAY(&slices->arena, request->given_count, bool);
-    traffic *traffics = DQ_NEW_ARRAY(&slices->arena, s->node_count, traffic);
-    if (!s->roles || !s->outside || !s->ahead || !slices->sliced || !traffics)
+    struct dq_batch_tiling *tiling = s->tiling;
+    tiling->binding_count = request->binding_count;
+    const size_t slots = tiling->shapes->slot_count + (size_t)1;
+    s->roles = DQ_NEW_ARRAY(&tiling->arena, slots, uint8_t);
+    s->outside = DQ_NEW_ARRAY(&tiling->arena, slots, bool);
+    s->ahead = DQ_NEW_ARRAY(&tiling->arena, slots, bool);
+    tiling->is_batched = DQ_NEW_ARRAY(&tiling->arena, request->binding_count, bool);
+    traffic *traffics = DQ_NEW_ARRAY(&tiling->arena, s->node_count, traffic);
+    if (!s->roles || !s->outside || !s->ahead || !tiling->is_batched || !traffics)
         return dq_no_memory(err, slots, "slices");
-    for (uint32_t i = 0; i < request->given_count; i++) {
-        const dq_tensor *t = request->given[i].tensor;
-        slices->sliced[i] = t->rank && t->dims[0] == s->length && !dq_dtype_is_packed(t->dtype);
-        const uint32_t slot = dq_plan_index(slices->shapes, request->given[i].value);
-        s->roles[slot] = slices->sliced[i] ? BATCH_SEPARABLE : WHOLE;
+    for (uint32_t i = 0; i < request->binding_count; i++) {
+        const dq_tensor *t = request->bindings[i].tensor;
+        tiling->is_batched[i] = t->rank && t->dims[0] == s->length && !dq_dtype_is_packed(t->dtype);
+        const uint32_t slot = dq_plan_index(tiling->shapes, request->bindings[i].value);
+        s->roles[slot] = tiling->is_batched[i] ? BATCH_SEPARABLE : WHOLE;
         s->outside[slot] = true;
     }
     choose(s, traffics, find_roles(s, traffics));
@@ -386,52 +386,53 @@ static dq_status look(slicer *s, dq_error *err)
 /* The outermost axis of the first input that has one. */
 static int64_t length_of(const dq_plan_request *request)
 {
-    for (uint32_t i = 0; i < request->given_count; i++) {
-        const dq_binding *given = &request->given[i];
-        if (given->tensor->kind != DQ_KIND_TENSOR || given->constant || given->varying)
+    for (uint32_t i = 0; i < request->binding_count; i++) {
+        const dq_binding *bindings = &request->bindings[i];
+        if (bindings->tensor->kind != DQ_KIND_TENSOR || bindings->constant || bindings->varying)
             return 0;
     }
-    return request->given_count && request->given[0].tensor->rank ? request->given[0].tensor->dims[0] : 0;
+    return request->binding_count && request->bindings[0].tensor->rank ? request->bindings[0].tensor->dims[0]
+                                                                       : 0;
 }
 
-void dq_slices_free(struct dq_slices *slices)
+void dq_batch_tiling_free(struct dq_batch_tiling *tiling)
 {
-    if (!slices)
+    if (!tiling)
         return;
-    for (size_t i = 0; slices->runners && i < slices->runner_count; i++)
-        dq_plan_free(slices->runners[i].plan);
-    dq_plan_free(slices->shapes);
-    dq_arena_free(&slices->arena);
-    dq_memory_free(slices->arena.allocator, slices, sizeof *slices);
+    for (size_t i = 0; tiling->runners && i < tiling->runner_count; i++)
+        dq_plan_free(tiling->runners[i].plan);
+    dq_plan_free(tiling->shapes);
+    dq_arena_free(&tiling->arena);
+    dq_memory_free(tiling->arena.allocator, tiling, sizeof *tiling);
 }
 
-dq_plan *dq_slices_whole(dq_plan *plan)
+dq_plan *dq_batch_tiling_undo(dq_plan *plan)
 {
-    dq_plan *whole = plan->slices ? plan->slices->shapes : plan;
-    if (plan->slices) {
-        plan->slices->shapes = NULL;
+    dq_plan *whole = plan->tiling ? plan->tiling->shapes : plan;
+    if (plan->tiling) {
+        plan->tiling->shapes = NULL;
         dq_plan_free(plan);
     }
     return whole;
 }
 
-dq_status dq_slices_make(dq_plan **plan, const dq_plan_request *request, dq_error *err)
+dq_status dq_batch_tiling_make(dq_plan **plan, const dq_plan_request *request, dq_error *err)
 {
     slicer s = {.program = (*plan)->program, .request = request, .length = length_of(request)};
     s.nodes = request->nodes ? request->nodes : request->graph->nodes;
     s.node_count = request->nodes ? request->node_count : request->graph->node_count;
     if (s.length <= 1)
         return DQ_OK;
-    s.slices = dq_memory_calloc(request->allocator, 1, sizeof *s.slices);
-    if (!s.slices)
-        return dq_no_memory(err, sizeof *s.slices, "slices");
-    s.slices->arena.allocator = request->allocator;
-    s.slices->shapes = *plan;
+    s.tiling = dq_memory_calloc(request->allocator, 1, sizeof *s.tiling);
+    if (!s.tiling)
+        return dq_no_memory(err, sizeof *s.tiling, "slices");
+    s.tiling->arena.allocator = request->allocator;
+    s.tiling->shapes = *plan;
     dq_status status = look(&s, err);
     if (status == DQ_OK && s.end && (status = make_plans(&s, plan, err)) == DQ_OK)
         return DQ_OK;
-    s.slices->shapes = NULL;
-    dq_slices_free(s.slices);
+    s.tiling->shapes = NULL;
+    dq_batch_tiling_free(s.tiling);
     /* any other fault is seen again with all slices at once, or is none there */
     return status == DQ_OUT_OF_MEMORY || status == DQ_CANCELLED ? status : DQ_OK;
 }

@@ -8,26 +8,26 @@
 #include "plan/plan.h"
 
 /** The state of one thread. */
-typedef struct dq_slice_runner {
+typedef struct dq_batch_tile_runner {
     dq_plan *plan;
-    dq_binding *given; /* bindings of the whole plan, by position, to `tensors` */
+    dq_binding *bindings; /* bindings of the whole plan, by position, to `tensors` */
     dq_tensor *tensors;
     dq_status status;
     dq_error err;
-} dq_slice_runner;
+} dq_batch_tile_runner;
 
-struct dq_slices {
+struct dq_batch_tiling {
     dq_arena arena;
     dq_plan *shapes; /* the plan of all nodes and images, without memory; owns constants that the other nodes
                         read */
     size_t count;
-    uint32_t node_count;      /* nodes that run for a few images at a time: the first ones of the list */
-    uint64_t work;            /* of all images */
-    dq_slice_runner *runners; /* one for each thread; a single one if each step uses all threads */
+    uint32_t node_count;           /* nodes that run for a few images at a time: the first ones of the list */
+    uint64_t work;                 /* of all images */
+    dq_batch_tile_runner *runners; /* one for each thread; a single one if each step uses all threads */
     size_t runner_count;
     size_t runner_bytes; /* bytes for each runner in the buffer of the whole plan, from ahead_offset on */
-    bool *sliced;        /* by position in given: whether the input has a slice for each image */
-    uint32_t given_count;
+    bool *is_batched;    /* by position in given: whether the input has a slice for each image */
+    uint32_t binding_count;
     const dq_value **values; /* the results of the images, concatenated in values of the whole plan */
     uint32_t value_count;
 };
@@ -35,10 +35,10 @@ struct dq_slices {
 /** Considers a plan after shape inference, before allocation. If batch tiling pays off and gives the same
  * results, *plan becomes the plan of the remaining nodes, which owns the tiling and, in it, the original
  * plan. */
-dq_status dq_slices_make(dq_plan **plan, const dq_plan_request *request, dq_error *err);
+dq_status dq_batch_tiling_make(dq_plan **plan, const dq_plan_request *request, dq_error *err);
 /** Undoes it: returns the original plan and frees the other. A plan without batch tiling is returned as it
  * is. */
-dq_plan *dq_slices_whole(dq_plan *plan);
-void dq_slices_free(struct dq_slices *slices);
+dq_plan *dq_batch_tiling_undo(dq_plan *plan);
+void dq_batch_tiling_free(struct dq_batch_tiling *tiling);
 
 #endif

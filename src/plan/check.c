@@ -138,10 +138,10 @@ static dq_dtype flow_type(check *c, const dq_node *node, uint32_t i)
     dq_graph *const *graphs;
     for (uint32_t a = 0; a < node->attr_count; a++)
         for (size_t n = dq_attr_graphs(&node->attrs[a], &graphs), k = 0; k < n; k++) {
-            const dq_dtype given = output_type(c, graphs[k], l.first_output + i);
-            if (!first && given != dtype)
+            const dq_dtype bindings = output_type(c, graphs[k], l.first_output + i);
+            if (!first && bindings != dtype)
                 return DQ_UNDEFINED;
-            dtype = given;
+            dtype = bindings;
             first = false;
         }
     return dtype;

@@ -32,7 +32,7 @@ static bool is_written(const cover *c, const dq_node *node)
 /* The node of the model that gives the value there; NULL: none does. */
 static const dq_node *written_giver(const cover *c, const dq_value *v)
 {
-    return v && v->graph == c->graph && v->id < c->graph->ir->value_count ? c->graph->all[v->place]->producer
+    return v && v->graph == c->graph && v->id < c->graph->ir->value_count ? c->graph->all[v->index]->producer
                                                                           : NULL;
 }
 
@@ -65,15 +65,15 @@ static void add_steps(cover *c, const dq_plan *plan, uint32_t first_position)
 
 static dq_status list_steps(cover *c, const dq_plan *plan, dq_arena *arena, dq_error *err)
 {
-    const struct dq_slices *slices = plan->slices;
-    const dq_plan *first = slices ? slices->runners[0].plan : NULL;
+    const struct dq_batch_tiling *tiling = plan->tiling;
+    const dq_plan *first = tiling ? tiling->runners[0].plan : NULL;
     const uint32_t count = plan->step_count + (first ? first->step_count : 0);
     c->out->steps = DQ_NEW_ARRAY(arena, count, dq_run_step);
     if (!c->out->steps)
         return dq_no_memory(err, count * sizeof *c->out->steps, "the steps of a plan");
     if (first)
         add_steps(c, first, 0);
-    add_steps(c, plan, slices ? slices->node_count : 0);
+    add_steps(c, plan, tiling ? tiling->node_count : 0);
     return DQ_OK;
 }
 
@@ -169,7 +169,7 @@ static void read_by_node(void *arg, dq_value *v)
     const uint32_t step = c->owner[c->at];
     if (v->graph != c->graph)
         return;
-    c->needed[v->place] = true;
+    c->needed[v->index] = true;
     if (v->producer && step < c->reader[v->producer->position])
         c->reader[v->producer->position] = step;
 }
@@ -181,7 +181,7 @@ static void follow_graph(cover *c)
         const dq_node *node = c->graph->nodes[c->at];
         bool needed = false;
         for (uint32_t i = 0; i < node->out_count; i++)
-            needed = needed || (node->out[i] && c->needed[node->out[i]->place]);
+            needed = needed || (node->out[i] && c->needed[node->out[i]->index]);
         if (!needed)
             c->owner[c->at] = NO_STEP;
         else if (c->rank[c->at] == UNCLAIMED && !c->listed[c->at])
@@ -235,7 +235,7 @@ static bool reserve_capacity(cover *c, dq_arena *arena)
 dq_status dq_plan_steps(const dq_plan *plan, const dq_value *const *requested, uint32_t requested_count,
                         dq_arena *arena, dq_run_steps *out, dq_error *err)
 {
-    const dq_plan *whole = plan->slices ? plan->slices->shapes : plan;
+    const dq_plan *whole = plan->tiling ? plan->tiling->shapes : plan;
     dq_arena passing = {0};
     cover c = {.whole = whole, .graph = plan->graph, .out = out};
     *out = (dq_run_steps){0};
@@ -251,7 +251,7 @@ dq_status dq_plan_steps(const dq_plan *plan, const dq_value *const *requested, u
         claim_all(&c);
         for (uint32_t i = 0; i < requested_count; i++)
             if (requested[i]->graph == c.graph)
-                c.needed[requested[i]->place] = true;
+                c.needed[requested[i]->index] = true;
         follow_graph(&c);
         status = list_written(&c, arena, err);
     }

@@ -206,7 +206,7 @@ static dq_status count_copied(inliner *in, uint64_t parts, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status place(inliner *in, frame *f, const dq_node *node, dq_graph *to, dq_error *err);
+static dq_status inline_node(inliner *in, frame *f, const dq_node *node, dq_graph *to, dq_error *err);
 
 static dq_status copy_graph(inliner *in, frame *f, const dq_graph *from, dq_graph *outer, dq_graph **out,
                             dq_error *err)
@@ -228,7 +228,7 @@ static dq_status copy_graph(inliner *in, frame *f, const dq_graph *from, dq_grap
         DQ_TRY(dq_graph_add_initializer(g, name, v->constant, err));
     }
     for (uint32_t i = 0; i < from->node_count; i++)
-        DQ_TRY(place(in, f, from->nodes[i], g, err));
+        DQ_TRY(inline_node(in, f, from->nodes[i], g, err));
     for (uint32_t i = 0; i < from->output_count; i++) {
         DQ_TRY(rename_value(in, f, from->output_names[i], &name, err));
         DQ_TRY(dq_graph_add_output(g, name, &from->output_types[i], err));
@@ -363,11 +363,11 @@ static dq_status check_call(const dq_function *f, const dq_node *call, dq_error 
 static dq_status bind_inputs(frame *f, dq_error *err)
 {
     for (uint32_t i = 0; i < f->function->input_count; i++) {
-        const char *given = i < f->call->in_count ? f->call->in_names[i] : "";
+        const char *bindings = i < f->call->in_count ? f->call->in_names[i] : "";
         const char *name = f->function->inputs[i];
         if (dq_namemap_get(&f->names, name))
             return dq_fail(err, DQ_BAD_MODEL, "two inputs of the function are named '%s'", name);
-        if (!dq_namemap_put(&f->names, name, (void *)(uintptr_t)given))
+        if (!dq_namemap_put(&f->names, name, (void *)(uintptr_t)bindings))
             return no_memory(err);
     }
     return DQ_OK;
@@ -421,7 +421,7 @@ static dq_status expand_into(inliner *in, frame *f, dq_graph *g, dq_error *err)
     DQ_TRY(bind_inputs(f, err));
     DQ_TRY(bind_outputs(in, f, g, err));
     for (uint32_t i = 0; i < f->function->body->node_count; i++)
-        DQ_TRY(place(in, f, f->function->body->nodes[i], g, err));
+        DQ_TRY(inline_node(in, f, f->function->body->nodes[i], g, err));
     return DQ_OK;
 }
 
@@ -444,7 +444,7 @@ static dq_status expand(inliner *in, const frame *caller, const dq_function *fun
 }
 
 /* Puts a copy of a body's node, or what the function that it calls makes of it, at the end of g. */
-static dq_status place(inliner *in, frame *f, const dq_node *node, dq_graph *g, dq_error *err)
+static dq_status inline_node(inliner *in, frame *f, const dq_node *node, dq_graph *g, dq_error *err)
 {
     const dq_function *function = NULL;
     dq_node *copy = NULL;

@@ -164,7 +164,7 @@ typedef struct lives {
 /* A broadcast view repeats what lies there once. */
 static size_t stored_bytes(const dq_tensor *t)
 {
-    return t->times ? t->size / t->times : t->size;
+    return t->repeats ? t->size / t->repeats : t->size;
 }
 
 static void add_lives(const scan *s, lives *to)
@@ -208,8 +208,8 @@ static int by_first(const void *a, const void *b)
 dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *requested, uint32_t requested_count,
                         dq_arena *arena, dq_life **out, size_t *count, dq_error *err)
 {
-    const struct dq_slices *slices = plan->slices;
-    const dq_plan *first = slices ? slices->runners[0].plan : NULL;
+    const struct dq_batch_tiling *tiling = plan->tiling;
+    const dq_plan *first = tiling ? tiling->runners[0].plan : NULL;
     const uint32_t first_count = first ? first->step_count : 0, end = first_count + plan->step_count;
     const size_t most = (size_t)plan->slot_count + (first ? first->slot_count : 0) + requested_count;
     lives found = {DQ_NEW_ARRAY(arena, most, dq_life), 0};
@@ -221,9 +221,9 @@ dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *requested, u
         good = reserve_capacity(&part, &passing);
         if (good) {
             scan_steps(&part, 0);
-            for (uint32_t i = 0; i < slices->value_count; i++) {
-                keep_value(&part, slices->values[i], first_count - 1);
-                begin_life(&s, slices->values[i], 0); /* each slice writes its part there */
+            for (uint32_t i = 0; i < tiling->value_count; i++) {
+                keep_value(&part, tiling->values[i], first_count - 1);
+                begin_life(&s, tiling->values[i], 0); /* each slice writes its part there */
             }
             follow_views(&part);
             add_lives(&part, &found);
@@ -246,7 +246,7 @@ dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *requested, u
 
 size_t dq_plan_constant_bytes(const dq_plan *plan)
 {
-    const dq_plan *whole = plan->slices ? plan->slices->shapes : plan;
+    const dq_plan *whole = plan->tiling ? plan->tiling->shapes : plan;
     size_t bytes = 0;
     for (uint32_t i = 0; i < whole->slot_count; i++) {
         const dq_slot *slot = &whole->slots[i];

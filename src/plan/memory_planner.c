@@ -8,7 +8,7 @@
 /* Pieces that one search looks at, and that all searches look at together, in all and for each piece. Where
  * it would take more, as thousands live together, a piece is put on top of all that it may meet: graphs of a
  * million nodes must not take hours to plan. */
-enum { MOST = 1024, MOST_IN_ALL = 1 << 20, MOST_EACH = 256 };
+enum { MAX_SEARCH = 1024, MAX_SEARCH_TOTAL = 1 << 20, MAX_SEARCH_PER_INTERVAL = 256 };
 
 /* A piece that has its place. */
 typedef struct taken {
@@ -27,8 +27,8 @@ typedef struct moment {
 typedef struct search {
     const moment *moments;
     const dq_interval *p;
-    const taken *found[MOST]; /* pieces that live when p does */
-    size_t count, seen, most; /* found; looked at, and how many may be */
+    const taken *found[MAX_SEARCH]; /* pieces that live when p does */
+    size_t count, seen, most;       /* found; looked at, and how many may be */
 } search;
 
 static uint32_t middle_of(uint32_t low, uint32_t high)
@@ -129,17 +129,17 @@ static int larger_first(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y; /* equal ones in their order */
 }
 
-static dq_status place_all(dq_interval *const *order, taken *placed, size_t count, moment *moments,
-                           uint32_t steps, size_t *total, dq_error *err)
+static dq_status assign_all(dq_interval *const *order, taken *assigned, size_t count, moment *moments,
+                            uint32_t steps, size_t *total, dq_error *err)
 {
     search s = {.moments = moments};
-    size_t left = MOST_IN_ALL + count * MOST_EACH;
+    size_t left = MAX_SEARCH_TOTAL + count * MAX_SEARCH_PER_INTERVAL;
     for (size_t i = 0; i < count; i++) {
-        taken *t = &placed[i];
+        taken *t = &assigned[i];
         size_t end;
         s.p = order[i];
         s.count = s.seen = 0;
-        s.most = left < MOST ? left : MOST;
+        s.most = left < MAX_SEARCH ? left : MAX_SEARCH;
         bool all = gather(&s, 0, steps);
         left -= s.seen;
         *t = (taken){.first = s.p->first, .last = s.p->last};
@@ -166,14 +166,14 @@ static void hold_parts(dq_interval *pieces, size_t count)
     }
 }
 
-static void place_parts(dq_interval *pieces, size_t count)
+static void assign_parts(dq_interval *pieces, size_t count)
 {
     for (size_t i = count; i-- > 0;)
         if (pieces[i].within)
             pieces[i].offset = pieces[pieces[i].within - 1].offset + pieces[i].shift;
 }
 
-dq_status dq_place(dq_interval *pieces, size_t count, size_t *total, dq_error *err)
+dq_status dq_assign_offsets(dq_interval *pieces, size_t count, size_t *total, dq_error *err)
 {
     uint32_t steps = 0;
     size_t whole = 0;
@@ -184,21 +184,21 @@ dq_status dq_place(dq_interval *pieces, size_t count, size_t *total, dq_error *e
     for (size_t i = 0; i < count; i++)
         steps = pieces[i].last >= steps ? pieces[i].last + 1 : steps;
     dq_interval **order = calloc(count, sizeof *order);
-    taken *placed = calloc(count, sizeof *placed);
+    taken *assigned = calloc(count, sizeof *assigned);
     moment *moments = calloc(steps, sizeof *moments);
     dq_status status = DQ_OK;
-    if (order && placed && moments) {
+    if (order && assigned && moments) {
         for (size_t i = 0; i < count; i++)
             if (!pieces[i].within && pieces[i].size) /* what is empty lies anywhere */
                 order[whole++] = &pieces[i];
         qsort(order, whole, sizeof *order, larger_first);
-        status = place_all(order, placed, whole, moments, steps, total, err);
-        place_parts(pieces, count);
+        status = assign_all(order, assigned, whole, moments, steps, total, err);
+        assign_parts(pieces, count);
     } else {
-        status = dq_no_memory(err, count * sizeof *placed, "the memory plan");
+        status = dq_no_memory(err, count * sizeof *assigned, "the memory plan");
     }
     free(order);
-    free(placed);
+    free(assigned);
     free(moments);
     return status;
 }

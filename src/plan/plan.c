@@ -55,17 +55,17 @@ static void find_needed(dq_planner *p)
 /* A value of the caller's: its memory, and of a varying one or of a list the shape too, are those of each
  * run.
  */
-static void set_given(dq_slot *slot, const dq_binding *given)
+static void set_bindings(dq_slot *slot, const dq_binding *bindings)
 {
-    if (given->constant) {
-        dq_slot_set_constant(slot, given->tensor, given->fixed, given->persistent);
+    if (bindings->constant) {
+        dq_slot_set_constant(slot, bindings->tensor, bindings->fixed, bindings->persistent);
         return;
     }
-    slot->t = *given->tensor;
+    slot->t = *bindings->tensor;
     slot->t.data = NULL;
     slot->t.owned = false;
-    slot->where = given->computed ? DQ_AT_BUFFER : DQ_AT_INPUT;
-    slot->shaped = slot->t.kind == DQ_KIND_TENSOR && !given->varying;
+    slot->where = bindings->computed ? DQ_AT_BUFFER : DQ_AT_INPUT;
+    slot->shaped = slot->t.kind == DQ_KIND_TENSOR && !bindings->varying;
 }
 
 /* A value that nobody has given. */
@@ -88,8 +88,8 @@ static dq_status take_values(dq_planner *p, dq_error *err)
 {
     const dq_plan *plan = p->plan;
     const dq_graph *g = plan->graph;
-    for (uint32_t i = 0; i < p->request->given_count; i++)
-        set_given(dq_planner_slot(p, p->request->given[i].value), &p->request->given[i]);
+    for (uint32_t i = 0; i < p->request->binding_count; i++)
+        set_bindings(dq_planner_slot(p, p->request->bindings[i].value), &p->request->bindings[i]);
     for (uint32_t i = 0; plan->values && i < plan->slot_count; i++)
         if (plan->values[i]->graph == g)
             DQ_TRY(take_value(p, plan->values[i], err));
@@ -218,7 +218,7 @@ dq_status dq_plan_go_on(const dq_plan *plan, dq_error *err)
 
 uint64_t dq_plan_total_work(const dq_plan *plan)
 {
-    uint64_t work = dq_work_add(plan->stepless_work, plan->slices ? plan->slices->work : 0);
+    uint64_t work = dq_work_add(plan->stepless_work, plan->tiling ? plan->tiling->work : 0);
     for (uint32_t i = 0; i < plan->step_count; i++) {
         if (plan->steps[i]->dynamic || plan->steps[i]->node->op->impl->flags & DQ_OP_SUBGRAPH)
             return 0;
@@ -343,15 +343,15 @@ static void forget_shapes(dq_plan *plan)
     plan->bound = NULL;
 }
 
-static dq_status take_given_again(const dq_planner *p, dq_error *err)
+static dq_status rebind(const dq_planner *p, dq_error *err)
 {
-    for (uint32_t i = 0; i < p->request->given_count; i++) {
-        const dq_binding *given = &p->request->given[i];
-        dq_slot *slot = dq_planner_slot(p, given->value);
-        if (slot->fixed && !(given->constant && given->fixed))
+    for (uint32_t i = 0; i < p->request->binding_count; i++) {
+        const dq_binding *bindings = &p->request->bindings[i];
+        dq_slot *slot = dq_planner_slot(p, bindings->value);
+        if (slot->fixed && !(bindings->constant && bindings->fixed))
             return dq_fail(err, DQ_INTERNAL, "constant values changed");
         *slot = (dq_slot){.requested = slot->requested, .root = slot->root};
-        set_given(slot, given);
+        set_bindings(slot, bindings);
     }
     return DQ_OK;
 }
@@ -372,8 +372,8 @@ static dq_status finish(dq_planner *p, dq_status status, dq_plan **out, dq_error
     *out = p->plan;
     if (status == DQ_OK)
         status = find_shapes(p, err);
-    if (status == DQ_OK && p->request->by_slices) {
-        status = dq_slices_make(out, p->request, err);
+    if (status == DQ_OK && p->request->by_batch_tiles) {
+        status = dq_batch_tiling_make(out, p->request, err);
         if (status == DQ_OK && *out != p->plan)
             return DQ_OK;
     }
@@ -410,10 +410,10 @@ dq_status dq_plan_create(dq_program *program, const dq_plan_request *request, dq
 
 dq_status dq_plan_reshape(dq_plan **plan, const dq_plan_request *request, dq_error *err)
 {
-    dq_plan *whole = dq_slices_whole(*plan);
+    dq_plan *whole = dq_batch_tiling_undo(*plan);
     dq_planner p = planner_of(whole, request);
     forget_shapes(whole);
-    return finish(&p, take_given_again(&p, err), plan, err);
+    return finish(&p, rebind(&p, err), plan, err);
 }
 
 void dq_plan_free(dq_plan *plan)
@@ -430,7 +430,7 @@ void dq_plan_free(dq_plan *plan)
     for (uint32_t i = 0; plan->slots && i < plan->slot_count; i++)
         dq_memory_free(plan->allocator, plan->slots[i].dynamic_memory, plan->slots[i].dynamic_capacity);
     free_copies(plan);
-    dq_slices_free(plan->slices);
+    dq_batch_tiling_free(plan->tiling);
     dq_arena_free(&plan->shaped);
     dq_arena_free(&plan->outline);
     dq_memory_free(plan->allocator, plan, sizeof *plan);

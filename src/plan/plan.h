@@ -130,9 +130,9 @@ typedef struct dq_plan {
     dq_output_binding *output_bindings; /* of the wanted values, as in the request; none in inner graphs */
     uint32_t output_binding_count;
     size_t buffer_size;
-    struct dq_slices *slices; /* what runs before the first step, see batch_tiling.h; or NULL … */
-    size_t ahead_offset;      /* … and its memory */
-    const void *bound;        /* the buffer that data pointers and scratch were set for */
+    struct dq_batch_tiling *tiling; /* what runs before the first step, see batch_tiling.h; or NULL … */
+    size_t ahead_offset;            /* … and its memory */
+    const void *bound;              /* the buffer that data pointers and scratch were set for */
 } dq_plan;
 
 /** A bound input: a value whose tensor the caller owns. */
@@ -152,8 +152,8 @@ typedef struct dq_plan_request {
     dq_value *const *made; /* values beside the model's, ids from ir->value_count on; their constants live as
                               long as the program */
     uint32_t made_count;
-    const dq_binding *given; /* a graph input that is not among them has its initializer's value */
-    uint32_t given_count;
+    const dq_binding *bindings; /* a graph input that is not among them has its initializer's value */
+    uint32_t binding_count;
     const dq_value *const *requested; /* what to compute; nodes that nothing here needs are left out */
     uint32_t requested_count;
     const dq_kernels *kernels; /* live longer than the plan, and so do: */
@@ -164,9 +164,9 @@ typedef struct dq_plan_request {
     dq_pass_set disabled_passes;                   /* … but not by these */
     const dq_forced_algorithms *forced_algorithms; /* live longer than the plan; NULL: none */
     bool honor_accuracy_level;                     /* see dq_session_options */
-    bool by_slices; /* some at a time where that pays: the plan then has `slices` */
-    bool part;      /* weights are packed with those of a plan that is made next */
-    size_t ahead;   /* bytes of the buffer to use before the first step */
+    bool by_batch_tiles; /* some at a time where that pays: the plan then has `slices` */
+    bool part;           /* weights are packed with those of a plan that is made next */
+    size_t ahead;        /* bytes of the buffer to use before the first step */
     void (*why)(void *arg, const char *sentence); /* told what was decided of each node; NULL: nobody */
     void *why_arg;
 } dq_plan_request;

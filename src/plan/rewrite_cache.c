@@ -107,23 +107,23 @@ static dq_status evaluate(void *arg, const dq_evaluation *e, dq_arena *arena, co
     const caller *c = arg;
     dq_kernels kernels;
     dq_plan *plan = NULL;
-    dq_binding *given = dq_memory_calloc(NULL, e->bound_count + 1, sizeof *given);
-    if (!given)
-        return dq_no_memory(err, e->bound_count * sizeof *given, "rewritten nodes");
+    dq_binding *bindings = dq_memory_calloc(NULL, e->bound_count + 1, sizeof *bindings);
+    if (!bindings)
+        return dq_no_memory(err, e->bound_count * sizeof *bindings, "rewritten nodes");
     for (uint32_t i = 0; i < e->bound_count; i++)
-        given[i] = (dq_binding){.value = e->bound[i].value,
-                                .tensor = e->bound[i].tensor,
-                                .constant = true,
-                                .fixed = e->bound[i].initializer,
-                                .persistent = e->bound[i].initializer};
+        bindings[i] = (dq_binding){.value = e->bound[i].value,
+                                   .tensor = e->bound[i].tensor,
+                                   .constant = true,
+                                   .fixed = e->bound[i].initializer,
+                                   .persistent = e->bound[i].initializer};
     dq_kernels_select(1, &kernels); /* portable C: the result does not depend on the processor */
     const dq_plan_request request = {.graph = e->graph,
                                      .nodes = e->nodes,
                                      .node_count = e->node_count,
                                      .made = e->made,
                                      .made_count = e->made_count,
-                                     .given = given,
-                                     .given_count = e->bound_count,
+                                     .bindings = bindings,
+                                     .binding_count = e->bound_count,
                                      .requested = e->results,
                                      .requested_count = e->result_count,
                                      .kernels = &kernels};
@@ -136,7 +136,7 @@ static dq_status evaluate(void *arg, const dq_evaluation *e, dq_arena *arena, co
             status = copy_tensor(computed, arena, &out[i], err);
     }
     dq_plan_free(plan);
-    dq_memory_free(NULL, given, (e->bound_count + 1) * sizeof *given);
+    dq_memory_free(NULL, bindings, (e->bound_count + 1) * sizeof *bindings);
     return status;
 }
 

@@ -5,7 +5,7 @@
 #include "ops/work.h"
 #include "tensor/items.h"
 
-enum { FEW = 16 };
+enum { INLINE_VALUES = 16 };
 
 static dq_form form_of(const dq_tensor *t)
 {
@@ -54,10 +54,10 @@ static dq_status bind(dq_plan *plan, dq_step *step, const dq_type **in, dq_type 
 
 static dq_status bind_types(dq_plan *plan, dq_step *step, dq_error *err)
 {
-    const dq_type *in[FEW];
-    dq_type in_types[FEW], out_types[FEW];
+    const dq_type *in[INLINE_VALUES];
+    dq_type in_types[INLINE_VALUES], out_types[INLINE_VALUES];
     const dq_node *node = step->node;
-    if (node->in_count <= FEW && node->out_count <= FEW)
+    if (node->in_count <= INLINE_VALUES && node->out_count <= INLINE_VALUES)
         return bind(plan, step, in, in_types, out_types, err);
     /* what a dynamic step leaves here is gone before its next run */
     dq_arena *arena = step->dynamic ? &step->dynamic_arena : &plan->shaped;

@@ -29,8 +29,8 @@ static void add_all(const dq_planner *p, list *l)
             if (node->out[i])
                 add(l, node->out[i]);
     }
-    for (uint32_t i = 0; i < r->given_count; i++)
-        add(l, (dq_value *)(uintptr_t)r->given[i].value);
+    for (uint32_t i = 0; i < r->binding_count; i++)
+        add(l, (dq_value *)(uintptr_t)r->bindings[i].value);
     for (uint32_t i = 0; i < r->requested_count; i++)
         add(l, (dq_value *)(uintptr_t)r->requested[i]);
 }
@@ -44,11 +44,11 @@ static int by_id(const void *a, const void *p)
 /* Few of the model's values: lists them. */
 static dq_status list_values(dq_planner *p, uint32_t all, dq_error *err)
 {
-    enum { FEW = 4 /* for one that has a slot */ };
+    enum { MIN_SLOT_SHARE = 4 /* for one that has a slot */ };
     dq_plan *plan = p->plan;
     list l = {0};
     add_all(p, &l);
-    if (l.count >= all / FEW)
+    if (l.count >= all / MIN_SLOT_SHARE)
         return DQ_OK;
     l.values = DQ_NEW_ARRAY(&plan->outline, l.count, const dq_value *);
     if (!l.values)

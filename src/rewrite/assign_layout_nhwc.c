@@ -27,7 +27,7 @@ enum {
     COST_CONCAT = 2,
     GAIN_MAX = 8, /* windows at every place … */
     GAIN_MAX_STRIDED = 2,
-    WIDE = 256, /* … or, from so many channels on, some apart */
+    MIN_STRIDED_CHANNELS = 256, /* … or, from so many channels on, some apart */
     GAIN_AVERAGE = 40,
     GAIN_AVERAGE_STRIDED = 10
 };
@@ -44,10 +44,10 @@ typedef enum kind {
 } kind;
 
 /* What is known of a value, and at a region's first value of the region. */
-typedef struct place {
-    uint32_t up;       /* the way to the region's first value */
-    bool image;        /* surely batch, channels, two spatial axes */
-    bool given, first; /* another operator gives it; one reads it, or a caller wants it */
+typedef struct value_state {
+    uint32_t up;              /* the way to the region's first value */
+    bool image;               /* surely batch, channels, two spatial axes */
+    bool from_outside, first; /* another operator gives it; one reads it, or a caller wants it */
     int64_t channels;
     dq_value *last;  /* with channels last, once that is there */
     bool transposed; /* with channels first, once that is there */
@@ -55,14 +55,14 @@ typedef struct place {
     int64_t cost, gain;
     uint32_t nodes;
     bool near_tie, taken;
-} place;
+} value_state;
 
 typedef struct pass {
     dq_rewriter *f;
     bool *needed; /* by position in the list, as … */
     kind *kinds;  /* … what nodes are; OTHER where they are not needed */
-    place *places;
-    uint32_t place_count;
+    value_state *states;
+    uint32_t state_count;
     dq_node **nodes; /* the new list */
     uint32_t count, capacity;
 } pass;
@@ -125,7 +125,7 @@ static kind kind_of(const dq_rewriter *f, const dq_node *node)
 }
 
 /* The inputs of codes are first, first + step … */
-static uint32_t codes_of(const dq_node *node, kind k, uint32_t *step)
+static uint32_t qvalues_of(const dq_node *node, kind k, uint32_t *step)
 {
     *step = k == SUM || k == CONCAT ? 3 : node->in_count;
     return k == CONCAT ? 2 : 0;
@@ -135,34 +135,34 @@ static uint32_t codes_of(const dq_node *node, kind k, uint32_t *step)
 static bool has_layout(const dq_node *node, kind k, uint32_t i)
 {
     const dq_tensor *t = dq_match_constant(node->in[i]);
-    uint32_t step, first = codes_of(node, k, &step);
+    uint32_t step, first = qvalues_of(node, k, &step);
     return i >= first && (i - first) % step == 0 && (k != SUM || i < 6) && !(k == SUM && t && t->count == 1);
 }
 
 /* ---- Regions ------------------------------------------------------------------------------------------ */
 
-static place *at(const pass *p, const dq_value *v)
+static value_state *at(const pass *p, const dq_value *v)
 {
-    return &p->places[dq_rewriter_index(p->f, v)];
+    return &p->states[dq_rewriter_index(p->f, v)];
 }
 
 /* Ways are halved as they are gone, so that long chains of nodes stay cheap. */
-static place *region_at(const pass *p, uint32_t i)
+static value_state *region_at(const pass *p, uint32_t i)
 {
-    for (place *v = p->places; v[i].up != i; i = v[i].up)
+    for (value_state *v = p->states; v[i].up != i; i = v[i].up)
         v[i].up = v[v[i].up].up;
-    return &p->places[i];
+    return &p->states[i];
 }
 
-static place *region_of(const pass *p, const dq_value *v)
+static value_state *region_of(const pass *p, const dq_value *v)
 {
     return region_at(p, dq_rewriter_index(p->f, v));
 }
 
 static void join(const pass *p, const dq_value *a, const dq_value *b)
 {
-    place *one = region_of(p, a), *other = region_of(p, b);
-    other->up = (uint32_t)(one - p->places);
+    value_state *one = region_of(p, a), *other = region_of(p, b);
+    other->up = (uint32_t)(one - p->states);
 }
 
 static void need_first(void *arg, dq_value *v)
@@ -173,8 +173,8 @@ static void need_first(void *arg, dq_value *v)
 /* A number of channels to reckon with, whatever a file says. */
 static int64_t moderate(int64_t channels)
 {
-    enum { MANY = 1 << 20 };
-    return channels < 0 ? 0 : channels > MANY ? MANY : channels;
+    enum { MAX_CHANNELS = 1 << 20 };
+    return channels < 0 ? 0 : channels > MAX_CHANNELS ? MAX_CHANNELS : channels;
 }
 
 static void know(const pass *p, const dq_value *v, int64_t channels)
@@ -217,8 +217,8 @@ static void look_at_node(const pass *p, const dq_node *node, kind k)
 
 static void look_around(pass *p)
 {
-    for (uint32_t i = 0; i < p->place_count; i++)
-        p->places[i] = (place){.up = i, .given = true};
+    for (uint32_t i = 0; i < p->state_count; i++)
+        p->states[i] = (value_state){.up = i, .from_outside = true};
     for (uint32_t i = 0; i < p->f->requested_count; i++)
         at(p, p->f->requested[i])->first = true;
     look_at_convs(p);
@@ -232,7 +232,7 @@ static void look_around(pass *p)
         if (k != CONV)
             look_at_node(p, node, k);
         if (k != GLOBAL)
-            at(p, node->out[0])->given = false;
+            at(p, node->out[0])->from_outside = false;
         for (uint32_t i = 0; k != CONV && k != GLOBAL && i < node->in_count; i++)
             if (has_layout(node, k, i))
                 join(p, node->in[i], node->out[0]);
@@ -248,7 +248,10 @@ static int64_t gain_of(const dq_node *node, kind k, int64_t channels)
         strided = strided || strides[i] > 1;
     if (k == AVERAGE)
         return channels * (strided ? GAIN_AVERAGE_STRIDED : GAIN_AVERAGE);
-    return k != MAX ? 0 : !strided ? channels * GAIN_MAX : channels < WIDE ? 0 : channels * GAIN_MAX_STRIDED;
+    return k != MAX                          ? 0
+           : !strided                        ? channels * GAIN_MAX
+           : channels < MIN_STRIDED_CHANNELS ? 0
+                                             : channels * GAIN_MAX_STRIDED;
 }
 
 /* Where windows are single pixels, fewer channels than what kernels take planes up to repay doing so, if
@@ -270,7 +273,7 @@ static void weigh(const pass *p)
         kind k = p->kinds[n];
         if (k == OTHER)
             continue;
-        place *region = region_of(p, node->out[0]);
+        value_state *region = region_of(p, node->out[0]);
         int64_t channels = at(p, node->out[0])->channels;
         if (k == GLOBAL)
             continue;
@@ -283,14 +286,14 @@ static void weigh(const pass *p)
         region->cost += k == CONCAT ? channels * COST_CONCAT : 0;
         region->gain += gain_of(node, k, channels);
     }
-    for (uint32_t i = 0; i < p->place_count; i++) {
-        const place *v = &p->places[i];
-        place *region = region_at(p, i);
-        region->cost += (v->given || v->first) * v->channels * COST_TRANSPOSE;
+    for (uint32_t i = 0; i < p->state_count; i++) {
+        const value_state *v = &p->states[i];
+        value_state *region = region_at(p, i);
+        region->cost += (v->from_outside || v->first) * v->channels * COST_TRANSPOSE;
         region->near_tie = region->near_tie || !v->image;
     }
-    for (uint32_t i = 0; i < p->place_count; i++)
-        p->places[i].taken = !p->places[i].near_tie && p->places[i].gain > p->places[i].cost;
+    for (uint32_t i = 0; i < p->state_count; i++)
+        p->states[i].taken = !p->states[i].near_tie && p->states[i].gain > p->states[i].cost;
 }
 
 static bool is_taken(const pass *p, const dq_value *v)
@@ -335,8 +338,8 @@ static dq_value *last_of(pass *p, dq_value *v, const dq_node *like)
 /* Makes sure that the value is there with channels first, too. */
 static bool want_first(pass *p, dq_value *v, const dq_node *like)
 {
-    place *v_at = at(p, v);
-    if (!is_taken(p, v) || v_at->given || v_at->transposed || !v_at->last)
+    value_state *v_at = at(p, v);
+    if (!is_taken(p, v) || v_at->from_outside || v_at->transposed || !v_at->last)
         return true;
     v_at->transposed = true;
     return transpose(p, v_at->last, v, false, like);
@@ -347,11 +350,11 @@ static bool want_first(pass *p, dq_value *v, const dq_node *like)
 static dq_node *remake(pass *p, const char *domain, const char *op, const dq_node *from, dq_value *const *in,
                        dq_value *out, const dq_attr *told)
 {
-    uint32_t workspace = from->attr_count;
+    uint32_t attr_count = from->attr_count;
     for (const dq_attr *a = told; a->name; a++)
-        workspace++;
+        attr_count++;
     dq_node *node = dq_rewriter_node(p->f, domain, op, *domain ? 1 : from->opset, from, from->in_count, in,
-                                     out, workspace);
+                                     out, attr_count);
     if (!node)
         return NULL;
     node->attr_count = 0;
@@ -404,8 +407,9 @@ static bool is_alone(const pass *p, const dq_node *node, kind k)
 /* Whether the node works with channels last. */
 static bool is_inside(const pass *p, const dq_node *node, kind k)
 {
-    return k != OTHER && (is_alone(p, node, k) || is_taken(p, node->in[codes_of(node, k, &(uint32_t){0})]) ||
-                          (k != GLOBAL && is_taken(p, node->out[0])));
+    return k != OTHER &&
+           (is_alone(p, node, k) || is_taken(p, node->in[qvalues_of(node, k, &(uint32_t){0})]) ||
+            (k != GLOBAL && is_taken(p, node->out[0])));
 }
 
 static bool move_node(pass *p, const dq_node *node, kind k)
@@ -481,7 +485,7 @@ static void tell(const pass *p)
         kind k = p->kinds[n];
         if (k != MAX && k != AVERAGE)
             continue;
-        place *region = region_of(p, node->out[0]);
+        value_state *region = region_of(p, node->out[0]);
         if (is_alone(p, node, k))
             dq_rewriter_explain(p->f, node, "has channels last, between two Transpose nodes");
         else if (region->taken)
@@ -497,11 +501,11 @@ static void tell(const pass *p)
 
 void dq_assign_layout_nhwc(dq_rewriter *f)
 {
-    pass p = {.f = f, .place_count = f->written_count + f->value_count};
-    p.places = DQ_NEW_ARRAY(f->scratch, p.place_count, place);
+    pass p = {.f = f, .state_count = f->written_count + f->value_count};
+    p.states = DQ_NEW_ARRAY(f->scratch, p.state_count, value_state);
     p.kinds = DQ_NEW_ARRAY(f->scratch, f->count, kind);
     uint32_t *uses;
-    if (!p.places || !p.kinds || !dq_rewriter_count_final_uses(f, &uses, &p.needed)) {
+    if (!p.states || !p.kinds || !dq_rewriter_count_final_uses(f, &uses, &p.needed)) {
         dq_rewriter_no_memory(f);
         return;
     }

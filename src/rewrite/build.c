@@ -28,7 +28,7 @@ static dq_value *add_value(dq_rewriter *f)
     if (!v)
         return dq_rewriter_no_memory(f), NULL;
     v->id = f->request->ir->value_count + f->value_count;
-    v->place = f->written_count + f->value_count;
+    v->index = f->written_count + f->value_count;
     v->graph = f->graph;
     v->name = "";
     f->values[f->value_count++] = v;
@@ -64,21 +64,21 @@ static dq_value *zero_value(dq_rewriter *f, dq_value *v, dq_dtype dtype)
 
 bool dq_rewriter_flip_sign(dq_rewriter *f, dq_dequantized *x)
 {
-    dq_tensor *codes, *zero;
+    dq_tensor *qvalues, *zero;
     if (!dq_rewriter_move_to_quantized(f, x) || (x->dtype != DQ_UINT8 && x->dtype != DQ_INT8) ||
         !x->per_tensor)
         return false;
-    const dq_tensor *from = dq_match_constant(x->codes);
+    const dq_tensor *from = dq_match_constant(x->qvalues);
     dq_dtype dtype = x->dtype == DQ_INT8 ? DQ_UINT8 : DQ_INT8;
     int64_t step = x->dtype == DQ_INT8 ? 128 : -128;
     if (!from)
         return false;
-    x->codes = dq_rewriter_make_constant(f, dtype, from->rank, from->dims, &codes);
+    x->qvalues = dq_rewriter_make_constant(f, dtype, from->rank, from->dims, &qvalues);
     x->zero = dq_rewriter_make_constant(f, dtype, 0, NULL, &zero);
-    if (!x->codes || !x->zero)
+    if (!x->qvalues || !x->zero)
         return false;
     for (size_t i = 0; i < from->count; i++)
-        dq_data(codes, uint8_t)[i] = dq_data(from, uint8_t)[i] ^ 0x80;
+        dq_data(qvalues, uint8_t)[i] = dq_data(from, uint8_t)[i] ^ 0x80;
     dq_tensor_put_int(zero, 0, dq_match_zero_point(x->zero_t, 0) + step);
     x->zero_t = zero;
     x->dtype = dtype;
@@ -169,8 +169,8 @@ dq_status dq_rewriter_bind_types(const dq_rewriter *f, const dq_node *node, dq_d
     if (status == DQ_OK)
         status = dq_schema_bind_types(node->schema, node, in, types + node->in_count, err);
     for (uint32_t i = 0; status == DQ_OK && dtypes && i < node->out_count; i++)
-        if (node->out[i] && types[node->in_count + i].kind == DQ_KIND_TENSOR && !dtypes[node->out[i]->place])
-            dtypes[node->out[i]->place] = types[node->in_count + i].dtype;
+        if (node->out[i] && types[node->in_count + i].kind == DQ_KIND_TENSOR && !dtypes[node->out[i]->index])
+            dtypes[node->out[i]->index] = types[node->in_count + i].dtype;
     free(types);
     free(in);
     return status;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 8 }; /* quantizations of one value that are compared */
+enum { MAX_COMPARED = 8 }; /* quantizations of one value that are compared */
 
 static bool same_value(const dq_value *a, const dq_value *b)
 {
@@ -57,7 +57,7 @@ static void merge(const dq_graph *g, const twins *t)
         const uint32_t of = node->in[0]->id;
         const dq_node *other = t->quantizer[of];
         for (int i = 1; other && !(other->graph == g && are_twins(node, other)); i++)
-            other = i < MOST ? t->next[other->out[0]->id] : NULL;
+            other = i < MAX_COMPARED ? t->next[other->out[0]->id] : NULL;
         if (other) {
             t->first[node->out[0]->id] = other->out[0];
             continue;

@@ -90,7 +90,7 @@ static bool join_next(const dq_rewriter *f, dq_epilogue *c, affine *a)
     const dq_node *node = dq_epilogue_next(f, c, "BatchNormalization", &at, &other);
     /* it normalizes along axis 1 */
     bool joined =
-        node && node->in[0] == c->last && c->rank == c->behind + 2 && join_normalization(node, c, a);
+        node && node->in[0] == c->last && c->rank == c->trailing_axes + 2 && join_normalization(node, c, a);
     static const char *const ops[] = {"Mul", "Add"};
     for (int i = 0; i < 2 && !joined; i++) {
         node = dq_epilogue_next(f, c, ops[i], &at, &other);
@@ -141,7 +141,7 @@ static bool read_product(const dq_node *node, uint32_t at, product *p)
         p->chain.channels *= (size_t)group;
     }
     if (kind >= GEMM) {
-        p->chain.behind = 0;
+        p->chain.trailing_axes = 0;
         p->chain.rank = kind == GEMM ? 2 : type->has_shape ? type->rank : 1;
     }
     return p->group_in > 0;

@@ -10,11 +10,11 @@
 
 #include <string.h>
 
-enum { MOST = 4 };
+enum { MAX_MOVES = 4 };
 
 typedef struct operand {
     dq_value *from, *factor; /* `factor` NULL: none */
-    const dq_node *moves[MOST];
+    const dq_node *moves[MAX_MOVES];
     uint32_t count;
     bool transposed;
 } operand;
@@ -56,7 +56,7 @@ static operand read_operand(const dq_rewriter *f, dq_value *v)
         o.transposed = true;
         o.from = node->in[0];
     }
-    while (o.factor && o.count < MOST &&
+    while (o.factor && o.count < MAX_MOVES &&
            ((node = only(f, o.from, "Reshape")) || (node = only(f, o.from, "Expand")) ||
             (node = only(f, o.from, "Unsqueeze")))) {
         o.moves[o.count++] = node;

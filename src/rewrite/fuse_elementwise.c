@@ -20,10 +20,10 @@ static bool look_around(dq_chain_pass *p)
     dq_rewriter *f = p->f;
     uint32_t values = f->written_count + f->value_count;
     p->by = DQ_NEW_ARRAY(f->scratch, values, dq_node *);
-    p->place = DQ_NEW_ARRAY(f->scratch, values, uint32_t);
+    p->node_index = DQ_NEW_ARRAY(f->scratch, values, uint32_t);
     p->first = DQ_NEW_ARRAY(f->scratch, values, uint32_t);
     p->gone = DQ_NEW(f->arena, dq_node);
-    if (!p->by || !p->place || !p->first || !p->gone)
+    if (!p->by || !p->node_index || !p->first || !p->gone)
         return dq_rewriter_no_memory(f);
     if (!dq_rewriter_count_final_uses(f, &p->uses, &p->needed) ||
         !dq_rewriter_list_uses(f, p->needed, values, &p->readings))
@@ -33,7 +33,7 @@ static bool look_around(dq_chain_pass *p)
         for (uint32_t i = 0; p->needed[n] && i < f->nodes[n]->out_count; i++)
             if (f->nodes[n]->out[i]) {
                 p->by[dq_rewriter_index(f, f->nodes[n]->out[i])] = f->nodes[n];
-                p->place[dq_rewriter_index(f, f->nodes[n]->out[i])] = n;
+                p->node_index[dq_rewriter_index(f, f->nodes[n]->out[i])] = n;
             }
     return true;
 }
@@ -90,8 +90,8 @@ static bool is_round_trip(const dq_chain_pass *p, const dq_node *node, dq_quanti
     if (!node || node->made || strcmp(node->op_type, "DequantizeLinear") != 0 ||
         !dq_match_dequantized(p->f, node->out[0], true, &x) || x.node != node || !x.per_tensor)
         return false;
-    const dq_node *q = dq_chain_giver(p, x.codes);
-    return q && !q->made && uses_of(p, x.codes) == 1 && dq_match_quantized(p->f, q, true, before) &&
+    const dq_node *q = dq_chain_giver(p, x.qvalues);
+    return q && !q->made && uses_of(p, x.qvalues) == 1 && dq_match_quantized(p->f, q, true, before) &&
            before->dtype == x.dtype &&
            dq_match_same_params(x.scale_t, x.zero_t, before->scale_t, before->zero_t) &&
            is_step(p, dq_chain_giver(p, q->in[0]));
@@ -187,13 +187,13 @@ static int64_t input_of(const dq_chain_pass *p, dq_chain *c, dq_value *v)
 {
     dq_dequantized x;
     for (uint32_t i = 0; i < c->in_count; i++)
-        if (c->in[i] == v || (c->codes[i].node && c->codes[i].node->out[0] == v))
+        if (c->in[i] == v || (c->qvalues[i].node && c->qvalues[i].node->out[0] == v))
             return i;
     bool coded = dq_chain_giver(p, v) && !dq_chain_giver(p, v)->made &&
                  dq_match_dequantized(p->f, v, true, &x) && !x.moved && x.per_tensor && x.dtype != DQ_INT32 &&
-                 !dq_match_constant(x.codes);
-    c->codes[c->in_count] = coded ? x : (dq_dequantized){0};
-    c->in[c->in_count] = coded ? x.codes : v;
+                 !dq_match_constant(x.qvalues);
+    c->qvalues[c->in_count] = coded ? x : (dq_dequantized){0};
+    c->in[c->in_count] = coded ? x.qvalues : v;
     return c->in_count++;
 }
 
@@ -216,7 +216,7 @@ static int64_t add_limit(const dq_chain_pass *p, dq_chain *c, float limit)
     if (!v)
         return -1;
     dq_data(t, float)[0] = limit;
-    c->codes[c->in_count] = (dq_dequantized){0};
+    c->qvalues[c->in_count] = (dq_dequantized){0};
     c->in[c->in_count] = v;
     return c->in_count++;
 }
@@ -282,18 +282,18 @@ static bool make_program(const dq_chain_pass *p, dq_chain *c, dq_value *last)
 enum { ATTRS = 4, MOST_NUMBERS = DQ_CHAIN_STEPS * DQ_CHAIN_ARGS + DQ_CHAIN_INPUTS + 2 };
 
 static bool set_attrs(dq_rewriter *f, dq_node *node, const dq_chain *c, size_t number_count,
-                      const float *numbers, size_t code_count, const int64_t *codes)
+                      const float *numbers, size_t qvalue_count, const int64_t *qvalues)
 {
     size_t arg_count = (size_t)c->steps * DQ_CHAIN_ARGS;
     dq_string *steps = DQ_NEW_ARRAY(f->arena, c->steps, dq_string);
-    int64_t *args = DQ_NEW_ARRAY(f->arena, arg_count + code_count, int64_t);
+    int64_t *args = DQ_NEW_ARRAY(f->arena, arg_count + qvalue_count, int64_t);
     float *floats = DQ_NEW_ARRAY(f->arena, number_count, float);
     if (!steps || !args || !floats)
         return dq_rewriter_no_memory(f);
     for (uint32_t s = 0; s < c->steps; s++)
         steps[s] = (dq_string){c->name[s], strlen(c->name[s])};
     memcpy(args, c->args, arg_count * sizeof *args);
-    memcpy(args + arg_count, codes, code_count * sizeof *args);
+    memcpy(args + arg_count, qvalues, qvalue_count * sizeof *args);
     memcpy(floats, numbers, number_count * sizeof *floats);
     node->attrs[0] =
         (dq_attr){.name = "steps", .kind = DQ_ATTR_STRINGS, .count = c->steps, .u.strings = steps};
@@ -301,7 +301,7 @@ static bool set_attrs(dq_rewriter *f, dq_node *node, const dq_chain *c, size_t n
     node->attrs[2] =
         (dq_attr){.name = "numbers", .kind = DQ_ATTR_FLOATS, .count = number_count, .u.floats = floats};
     node->attrs[3] =
-        (dq_attr){.name = "codes", .kind = DQ_ATTR_INTS, .count = code_count, .u.ints = args + arg_count};
+        (dq_attr){.name = "codes", .kind = DQ_ATTR_INTS, .count = qvalue_count, .u.ints = args + arg_count};
     return true;
 }
 
@@ -327,36 +327,36 @@ static dq_node *make_node(dq_rewriter *f, const dq_chain *c, const dq_quantized 
                           dq_value *also)
 {
     float numbers[MOST_NUMBERS];
-    int64_t codes[DQ_CHAIN_INPUTS + 2 * DQ_CHAIN_ARGS], last = c->in_count + c->steps - 1;
+    int64_t qvalues[DQ_CHAIN_INPUTS + 2 * DQ_CHAIN_ARGS], last = c->in_count + c->steps - 1;
     size_t n = 0, m = 0;
     for (uint32_t s = 0; s < c->steps; s++, n += DQ_CHAIN_ARGS)
         step_numbers(f, c, s, numbers + n);
     for (uint32_t i = 0; i < c->in_count; i++) {
-        const dq_dequantized *x = &c->codes[i];
+        const dq_dequantized *x = &c->qvalues[i];
         numbers[n++] = x->node ? dq_match_scale(x->scale_t, 0) : 1;
-        codes[m++] = x->node ? dq_match_zero_point(x->zero_t, 0) : 0;
+        qvalues[m++] = x->node ? dq_match_zero_point(x->zero_t, 0) : 0;
     }
     for (int i = 0; i < (also ? 2 : 1); i++) {
         bool quantizes = q && i == 0;
         numbers[n++] = quantizes ? dq_match_scale(q->scale_t, 0) : 1;
-        codes[m++] = last;
-        codes[m++] = quantizes ? (int64_t)q->dtype : DQ_FLOAT;
-        codes[m++] = quantizes ? dq_match_zero_point(q->zero_t, 0) : 0;
+        qvalues[m++] = last;
+        qvalues[m++] = quantizes ? (int64_t)q->dtype : DQ_FLOAT;
+        qvalues[m++] = quantizes ? dq_match_zero_point(q->zero_t, 0) : 0;
     }
     dq_node *node =
         dq_rewriter_node(f, "dqrun", "Elementwise", 1, c->nodes[0], c->in_count, c->in, out, ATTRS);
-    if (!node || !set_attrs(f, node, c, n, numbers, m, codes) ||
+    if (!node || !set_attrs(f, node, c, n, numbers, m, qvalues) ||
         (also && !dq_rewriter_set_outputs(f, node, 2, (dq_value *[]){out, also})))
         return NULL;
     return dq_rewriter_bind(f, node) ? node : NULL;
 }
 
 /* A chain without steps. */
-dq_node *dq_rewriter_requantize(dq_rewriter *f, const dq_dequantized *x, dq_value *codes,
+dq_node *dq_rewriter_requantize(dq_rewriter *f, const dq_dequantized *x, dq_value *qvalues,
                                 const dq_quantized *q, const dq_node *like)
 {
-    const dq_chain c = {.nodes = {like}, .count = 1, .in = {codes}, .codes = {*x}, .in_count = 1};
-    dq_value *out = dq_rewriter_make_value(f, codes->name, q->dtype);
+    const dq_chain c = {.nodes = {like}, .count = 1, .in = {qvalues}, .qvalues = {*x}, .in_count = 1};
+    dq_value *out = dq_rewriter_make_value(f, qvalues->name, q->dtype);
     dq_node *made = out ? make_node(f, &c, q, out, NULL) : NULL;
     return made && dq_rewriter_insert_before(f, made) ? made : NULL;
 }
@@ -406,7 +406,7 @@ static bool find_ending(const dq_chain_pass *p, ending *e)
 /* What gives the value, before the node that is looked at, is in the chain now. */
 static void leave_out(dq_chain_pass *p, const dq_value *v)
 {
-    uint32_t n = p->place[dq_rewriter_index(p->f, v)];
+    uint32_t n = p->node_index[dq_rewriter_index(p->f, v)];
     if (n < p->f->at) {
         p->f->nodes[n] = p->gone;
         p->needed[n] = false;
@@ -446,7 +446,7 @@ static void fuse_at(dq_chain_pass *p)
         return;
     uint32_t dequantized = 0, trips = 0;
     for (uint32_t i = 0; i < c.in_count; i++)
-        dequantized += c.codes[i].node != NULL;
+        dequantized += c.qvalues[i].node != NULL;
     for (uint32_t s = 0; s < c.steps; s++)
         trips += strcmp(c.name[s], DQ_EW_ROUND_TRIP) == 0;
     if (c.count + dequantized + e.quantizes < 2)

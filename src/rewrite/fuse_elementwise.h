@@ -15,7 +15,7 @@ typedef struct dq_chain_pass {
     dq_use_positions readings; /* … and their positions … */
     uint32_t *first;           /* … and 0, or the first of those that may still be there */
     dq_node **by;              /* the needed node that gives it … */
-    uint32_t *place;           /* … and its position */
+    uint32_t *node_index;      /* … and its position */
     bool *needed;              /* by position */
     dq_node *gone;             /* stands where a node was that went into a chain: gives nothing */
 } dq_chain_pass;
@@ -26,7 +26,7 @@ typedef struct dq_chain {
     uint32_t count;
     /* the program */
     dq_value *in[DQ_CHAIN_INPUTS];
-    dq_dequantized codes[DQ_CHAIN_INPUTS]; /* node NULL: the input is float */
+    dq_dequantized qvalues[DQ_CHAIN_INPUTS]; /* node NULL: the input is float */
     uint32_t in_count, steps;
     const char *name[DQ_CHAIN_STEPS];
     const dq_node *like[DQ_CHAIN_STEPS];

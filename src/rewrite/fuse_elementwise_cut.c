@@ -24,7 +24,7 @@ static bool is_one_constant(const look *l, const dq_value *v)
     dq_dequantized x;
     const dq_tensor *t = dq_match_constant(v);
     if (!t && dq_match_dequantized(l->p->f, v, true, &x))
-        t = dq_match_constant(x.codes);
+        t = dq_match_constant(x.qvalues);
     return t && t->count == 1;
 }
 
@@ -36,7 +36,7 @@ static void meet_root(look *l, const dq_value *v)
     if (!l->leaf || v != l->leaf->out[0]) {
         l->other = l->other || !dq_match_dequantized(l->p->f, v, true, &x) || !x.per_tensor || x.moved ||
                    dq_dtype_get(x.dtype)->bits != 16;
-        v = l->other ? v : x.codes;
+        v = l->other ? v : x.qvalues;
     }
     l->other = l->other || (l->root && l->root != v);
     l->root = v;
@@ -85,10 +85,10 @@ static const dq_node *find_cut(const dq_chain_pass *p, const dq_chain *c)
         if (strcmp(node->op_type, "DequantizeLinear") != 0 ||
             !dq_match_dequantized(p->f, node->out[0], true, &x) || dq_dtype_get(x.dtype)->bits != 16)
             continue;
-        const look before = look_from(p, c, node, NULL), behind = look_from(p, c, c->nodes[0], node);
+        const look before = look_from(p, c, node, NULL), after = look_from(p, c, c->nodes[0], node);
         uint32_t steps = is_function(&before) ? before.steps : 0;
-        if (is_function(&behind) && behind.steps > steps)
-            steps = behind.steps;
+        if (is_function(&after) && after.steps > steps)
+            steps = after.steps;
         if (steps > most) {
             most = steps;
             best = node;

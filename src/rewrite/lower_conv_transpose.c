@@ -12,7 +12,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { AXES = 2, MOST = 6 };
+enum { AXES = 2, MAX_NODES = 6 };
 
 typedef struct shape {
     size_t axes, group, group_in, group_out, phases; /* phases: remainders of all axes */
@@ -130,7 +130,7 @@ typedef struct chain {
     dq_rewriter *f;
     const dq_node *like;
     dq_dtype dtype;
-    dq_node *nodes[MOST];
+    dq_node *nodes[MAX_NODES];
     uint32_t count;
 } chain;
 
@@ -212,11 +212,11 @@ dq_node *dq_lower_conv_transpose(dq_rewriter *f, const dq_node *node, const dq_d
                                  const dq_dequantized *w, const dq_tensor *bias, const dq_tensor *float_bias,
                                  const dq_quantized *q)
 {
-    const dq_tensor *codes = dq_match_constant(w->codes);
+    const dq_tensor *qvalues = dq_match_constant(w->qvalues);
     shape s;
     chain c = {.f = f, .like = node, .dtype = q->dtype};
     dq_value *in[10] = {NULL};
-    if (!codes || !read_shape(node, codes, &s)) {
+    if (!qvalues || !read_shape(node, qvalues, &s)) {
         dq_rewriter_explain(
             f, node,
             "not fused: only with one or two axes of equal strides not above the kernel's size, without "
@@ -225,7 +225,7 @@ dq_node *dq_lower_conv_transpose(dq_rewriter *f, const dq_node *node, const dq_d
     }
     if (!dq_rewriter_operand(f, x, in) || !dq_rewriter_operand(f, w, in + 3))
         return NULL;
-    in[3] = make_weights(f, &s, codes, w->zero_t);
+    in[3] = make_weights(f, &s, qvalues, w->zero_t);
     if (!w->per_tensor) {
         in[4] = repeat(f, &s, w->scale_t);
         in[5] = repeat(f, &s, dq_match_constant(in[5]));

@@ -54,10 +54,10 @@ static bool grow(const dq_rewriter *f, region *r, const dq_value *v, int depth);
 /* Whether the codes come from a QuantizeLinear whose input is such a function itself: adds all that. */
 static bool reach_through(const dq_rewriter *f, region *r, const dq_dequantized *x, int depth)
 {
-    const dq_node *node = x->codes->producer;
+    const dq_node *node = x->qvalues->producer;
     dq_quantized q;
     region before = *r;
-    if (x->moved || !node || x->codes->graph != f->graph || !dq_match_quantized(f, node, false, &q))
+    if (x->moved || !node || x->qvalues->graph != f->graph || !dq_match_quantized(f, node, false, &q))
         return false;
     if (grow(f, r, node->in[0], depth + 1) && add_node(r, node) && add_node(r, x->node))
         return true;
@@ -68,7 +68,7 @@ static bool reach_through(const dq_rewriter *f, region *r, const dq_dequantized 
 /* A dequantized value that the function begins with. */
 static bool add_leaf(const dq_rewriter *f, region *r, const dq_value *v, const dq_dequantized *x, int depth)
 {
-    const dq_tensor *constant = dq_match_constant(x->codes);
+    const dq_tensor *constant = dq_match_constant(x->qvalues);
     if (constant && !x->moved && is_scalar(constant))
         return add_node(r, x->node);
     for (uint32_t i = 0; i < r->leaf_count; i++)
@@ -78,7 +78,7 @@ static bool add_leaf(const dq_rewriter *f, region *r, const dq_value *v, const d
         return true;
     if (r->leaf_count == MOST_LEAVES ||
         (r->leaf_count > 0 &&
-         (r->source.codes != x->codes || r->source.moved != x->moved ||
+         (r->source.qvalues != x->qvalues || r->source.moved != x->moved ||
           !dq_match_same_params(r->source.scale_t, r->source.zero_t, x->scale_t, x->zero_t))))
         return false;
     r->source = *x;
@@ -152,7 +152,7 @@ static dq_status fill_table(dq_rewriter *f, const region *r, const dq_value *v, 
 
 /* The node that looks up codes in a table, in place of `last`, or of it and a tail behind which it stands.
  * NULL where filling the table failed (`status`, `why`), and where memory ran out. */
-static dq_node *make_lookup(dq_rewriter *f, const dq_node *last, dq_value *codes, const dq_tensor *table,
+static dq_node *make_lookup(dq_rewriter *f, const dq_node *last, dq_value *qvalues, const dq_tensor *table,
                             dq_status status, const dq_error *why)
 {
     if (status == DQ_OUT_OF_MEMORY)
@@ -161,7 +161,7 @@ static dq_node *make_lookup(dq_rewriter *f, const dq_node *last, dq_value *codes
         dq_rewriter_explain(f, last, "no table: %s", why->message);
     if (status != DQ_OK)
         return NULL;
-    dq_value *in[2] = {codes, dq_rewriter_make_value(f, "", table->dtype)};
+    dq_value *in[2] = {qvalues, dq_rewriter_make_value(f, "", table->dtype)};
     if (!in[0] || !in[1])
         return NULL;
     in[1]->constant = table;
@@ -206,12 +206,13 @@ bool dq_lower_lut(dq_rewriter *f)
     const dq_tensor *table = NULL;
     dq_error why;
     dq_status status = fill_table(f, &r, v, last, tail.compares, &table, &why);
-    dq_value *codes = status == DQ_OK ? dq_rewriter_quantized_value(f, &r.source) : NULL;
+    dq_value *qvalues = status == DQ_OK ? dq_rewriter_quantized_value(f, &r.source) : NULL;
     const dq_dequantized *x = &r.source;
     const bool same = r.count == 0 && x->dtype == q.dtype &&
                       dq_match_same_params(x->scale_t, x->zero_t, q.scale_t, q.zero_t);
-    dq_node *made = same && codes ? dq_rewriter_node(f, "", "Identity", 13, last, 1, &codes, last->out[0], 0)
-                                  : make_lookup(f, last, codes, table, status, &why);
+    dq_node *made = same && qvalues
+                        ? dq_rewriter_node(f, "", "Identity", 13, last, 1, &qvalues, last->out[0], 0)
+                        : make_lookup(f, last, qvalues, table, status, &why);
     if (!made || !dq_rewriter_bind(f, made) || !dq_rewriter_replace_quantize(f, made, &q, &tail))
         return false;
     tell_count(f, last, r.count);
@@ -223,7 +224,7 @@ bool dq_lower_lut(dq_rewriter *f)
 enum { MOST_VISITS = 4 * MOST_NODES };
 
 /* Whether the node works element by element on the codes at *in[0 … count - 1]; 0: it does not. */
-static uint32_t reads_codes(const dq_node *node, uint32_t in[2])
+static uint32_t reads_qvalues(const dq_node *node, uint32_t in[2])
 {
     if (strcmp(node->domain, "com.microsoft") != 0 || node->out_count != 1)
         return 0;
@@ -234,24 +235,25 @@ static uint32_t reads_codes(const dq_node *node, uint32_t in[2])
     return strcmp(node->op_type, "QLinearAdd") == 0 || strcmp(node->op_type, "QLinearMul") == 0 ? 2 : 0;
 }
 
-static bool grow_codes(const dq_rewriter *f, region *r, const dq_value *v, int *visits);
+static bool grow_qvalues(const dq_rewriter *f, region *r, const dq_value *v, int *visits);
 
 /* Adds a quantized operator with constant parameters, and what gives its codes. */
 static bool add_quantized(const dq_rewriter *f, region *r, const dq_node *node, int *visits)
 {
-    uint32_t at[2], count = reads_codes(node, at);
+    uint32_t at[2], count = reads_qvalues(node, at);
     if (!count)
         return false;
     for (uint32_t i = 0; i < node->in_count; i++) {
-        bool codes = i == at[0] || (count == 2 && i == at[1]);
-        if (codes ? !grow_codes(f, r, node->in[i], visits) : node->in[i] && !dq_match_constant(node->in[i]))
+        bool qvalues = i == at[0] || (count == 2 && i == at[1]);
+        if (qvalues ? !grow_qvalues(f, r, node->in[i], visits)
+                    : node->in[i] && !dq_match_constant(node->in[i]))
             return false;
     }
     return add_node(r, node);
 }
 
 /* Adds what gives the codes `v`, as far back as all of it depends on the same codes. */
-static bool grow_codes(const dq_rewriter *f, region *r, const dq_value *v, int *visits)
+static bool grow_qvalues(const dq_rewriter *f, region *r, const dq_value *v, int *visits)
 {
     const dq_tensor *constant = dq_match_constant(v);
     if (constant)
@@ -269,7 +271,7 @@ static bool grow_codes(const dq_rewriter *f, region *r, const dq_value *v, int *
 
 /* Replaces the node that is looked at by a look-up in the table of the region's results, its nodes computed
  * on all values of its leaf's 8-bit type. */
-static bool place_lookup(dq_rewriter *f, const region *r)
+static bool place_lookup_node(dq_rewriter *f, const region *r)
 {
     dq_node *last = f->nodes[f->at];
     dq_dtype dtype = dq_match_dtype(f, r->leaves[0]);
@@ -300,7 +302,7 @@ bool dq_lower_qlinear_lut(dq_rewriter *f)
     region r = {0};
     int visits = 0;
     return add_quantized(f, &r, f->nodes[f->at], &visits) && r.count >= 2 && r.leaf_count &&
-           place_lookup(f, &r);
+           place_lookup_node(f, &r);
 }
 
 /* ---- Half precision -------------------------------------------------------------------------------------
@@ -356,7 +358,7 @@ static bool lower_half_lut_at(dq_rewriter *f)
     int visits = 0;
     return dq_match_op(last, "QuantizeLinear") && last->out[0] && has_one_scale(last) &&
            grow_half(f, &r, last->in[0], &visits) && r.leaf_count && gives_half(f, &r) &&
-           add_node(&r, last) && place_lookup(f, &r);
+           add_node(&r, last) && place_lookup_node(f, &r);
 }
 
 void dq_lower_half_lut(dq_rewriter *f)

@@ -221,7 +221,7 @@ static dq_node *make_where(dq_rewriter *f, const dq_node *node, const dq_quantiz
 }
 
 /* Of 16 bits: parts with parameters of their own become codes of the result first. */
-static dq_node *make_wide_concat(dq_rewriter *f, const dq_node *node, const dq_quantized *q)
+static dq_node *make_concat_16(dq_rewriter *f, const dq_node *node, const dq_quantized *q)
 {
     dq_dequantized x[MOST_PARTS];
     dq_value *in[MOST_PARTS];
@@ -280,9 +280,9 @@ bool dq_lower_qdq_elementwise(dq_rewriter *f)
     const dq_value *v = dq_match_moves_without_nan(f, &q, &tail);
     if (!v->producer || v->graph != f->graph || !dq_rewriter_has_one_use(f, v))
         return false;
-    bool wide = dq_dtype_get(q.dtype)->bits == 16;
-    dq_node *made = !wide                                ? make(f, v->producer, &q)
-                    : dq_match_op(v->producer, "Concat") ? make_wide_concat(f, v->producer, &q)
+    bool is_16_bit = dq_dtype_get(q.dtype)->bits == 16;
+    dq_node *made = !is_16_bit                           ? make(f, v->producer, &q)
+                    : dq_match_op(v->producer, "Concat") ? make_concat_16(f, v->producer, &q)
                                                          : NULL;
     if (!made || !dq_rewriter_bind(f, made) || !dq_rewriter_replace_quantize(f, made, &q, &tail))
         return false;

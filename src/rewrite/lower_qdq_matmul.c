@@ -102,15 +102,15 @@ static bool remake_params(dq_rewriter *f, dq_dequantized *x, size_t count, dq_te
  * scales of those filters. */
 static bool fold_channels(dq_rewriter *f, dq_product *p)
 {
-    const dq_tensor *codes = dq_match_constant(p->w.codes);
+    const dq_tensor *qvalues = dq_match_constant(p->w.qvalues);
     const dq_dequantized x = p->x, w = p->w;
     const size_t channels = x.scale_t->count;
-    if (!codes || codes->rank < 3 || codes->dims[0] < 1 || codes->dims[1] != 1 || x.moved ||
-        (x.axis != 1 && x.axis + codes->rank != 1) || dq_node_int(p->node, "group", 1) != (int64_t)channels ||
-        codes->dims[0] % (int64_t)channels != 0 || !is_one_number(x.zero_t) ||
-        !channels_fit(&w, 0, codes->rank, (size_t)codes->dims[0]))
+    if (!qvalues || qvalues->rank < 3 || qvalues->dims[0] < 1 || qvalues->dims[1] != 1 || x.moved ||
+        (x.axis != 1 && x.axis + qvalues->rank != 1) ||
+        dq_node_int(p->node, "group", 1) != (int64_t)channels || qvalues->dims[0] % (int64_t)channels != 0 ||
+        !is_one_number(x.zero_t) || !channels_fit(&w, 0, qvalues->rank, (size_t)qvalues->dims[0]))
         return false;
-    const size_t filters = (size_t)codes->dims[0];
+    const size_t filters = (size_t)qvalues->dims[0];
     dq_tensor *scale, *zero, *one, *one_zero;
     if (!remake_params(f, &p->w, filters, &scale, &zero) || !remake_params(f, &p->x, 1, &one, &one_zero))
         return false;
@@ -187,7 +187,7 @@ static dq_node *make_gemm(dq_rewriter *f, const dq_product *p, const dq_quantize
 
 static bool conv_channels(dq_product *p)
 {
-    const dq_tensor *w = dq_match_constant(p->w.codes);
+    const dq_tensor *w = dq_match_constant(p->w.qvalues);
     if (!w || w->rank < 3)
         return false;
     p->channels = (size_t)w->dims[0];
@@ -198,7 +198,7 @@ static bool conv_channels(dq_product *p)
 /* Each group has the scales of the weights' second axis. */
 static bool transposed_channels(dq_product *p)
 {
-    const dq_tensor *w = dq_match_constant(p->w.codes);
+    const dq_tensor *w = dq_match_constant(p->w.qvalues);
     int64_t group = dq_node_int(p->node, "group", 1), channels;
     if (!w || w->rank < 3 || group < 1 || !dq_mul_i64(w->dims[1], group, &channels))
         return false;
@@ -209,7 +209,7 @@ static bool transposed_channels(dq_product *p)
 
 static bool gemm_channels(dq_product *p)
 {
-    const dq_tensor *w = dq_match_constant(p->w.codes);
+    const dq_tensor *w = dq_match_constant(p->w.qvalues);
     bool transposed = dq_node_int(p->node, "transB", 0) != 0;
     p->alpha = (double)dq_node_float(p->node, "alpha", 1);
     p->beta = p->added ? 1 : (double)dq_node_float(p->node, "beta", 1);
@@ -234,7 +234,7 @@ static dq_node *make_matmul(dq_rewriter *f, const dq_product *p, const dq_quanti
 /* Scales of b: one, or of constant weights one a column. */
 static bool matmul_channels(dq_product *p)
 {
-    const dq_tensor *w = dq_match_constant(p->w.codes);
+    const dq_tensor *w = dq_match_constant(p->w.qvalues);
     p->channels = w && w->rank == 2 ? (size_t)w->dims[1] : 0;
     if (p->w.per_tensor)
         return true;
@@ -262,8 +262,8 @@ static dq_node *make_matmul_bias(dq_rewriter *f, dq_product *p, const dq_quantiz
     const dq_attr front = {.name = "end", .kind = DQ_ATTR_INT, .u.i = -1};
     const dq_attr along = {.name = "axis", .kind = DQ_ATTR_INT, .u.i = 0};
     dq_tensor *columns;
-    dq_value *x = p->x.codes;
-    if (!(p->x.codes = give(f, p, "Flatten", 13, 1, &x, p->x.dtype, &last)))
+    dq_value *x = p->x.qvalues;
+    if (!(p->x.qvalues = give(f, p, "Flatten", 13, 1, &x, p->x.dtype, &last)))
         return NULL;
     dq_node *gemm = make_gemm(f, p, q);
     dq_value *out = gemm ? dq_rewriter_make_value(f, p->node->out[0]->name, q->dtype) : NULL;
@@ -292,7 +292,7 @@ static bool find_channels(dq_product *p)
 /* Parameters of columns belong to one matrix. */
 static bool is_one_matrix(const dq_product *p)
 {
-    const dq_tensor *w = dq_match_constant(p->w.codes);
+    const dq_tensor *w = dq_match_constant(p->w.qvalues);
     return p->w.per_tensor || (w && w->rank >= 2 && dq_dims_product(w->dims, 0, w->rank - 2) == 1);
 }
 
@@ -307,7 +307,7 @@ static bool take_rows(dq_rewriter *f, const dq_product *p, dq_value **x)
 
 /* Products of 16 bits, and those of 8 bits whose sums int32 may not hold. `q` NULL: the result stays float.
  */
-static dq_node *make_wide(dq_rewriter *f, const dq_product *p, const dq_quantized *q, dq_value *out)
+static dq_node *make_16_bit(dq_rewriter *f, const dq_product *p, const dq_quantized *q, dq_value *out)
 {
     bool conv = dq_match_op(p->node, "Conv");
     dq_value *in[9] = {NULL};
@@ -332,7 +332,7 @@ static dq_node *make_wide(dq_rewriter *f, const dq_product *p, const dq_quantize
 }
 
 /* Whether the product takes integers wider than int32: for its operands' types, or as sums may overflow. */
-static bool is_wide(dq_rewriter *f, const dq_product *p)
+static bool needs_16_bit(dq_rewriter *f, const dq_product *p)
 {
     return is_16_bits(p->x.dtype) || is_16_bits(p->w.dtype) ||
            dq_product_int32_sums(f, p, "summed in wider integers") != DQ_SUMS_FIT;
@@ -354,10 +354,11 @@ static dq_node *make_quantized(dq_rewriter *f, dq_product *p, const dq_quantized
     const dq_tensor *bias = p->sum_bias ? dq_match_constant(p->sum_bias) : NULL;
     const dq_tensor *floats = p->rest_bias ? dq_match_constant(p->rest_bias) : NULL;
     if (transposed)
-        made = bits_16 || p->wide_bias ? NULL
-                                       : dq_lower_conv_transpose(f, p->node, &p->x, &p->w, bias, floats, q);
-    else if (bits_16 || p->wide_bias || is_wide(f, p))
-        made = make_wide(f, p, q, q->node->out[0]);
+        made = bits_16 || p->bias_overflows
+                   ? NULL
+                   : dq_lower_conv_transpose(f, p->node, &p->x, &p->w, bias, floats, q);
+    else if (bits_16 || p->bias_overflows || needs_16_bit(f, p))
+        made = make_16_bit(f, p, q, q->node->out[0]);
     else if (dq_match_op(p->node, "Conv"))
         made = make_conv(f, p, q);
     else if (dq_match_op(p->node, "Gemm"))
@@ -417,7 +418,7 @@ static bool is_quantized_next(dq_rewriter *f, const dq_value *v, dq_product p)
 /* A vector with an element for each column of constant weights. */
 static bool is_column_bias(const dq_product *p)
 {
-    const dq_tensor *bias = dq_match_constant(p->bias), *w = dq_match_constant(p->w.codes);
+    const dq_tensor *bias = dq_match_constant(p->bias), *w = dq_match_constant(p->w.qvalues);
     return bias && w && bias->dtype == DQ_FLOAT && bias->rank == 1 && w->rank >= 2 &&
            bias->count == (size_t)w->dims[w->rank - 1];
 }
@@ -443,8 +444,9 @@ static bool transpose_weights(dq_rewriter *f, dq_product *p)
         return true;
     dq_value *transposed = dq_rewriter_make_value(f, p->node->in[1]->name, p->w.dtype);
     dq_node *transpose =
-        transposed ? dq_rewriter_node(f, "", "Transpose", 13, p->node, 1, &p->w.codes, transposed, 0) : NULL;
-    p->w.codes = transposed;
+        transposed ? dq_rewriter_node(f, "", "Transpose", 13, p->node, 1, &p->w.qvalues, transposed, 0)
+                   : NULL;
+    p->w.qvalues = transposed;
     return transpose && dq_rewriter_bind(f, transpose) && dq_rewriter_insert_or_fold(f, transpose) &&
            dq_match_constant(transposed);
 }
@@ -452,12 +454,12 @@ static bool transpose_weights(dq_rewriter *f, dq_product *p)
 static dq_node *make_to_float(dq_rewriter *f, dq_product *p, dq_value *out)
 {
     dq_value *bias = (dq_value *)(uintptr_t)p->bias;
-    if (is_wide(f, p))
-        return make_wide(f, p, NULL, out);
+    if (needs_16_bit(f, p))
+        return make_16_bit(f, p, NULL, out);
     if (dq_match_op(p->node, "Gemm") &&
         (p->alpha != 1 || !transpose_weights(f, p) || (bias && !(bias = dq_product_float_bias(f, p)))))
         return NULL;
-    dq_value *in[7] = {p->x.codes, p->w.codes, p->x.scale, p->w.scale, p->x.zero, p->w.zero, bias};
+    dq_value *in[7] = {p->x.qvalues, p->w.qvalues, p->x.scale, p->w.scale, p->x.zero, p->w.zero, bias};
     return dq_rewriter_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, p->node, 7, in, out, 0);
 }
 
@@ -500,12 +502,12 @@ static bool fuse_conv_to_float(dq_rewriter *f)
     dq_product p;
     if (!dq_match_op(conv, "Conv") || !conv->out[0] || !find_product(f, conv->out[0], &p) ||
         !read_operands(f, &p) || !has_normal_scale(&p) || is_16_bits(p.x.dtype) || is_16_bits(p.w.dtype) ||
-        !conv_channels(&p) || !dq_match_constant(p.w.codes) || is_quantized_next(f, conv->out[0], p))
+        !conv_channels(&p) || !dq_match_constant(p.w.qvalues) || is_quantized_next(f, conv->out[0], p))
         return false;
-    dq_epilogue c = dq_epilogue_begin(conv->out[0], f->at, dq_match_constant(p.w.codes));
+    dq_epilogue c = dq_epilogue_begin(conv->out[0], f->at, dq_match_constant(p.w.qvalues));
     if (!dq_match_quantize_ahead(f, c.last)) /* which takes them into its own strips */
         dq_epilogue_match_clips(f, &c);
-    dq_value *in[7] = {p.x.codes, p.w.codes, p.x.zero, p.w.zero, p.x.scale, p.w.scale, NULL};
+    dq_value *in[7] = {p.x.qvalues, p.w.qvalues, p.x.zero, p.w.zero, p.x.scale, p.w.scale, NULL};
     if (dq_product_int32_sums(f, &p, "not fused") != DQ_SUMS_FIT ||
         (p.bias && !(in[6] = dq_product_float_bias(f, &p))))
         return false;

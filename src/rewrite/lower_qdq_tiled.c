@@ -69,8 +69,8 @@ dq_node *dq_rewriter_tiled(dq_rewriter *f, const dq_node *node, dq_value *from, 
     enum { OWN = 5 };
     dq_value *in[INPUTS];
     float *scales = DQ_NEW_ARRAY(f->arena, 2, float);
-    int64_t *codes = DQ_NEW_ARRAY(f->arena, 3, int64_t);
-    if (!scales || !codes)
+    int64_t *qvalues = DQ_NEW_ARRAY(f->arena, 3, int64_t);
+    if (!scales || !qvalues)
         return dq_rewriter_no_memory(f), NULL;
     memcpy(in, node->in, node->in_count * sizeof *in);
     in[0] = from;
@@ -82,14 +82,14 @@ dq_node *dq_rewriter_tiled(dq_rewriter *f, const dq_node *node, dq_value *from, 
     dq_attr *own = made->attrs + node->attr_count;
     scales[0] = x->scale;
     scales[1] = y->scale;
-    codes[0] = x->zero;
-    codes[1] = (int64_t)y->dtype;
-    codes[2] = y->zero;
+    qvalues[0] = x->zero;
+    qvalues[1] = (int64_t)y->dtype;
+    qvalues[2] = y->zero;
     own[0] = (dq_attr){.name = "op", .kind = DQ_ATTR_STRING, .u.s = {node->op_type, strlen(node->op_type)}};
     own[1] = (dq_attr){.name = "version", .kind = DQ_ATTR_INT, .u.i = node->version};
     own[2] = (dq_attr){.name = "free", .kind = DQ_ATTR_INT, .u.i = slices_of(node)};
     own[3] = (dq_attr){.name = "scales", .kind = DQ_ATTR_FLOATS, .count = 2, .u.floats = scales};
-    own[4] = (dq_attr){.name = "codes", .kind = DQ_ATTR_INTS, .count = 3, .u.ints = codes};
+    own[4] = (dq_attr){.name = "codes", .kind = DQ_ATTR_INTS, .count = 3, .u.ints = qvalues};
     return dq_rewriter_bind(f, made) ? made : NULL;
 }
 
@@ -118,8 +118,8 @@ bool dq_lower_qdq_tiled(dq_rewriter *f)
     }
     dq_quant_params from = dq_match_params(x.scale_t, x.zero_t, x.dtype),
                     to = dq_match_params(q.scale_t, q.zero_t, q.dtype);
-    dq_value *codes = dq_rewriter_quantized_value(f, &x);
-    dq_node *made = codes ? dq_rewriter_tiled(f, v->producer, codes, &from, &to, q.node->out[0]) : NULL;
+    dq_value *qvalues = dq_rewriter_quantized_value(f, &x);
+    dq_node *made = qvalues ? dq_rewriter_tiled(f, v->producer, qvalues, &from, &to, q.node->out[0]) : NULL;
     if (!made || !dq_rewriter_replace_quantize(f, made, &q, &tail))
         return false;
     dq_rewriter_explain(f, v->producer, "works on some slices at a time, between codes");

@@ -16,7 +16,7 @@
 enum { SMALLEST_BLOCK = 16, LITTLE = 1 << 16 /* 8-bit weights, which as floats stay in a cache */ };
 
 typedef struct weights {
-    dq_value *codes, *scale, *zero;
+    dq_value *qvalues, *scale, *zero;
     int64_t columns, block; /* 0: none */
     bool transposed;
 } weights;
@@ -34,10 +34,10 @@ static bool is_transposed(const dq_node *node)
 }
 
 /* Whether parameters of this shape are for all weights, for columns, or for blocks of columns. */
-static bool read_scales(const dq_node *node, const dq_tensor *codes, const dq_tensor *scale, weights *w)
+static bool read_scales(const dq_node *node, const dq_tensor *qvalues, const dq_tensor *scale, weights *w)
 {
     const int64_t axis = dq_node_int(node, "axis", 1), at = axis < 0 ? axis + 2 : axis;
-    const int64_t block = dq_node_int(node, "block_size", 0), rows = codes->dims[w->transposed];
+    const int64_t block = dq_node_int(node, "block_size", 0), rows = qvalues->dims[w->transposed];
     if (scale->count == 1)
         return true;
     if (scale->rank == 1)
@@ -57,19 +57,19 @@ static bool read_weights(const dq_rewriter *f, const dq_value *v, weights *w)
     if (!only_here(f, v) || strcmp(node->op_type, "DequantizeLinear") != 0 ||
         dq_rewriter_record(f, v)->has_bad_scale)
         return false;
-    w->codes = dq_match_resolve(f, node->in[0]);
+    w->qvalues = dq_match_resolve(f, node->in[0]);
     w->scale = dq_match_resolve(f, node->in[1]);
     w->zero = dq_match_resolve(f, dq_node_input(node, 2));
-    const dq_tensor *codes = dq_match_constant(w->codes), *scale = dq_match_constant(w->scale);
+    const dq_tensor *qvalues = dq_match_constant(w->qvalues), *scale = dq_match_constant(w->scale);
     const dq_tensor *zero = dq_match_constant(w->zero);
     const int64_t result = dq_node_int(node, "output_dtype", 0);
-    if (!codes || !scale || (w->zero && (!zero || zero->count != scale->count)) || codes->rank != 2 ||
-        codes->count == 0 || (result != 0 && result != (int64_t)scale->dtype))
+    if (!qvalues || !scale || (w->zero && (!zero || zero->count != scale->count)) || qvalues->rank != 2 ||
+        qvalues->count == 0 || (result != 0 && result != (int64_t)scale->dtype))
         return false;
-    const dq_dtype_row *row = dq_dtype_get(codes->dtype);
-    w->columns = codes->dims[!w->transposed];
-    return row->bits <= 8 && row->min < row->max && (row->bits < 8 || codes->count >= LITTLE) &&
-           read_scales(node, codes, scale, w);
+    const dq_dtype_row *row = dq_dtype_get(qvalues->dtype);
+    w->columns = qvalues->dims[!w->transposed];
+    return row->bits <= 8 && row->min < row->max && (row->bits < 8 || qvalues->count >= LITTLE) &&
+           read_scales(node, qvalues, scale, w);
 }
 
 /* Gemm's bias, if it is one for each column. */
@@ -108,12 +108,12 @@ bool dq_lower_weight_only(dq_rewriter *f)
         dq_match_dequantized(f, last->in[0], true, &x)) /* a product of codes, if anything */
         return false;
     const dq_type *type = &last->out[0]->type;
-    dq_epilogue c = dq_epilogue_begin(last->out[0], f->at, dq_match_constant(w.codes));
+    dq_epilogue c = dq_epilogue_begin(last->out[0], f->at, dq_match_constant(w.qvalues));
     c.rank = gemm ? 2 : type->has_shape ? type->rank : 1;
     c.channels = (size_t)w.columns;
     if (!gemm)
         bias = take_bias(f, &w, &c);
-    dq_value *in[5] = {last->in[0], w.codes, w.scale, w.zero, bias};
+    dq_value *in[5] = {last->in[0], w.qvalues, w.scale, w.zero, bias};
     dq_node *made = dq_rewriter_node(f, "dqrun", "DequantizeMatMul", 1, last, bias ? 5 : 4, in, c.last, 2);
     if (!made)
         return false;

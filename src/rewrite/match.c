@@ -30,7 +30,7 @@ dq_dtype dq_match_dtype(const dq_rewriter *f, const dq_value *v)
     const dq_tensor *constant = dq_match_constant(v);
     const bool own = v->graph == f->graph;
     const dq_dtype known = !own                               ? f->request->dtypes[v->id]
-                           : v->place < f->graph->value_count ? f->dtypes[v->place]
+                           : v->index < f->graph->value_count ? f->dtypes[v->index]
                                                               : DQ_UNDEFINED;
     return constant ? constant->dtype : known ? known : v->type.dtype;
 }
@@ -66,11 +66,11 @@ static bool read_dequantized(const dq_rewriter *f, const dq_node *node, bool any
         node->graph != f->graph || has_bad_scale(f, node))
         return false;
     *out = (dq_dequantized){
-        .node = node, .codes = dq_match_resolve(f, node->in[0]), .scale = dq_match_resolve(f, node->in[1])};
+        .node = node, .qvalues = dq_match_resolve(f, node->in[0]), .scale = dq_match_resolve(f, node->in[1])};
     out->zero = dq_match_resolve(f, dq_node_input(node, 2));
     out->scale_t = dq_match_constant(out->scale);
     out->zero_t = dq_match_constant(out->zero);
-    out->dtype = dq_match_dtype(f, out->codes);
+    out->dtype = dq_match_dtype(f, out->qvalues);
     out->axis = dq_node_int(node, "axis", 1);
     int64_t result = dq_node_int(node, "output_dtype", 0);
     if (!out->scale_t || (out->zero && !out->zero_t) || out->scale_t->dtype != DQ_FLOAT ||
@@ -94,8 +94,8 @@ bool dq_match_dequantized(const dq_rewriter *f, const dq_value *v, bool any, dq_
         dq_quant_params p = dq_match_params(out->scale_t, out->zero_t, out->dtype);
         return dq_match_moves_commute(f, v, &p);
     }
-    const dq_tensor *codes = dq_match_constant(out->codes);
-    return codes && dq_match_transposed_axis(v, from, codes->rank, &out->axis);
+    const dq_tensor *qvalues = dq_match_constant(out->qvalues);
+    return qvalues && dq_match_transposed_axis(v, from, qvalues->rank, &out->axis);
 }
 
 bool dq_match_quantized(const dq_rewriter *f, const dq_node *node, bool any, dq_quantized *out)
@@ -139,8 +139,8 @@ dq_quant_params dq_match_params(const dq_tensor *scale, const dq_tensor *zero, d
 int64_t dq_match_quantize(const dq_quant_params *p, float v)
 {
     const dq_dtype_row *row = dq_dtype_get(p->dtype);
-    double code = nearbyint((double)(v / p->scale)) + (double)p->zero;
-    return !(code > (double)row->min) ? row->min : code >= (double)row->max ? row->max : (int64_t)code;
+    double qvalue = nearbyint((double)(v / p->scale)) + (double)p->zero;
+    return !(qvalue > (double)row->min) ? row->min : qvalue >= (double)row->max ? row->max : (int64_t)qvalue;
 }
 
 bool dq_match_same_params(const dq_tensor *scale_a, const dq_tensor *zero_a, const dq_tensor *scale_b,

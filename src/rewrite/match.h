@@ -11,7 +11,7 @@
 /** A DequantizeLinear whose scale and zero point are constants: value = (codes - zero) * scale in float. */
 typedef struct dq_dequantized {
     const dq_node *node;
-    dq_value *codes, *scale, *zero; /* zero may be NULL: 0 */
+    dq_value *qvalues, *scale, *zero; /* zero may be NULL: 0 */
     const dq_tensor *scale_t, *zero_t;
     const dq_value *moved; /* not NULL: the value that was asked for, where moves stand behind the node */
     dq_dtype dtype;        /* of the codes */
@@ -134,7 +134,7 @@ bool dq_match_moves_commute(const dq_rewriter *f, const dq_value *v, const dq_qu
 bool dq_match_transposed_axis(const dq_value *v, const dq_value *from, size_t rank, int64_t *axis);
 /** A node that moves elements once more, on quantized values (or others), giving `outs`; `pad` is what a Pad
  * fills in. NULL: it cannot be. */
-dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_value *codes, dq_dtype dtype,
+dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_value *qvalues, dq_dtype dtype,
                                     int64_t pad, dq_value **outs);
 /** The quantized values of a dequantized value; moves are repeated on them. NULL: not possible. */
 dq_value *dq_rewriter_quantized_value(dq_rewriter *f, const dq_dequantized *x);
@@ -185,11 +185,11 @@ dq_node *dq_lower_conv_transpose(dq_rewriter *f, const dq_node *node, const dq_d
                                  const dq_quantized *q);
 /** lower_qdq_tiled.c: the operator from quantized values of x to those of y, as dqrun.TiledQdq. NULL: it
  * cannot be. */
-dq_node *dq_rewriter_tiled(dq_rewriter *f, const dq_node *node, dq_value *codes, const dq_quant_params *x,
+dq_node *dq_rewriter_tiled(dq_rewriter *f, const dq_node *node, dq_value *qvalues, const dq_quant_params *x,
                            const dq_quant_params *y, dq_value *out);
 /** fuse_elementwise.c: a node before f->at that requantizes the quantized values `codes` of `x` to `q`, as
  * QuantizeLinear does one element after the other. NULL: it cannot be. */
-dq_node *dq_rewriter_requantize(dq_rewriter *f, const dq_dequantized *x, dq_value *codes,
+dq_node *dq_rewriter_requantize(dq_rewriter *f, const dq_dequantized *x, dq_value *qvalues,
                                 const dq_quantized *q, const dq_node *like);
 
 #endif

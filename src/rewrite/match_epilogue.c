@@ -6,7 +6,7 @@
 dq_epilogue dq_epilogue_begin(const dq_value *conv_out, uint32_t at, const dq_tensor *weights)
 {
     return (dq_epilogue){.rank = weights->rank,
-                         .behind = weights->rank - 2,
+                         .trailing_axes = weights->rank - 2,
                          .channels = (size_t)weights->dims[0],
                          .last = (dq_value *)(uintptr_t)conv_out,
                          .at = at,
@@ -39,11 +39,11 @@ static bool along_channels(const dq_epilogue *c, size_t rank, const int64_t *dim
     if (rank > c->rank || (count != 1 && count != c->channels))
         return false;
     for (size_t d = 0; d < rank; d++) {
-        bool channel = d + 1 + c->behind == rank;
+        bool channel = d + 1 + c->trailing_axes == rank;
         if (dims[d] != 1 && !(channel && (dims[d] == -1 || dims[d] == (int64_t)c->channels)))
             return false;
     }
-    return count == 1 || rank > c->behind;
+    return count == 1 || rank > c->trailing_axes;
 }
 
 dq_value *dq_epilogue_per_channel(const dq_epilogue *c, dq_value *v)
@@ -195,8 +195,8 @@ static bool join_gate(const dq_rewriter *f, dq_epilogue *c)
 void dq_epilogue_match_gate(const dq_rewriter *f, dq_epilogue *c)
 {
     static const char *const ops[] = {"Div", "Mul", "Add"};
-    enum { MOST = 6 /* values that it takes in */ };
-    if (c->inner_count + MOST > DQ_EPILOGUE_MAX_VALUES || !join_gate(f, c))
+    enum { GATE_VALUES = 6 /* values that it takes in */ };
+    if (c->inner_count + GATE_VALUES > DQ_EPILOGUE_MAX_VALUES || !join_gate(f, c))
         return;
     c->gated = true;
     float *const to[] = {&c->gate.divisor, &c->gate.factor, &c->gate.term};

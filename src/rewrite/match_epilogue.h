@@ -13,7 +13,7 @@ enum { DQ_EPILOGUE_MAX_VALUES = 12 };
 /** What has been read so far: the last value, and where its node stands. Begins with the convolution's. */
 typedef struct dq_epilogue {
     size_t rank, channels; /* of the values; the rank that is known at least */
-    size_t behind;         /* axes behind that of the channels */
+    size_t trailing_axes;  /* axes behind that of the channels */
     dq_value *last;
     uint32_t at;
     dq_value *inner[DQ_EPILOGUE_MAX_VALUES]; /* values that only the chain reads */

@@ -16,12 +16,12 @@ typedef struct dq_product {
     double alpha, beta, y_scale;
     dq_value *sum_bias;  /* the bias as int32 in the scale of the products; NULL: none, or not worked out */
     dq_value *rest_bias; /* the same as floats, where they are not all multiples of it; else NULL */
-    bool wide_bias;      /* int32 sums that begin with it do not give the formula */
+    bool bias_overflows; /* int32 sums that begin with it do not give the formula */
 } dq_product;
 
 /** The bias as floats, one a channel; NULL when it cannot be. */
 dq_value *dq_product_float_bias(dq_rewriter *f, const dq_product *p);
-/** Works out sum_bias and rest_bias of a product to 8 bits, or sets wide_bias and explains it;
+/** Works out sum_bias and rest_bias of a product to 8 bits, or sets bias_overflows and explains it;
  * `otherwise` says what the rewrite does then. False, with an explanation, if the bias is no constant that
  * fits. */
 bool dq_product_int32_bias(dq_rewriter *f, dq_product *p, const char *otherwise);

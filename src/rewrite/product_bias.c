@@ -22,9 +22,9 @@ static bool bias_fits(const dq_product *p, const dq_tensor *t)
         return false;
     if (t->count == 1)
         return true;
-    size_t behind = p->added ? p->inner : 0;
-    return t->rank > behind && t->count == p->channels &&
-           (size_t)t->dims[t->rank - 1 - behind] == p->channels;
+    size_t trailing_axes = p->added ? p->inner : 0;
+    return t->rank > trailing_axes && t->count == p->channels &&
+           (size_t)t->dims[t->rank - 1 - trailing_axes] == p->channels;
 }
 
 /* The bias as floats: constant, or dequantized constants. */
@@ -32,9 +32,9 @@ static double bias_at(const dq_tensor *constant, const dq_dequantized *dq, size_
 {
     if (constant)
         return (double)dq_match_float(constant, constant->count == 1 ? 0 : channel);
-    const dq_tensor *codes = dq_match_constant(dq->codes);
-    size_t i = codes->count == 1 ? 0 : channel;
-    return (double)(dq_tensor_get_int(codes, i) - dq_match_zero_point(dq->zero_t, i)) *
+    const dq_tensor *qvalues = dq_match_constant(dq->qvalues);
+    size_t i = qvalues->count == 1 ? 0 : channel;
+    return (double)(dq_tensor_get_int(qvalues, i) - dq_match_zero_point(dq->zero_t, i)) *
            (double)dq_match_scale(dq->scale_t, i);
 }
 
@@ -44,7 +44,7 @@ static bool read_bias(dq_rewriter *f, const dq_product *p, const dq_tensor **con
     *constant = dq_match_constant(p->bias);
     bool dequantized =
         !*constant && dq_match_dequantized(f, p->bias, true, dq) && dq_rewriter_move_to_quantized(f, dq);
-    const dq_tensor *shape = *constant ? *constant : dequantized ? dq_match_constant(dq->codes) : NULL;
+    const dq_tensor *shape = *constant ? *constant : dequantized ? dq_match_constant(dq->qvalues) : NULL;
     if (shape && (!*constant || shape->dtype == DQ_FLOAT) && bias_fits(p, shape) &&
         (!dequantized || dq->per_tensor || dq->scale_t->count == shape->count))
         return true;
@@ -67,7 +67,7 @@ dq_value *dq_product_float_bias(dq_rewriter *f, const dq_product *p)
 
 /* Splits the bias of a channel into an int32 and a remainder. */
 typedef struct channel_bias {
-    int32_t code;
+    int32_t qvalue;
     float value;
     double rest;  /* in quanta of the result */
     double exact; /* in the scale of the products */
@@ -81,12 +81,12 @@ static bool split_bias(const dq_product *p, size_t channel, double value, bool q
     const float w = dq_match_scale(p->w.scale_t, channel % p->w.scale_t->count);
     b->value = (float)value;
     b->exact = (quantized ? value : (double)b->value) / scale;
-    const double code = nearbyint(b->exact);
-    if (!(fabs(code) < 2147483648.0))
+    const double qvalue = nearbyint(b->exact);
+    if (!(fabs(qvalue) < 2147483648.0))
         return false;
-    b->code = (int32_t)code;
-    b->rest = dq_requantize_shift(b->code, b->value, a, w, (float)p->y_scale);
-    if (quantized && fabs(b->exact - code) <= 1e-6 * fabs(b->exact))
+    b->qvalue = (int32_t)qvalue;
+    b->rest = dq_requantize_shift(b->qvalue, b->value, a, w, (float)p->y_scale);
+    if (quantized && fabs(b->exact - qvalue) <= 1e-6 * fabs(b->exact))
         b->rest = 0;
     return fabs(b->rest) <= DQ_MAX_SHIFT;
 }
@@ -95,12 +95,12 @@ bool dq_product_int32_bias(dq_rewriter *f, dq_product *p, const char *otherwise)
 {
     dq_dequantized dq = {0};
     const dq_tensor *constant;
-    dq_tensor *codes, *floats;
+    dq_tensor *qvalues, *floats;
     bool has_rest = false;
     if (!read_bias(f, p, &constant, &dq))
         return false;
     const int64_t dims[] = {(int64_t)p->channels};
-    p->sum_bias = dq_rewriter_make_constant(f, DQ_INT32, 1, dims, &codes);
+    p->sum_bias = dq_rewriter_make_constant(f, DQ_INT32, 1, dims, &qvalues);
     dq_value *rest = dq_rewriter_make_constant(f, DQ_FLOAT, 1, dims, &floats);
     if (!p->sum_bias || !rest)
         return false;
@@ -112,10 +112,10 @@ bool dq_product_int32_bias(dq_rewriter *f, dq_product *p, const char *otherwise)
                 "the bias of channel %zu is %.9g in the scale of the products, which int32 does not "
                 "hold to half a quantum: %s",
                 i, b.exact, otherwise);
-            p->wide_bias = true;
+            p->bias_overflows = true;
             return true;
         }
-        dq_data(codes, int32_t)[i] = b.code;
+        dq_data(qvalues, int32_t)[i] = b.qvalue;
         dq_data(floats, float)[i] = b.value;
         has_rest = has_rest || b.rest != 0;
     }
@@ -130,7 +130,7 @@ bool dq_product_int32_bias(dq_rewriter *f, dq_product *p, const char *otherwise)
 static bool find_weights(const dq_product *p, dq_product_sums *s)
 {
     const bool gemm = dq_match_op(p->node, "Gemm"), conv = !gemm && !dq_match_op(p->node, "MatMul");
-    const dq_tensor *x = dq_match_constant(p->x.codes), *w = dq_match_constant(p->w.codes);
+    const dq_tensor *x = dq_match_constant(p->x.qvalues), *w = dq_match_constant(p->w.qvalues);
     *s = (dq_product_sums){.x = &p->x, .w = w, .w_zero = p->w.zero_t};
     if (w && (conv || w->rank < 2)) {
         s->channels = w->rank < 2 ? 1 : (size_t)w->dims[0];

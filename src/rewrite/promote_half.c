@@ -22,8 +22,8 @@
 
 typedef struct pass {
     dq_rewriter *f;
-    dq_value **as;   /* by the index of a value: what stands for it in the new list; NULL: itself */
-    dq_value **wide; /* by the index of a value: the same in float; NULL: not there (yet) */
+    dq_value **as;       /* by the index of a value: what stands for it in the new list; NULL: itself */
+    dq_value **as_float; /* by the index of a value: the same in float; NULL: not there (yet) */
     uint32_t *giver; /* by the index of a value: 1 + the position of the node that gives it; 0: no node of the
                         list */
     bool *fixed;  /* by the index of a value: follows from constants, by other nodes than DequantizeLinear */
@@ -258,18 +258,18 @@ static const dq_node *choose(pass *p)
         if (!p->inside[n])
             continue;
         if (dequantizes(node))
-            p->inside[n] = p->wide[dq_rewriter_index(p->f, node->out[0])] != NULL;
+            p->inside[n] = p->as_float[dq_rewriter_index(p->f, node->out[0])] != NULL;
         else
             p->inside[n] = p->enters[root] && p->computes[root];
         for (uint32_t i = 0; i < node->in_count; i++)
             if (node->in[i] && p->inside[n])
-                p->wide[dq_rewriter_index(p->f, node->in[i])] =
+                p->as_float[dq_rewriter_index(p->f, node->in[i])] =
                     node->in[i]; /* read in float: a mark until the new list is made */
             else if (node->in[i])
                 p->kept[dq_rewriter_index(p->f, node->in[i])] = true;
         first = p->inside[n] && any_half(f, node->in_count, node->in) ? node : first;
     }
-    memset(p->wide, 0, (f->written_count + f->value_count) * sizeof *p->wide);
+    memset(p->as_float, 0, (f->written_count + f->value_count) * sizeof *p->as_float);
     return first;
 }
 
@@ -313,16 +313,16 @@ static dq_value *float_constant(dq_rewriter *f, const dq_tensor *half)
 }
 
 /* The value in float, where it is a half float. */
-static dq_value *take_wide(pass *p, const dq_node *like, dq_value *v)
+static dq_value *take_float(pass *p, const dq_node *like, dq_value *v)
 {
     if (!dq_match_is_half(p->f, v))
         return take(p, v);
     const dq_tensor *constant = dq_match_constant(v);
-    dq_value **wide = &p->wide[dq_rewriter_index(p->f, v)];
-    if (!*wide)
-        *wide = constant ? float_constant(p->f, constant)
-                         : add_cast(p, like, take(p, v), dq_rewriter_make_value(p->f, v->name, DQ_FLOAT));
-    return *wide;
+    dq_value **as_float = &p->as_float[dq_rewriter_index(p->f, v)];
+    if (!*as_float)
+        *as_float = constant ? float_constant(p->f, constant)
+                             : add_cast(p, like, take(p, v), dq_rewriter_make_value(p->f, v->name, DQ_FLOAT));
+    return *as_float;
 }
 
 static dq_node *copy_node(dq_rewriter *f, const dq_node *node)
@@ -360,7 +360,7 @@ static bool add_as_written(pass *p, dq_node *node)
 }
 
 /* The node in float; a DequantizeLinear once more as written where nodes outside of regions read it. */
-static bool add_wide(pass *p, dq_node *node)
+static bool add_float(pass *p, dq_node *node)
 {
     dq_rewriter *f = p->f;
     dq_node *copy = copy_node(f, node);
@@ -370,7 +370,7 @@ static bool add_wide(pass *p, dq_node *node)
         if (strcmp(copy->attrs[i].name, "output_dtype") == 0 && dq_match_is_half(f, node->out[0]))
             copy->attrs[i].u.i = DQ_FLOAT;
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (node->in[i] && !(copy->in[i] = take_wide(p, node, node->in[i])))
+        if (node->in[i] && !(copy->in[i] = take_float(p, node, node->in[i])))
             return false;
     for (uint32_t i = 0; i < node->out_count; i++) {
         const dq_value *out = node->out[i];
@@ -385,7 +385,7 @@ static bool add_wide(pass *p, dq_node *node)
         made->type = out->type;
         made->type.dtype = DQ_FLOAT;
         made->producer = copy;
-        copy->out[i] = p->wide[dq_rewriter_index(p->f, out)] = made;
+        copy->out[i] = p->as_float[dq_rewriter_index(p->f, out)] = made;
     }
     if (!dq_rewriter_bind(f, copy))
         return false;
@@ -396,16 +396,16 @@ static bool add_wide(pass *p, dq_node *node)
 static bool add_node(pass *p, uint32_t n)
 {
     dq_node *node = p->f->nodes[n];
-    if (reads_shape(node) && p->wide[dq_rewriter_index(p->f, node->in[0])])
-        return add_wide(p, node);
+    if (reads_shape(node) && p->as_float[dq_rewriter_index(p->f, node->in[0])])
+        return add_float(p, node);
     if (!p->inside[n])
         return add_as_written(p, node);
     if (!dq_match_op(node, "Cast"))
         return any_half(p->f, node->in_count, node->in) || any_half(p->f, node->out_count, node->out)
-                   ? add_wide(p, node)
+                   ? add_float(p, node)
                    : add_as_written(p, node);
-    dq_value *from = take_wide(p, node, node->in[0]), *out = node->out[0];
-    *(dq_match_is_half(p->f, out) ? &p->wide[dq_rewriter_index(p->f, out)]
+    dq_value *from = take_float(p, node, node->in[0]), *out = node->out[0];
+    *(dq_match_is_half(p->f, out) ? &p->as_float[dq_rewriter_index(p->f, out)]
                                   : &p->as[dq_rewriter_index(p->f, out)]) = from;
     return from != NULL;
 }
@@ -437,7 +437,7 @@ void dq_promote_half(dq_rewriter *f)
         most += 1 + (size_t)f->nodes[n]->in_count + f->nodes[n]->out_count;
     pass p = {.f = f,
               .as = DQ_NEW_ARRAY(f->scratch, values, dq_value *),
-              .wide = DQ_NEW_ARRAY(f->scratch, values, dq_value *),
+              .as_float = DQ_NEW_ARRAY(f->scratch, values, dq_value *),
               .giver = DQ_NEW_ARRAY(f->scratch, values, uint32_t),
               .fixed = DQ_NEW_ARRAY(f->scratch, values, bool),
               .read = DQ_NEW_ARRAY(f->scratch, values, bool),
@@ -447,7 +447,7 @@ void dq_promote_half(dq_rewriter *f)
               .enters = DQ_NEW_ARRAY(f->scratch, f->count, bool),
               .computes = DQ_NEW_ARRAY(f->scratch, f->count, bool),
               .nodes = DQ_NEW_ARRAY(f->arena, most, dq_node *)};
-    if (f->failed || !p.as || !p.wide || !p.giver || !p.fixed || !p.read || !p.kept || !p.inside ||
+    if (f->failed || !p.as || !p.as_float || !p.giver || !p.fixed || !p.read || !p.kept || !p.inside ||
         !p.region || !p.enters || !p.computes || !p.nodes) {
         dq_rewriter_no_memory(f);
         return;

@@ -74,13 +74,13 @@ static dq_status refine_types(dq_rewriter *f, dq_dtype *dtypes, dq_error *err)
         const dq_value *out = node->out_count > 0 ? node->out[0] : NULL;
         const bool dequantizes = is_quantization(node, "DequantizeLinear");
         dq_error unfit;
-        if (!out || dtypes[out->place] || !node->schema ||
+        if (!out || dtypes[out->index] || !node->schema ||
             (*node->domain && strcmp(node->domain, "com.microsoft") != 0))
             continue;
         if (dequantizes || is_quantization(node, "QuantizeLinear")) {
             const dq_dtype given = (dq_dtype)dq_node_int(node, "output_dtype", 0);
             const dq_value *zero = dq_node_input(node, 2);
-            dtypes[out->place] = given         ? given
+            dtypes[out->index] = given         ? given
                                  : dequantizes ? dq_match_dtype(f, node->in[1])
                                  : zero        ? dq_match_dtype(f, zero)
                                                : DQ_UINT8;

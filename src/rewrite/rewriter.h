@@ -88,7 +88,7 @@ uint32_t dq_rewriter_capture_index(const dq_rewriter *f, const dq_value *v);
  * no more than its own size. */
 static inline uint32_t dq_rewriter_index(const dq_rewriter *f, const dq_value *v)
 {
-    return v->graph == f->graph ? v->place : dq_rewriter_capture_index(f, v);
+    return v->graph == f->graph ? v->index : dq_rewriter_capture_index(f, v);
 }
 /** The record of a value; NULL: a value that passes of kind NODE have made. */
 static inline dq_value_record *dq_rewriter_record(const dq_rewriter *f, const dq_value *v)

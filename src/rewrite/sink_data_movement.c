@@ -70,7 +70,7 @@ static bool can_move(const dq_node *node, const dq_value *v, const dq_quant_para
 
 /* ---- Moving codes ------------------------------------------------------------------------------------- */
 
-dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_value *codes, dq_dtype dtype,
+dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_value *qvalues, dq_dtype dtype,
                                     int64_t pad, dq_value **outs)
 {
     dq_value *in[8];
@@ -79,7 +79,7 @@ dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_valu
     if (count > 8)
         return NULL;
     memcpy(in, node->in, count * sizeof *in);
-    in[0] = codes;
+    in[0] = qvalues;
     if (pads_constant(node)) {
         for (; count < 3; count++)
             in[count] = NULL;
@@ -92,7 +92,7 @@ dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_valu
     /* the standard has no MaxPool of 16 bits */
     if (dq_match_op(node, "MaxPool") && (dtype == DQ_UINT16 || dtype == DQ_INT16)) {
         const dq_quant_params as_is = {.scale = 1, .dtype = dtype};
-        return dq_rewriter_tiled(f, node, codes, &as_is, &as_is, outs[0]);
+        return dq_rewriter_tiled(f, node, qvalues, &as_is, &as_is, outs[0]);
     }
     dq_node *made =
         dq_rewriter_node(f, "", node->op_type, node->opset, node, count, in, outs[0], node->attr_count);
@@ -109,9 +109,9 @@ dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_valu
 const dq_value *dq_match_skip_moves(const dq_rewriter *f, const dq_value *v)
 {
     static const dq_quant_params any = {.scale = 1};
-    enum { MOST = 64 /* each reader of a long chain of moves looks at so many */ };
-    for (int i = 0; i < MOST && v && v->producer && v->graph == f->graph && v->producer->in_count > 0 &&
-                    can_move(v->producer, v->producer->in[0], &any);
+    enum { MAX_LOOKED_BACK = 64 /* each reader of a long chain of moves looks at so many */ };
+    for (int i = 0; i < MAX_LOOKED_BACK && v && v->producer && v->graph == f->graph &&
+                    v->producer->in_count > 0 && can_move(v->producer, v->producer->in[0], &any);
          i++)
         v = v->producer->in[0];
     return v;
@@ -134,23 +134,23 @@ bool dq_match_moves_commute(const dq_rewriter *f, const dq_value *v, const dq_qu
 }
 
 /* The codes of `v`, which moves have brought there from `x`. */
-static dq_value *moved_codes(dq_rewriter *f, const dq_value *v, const dq_dequantized *x,
-                             const dq_quant_params *p)
+static dq_value *moved_qvalues(dq_rewriter *f, const dq_value *v, const dq_dequantized *x,
+                               const dq_quant_params *p)
 {
     const dq_node *node = v->producer;
     float value;
     if (v == x->node->out[0])
-        return x->codes;
+        return x->qvalues;
     dq_value **moved = &dq_rewriter_record(f, v)->moved;
     if (*moved)
         return *moved;
-    dq_value *codes = moved_codes(f, node->in[0], x, p);
-    dq_value **outs = codes ? DQ_NEW_ARRAY(f->arena, node->out_count, dq_value *) : NULL;
+    dq_value *qvalues = moved_qvalues(f, node->in[0], x, p);
+    dq_value **outs = qvalues ? DQ_NEW_ARRAY(f->arena, node->out_count, dq_value *) : NULL;
     for (uint32_t i = 0; outs && i < node->out_count; i++)
         if (node->out[i] && !(outs[i] = dq_rewriter_make_value(f, node->out[i]->name, x->dtype)))
             return NULL;
     int64_t pad = is_pad(node, &value) ? dq_match_quantize(p, value) : 0;
-    dq_node *made = outs ? dq_rewriter_move_quantized(f, node, codes, x->dtype, pad, outs) : NULL;
+    dq_node *made = outs ? dq_rewriter_move_quantized(f, node, qvalues, x->dtype, pad, outs) : NULL;
     if (!made || !dq_rewriter_insert_or_fold(f, made))
         return NULL;
     for (uint32_t i = 0; i < node->out_count; i++)
@@ -163,15 +163,15 @@ dq_value *dq_rewriter_quantized_value(dq_rewriter *f, const dq_dequantized *x)
 {
     dq_quant_params p = dq_match_params(x->scale_t, x->zero_t, x->dtype);
     if (!x->moved)
-        return x->codes;
-    return moved_codes(f, x->moved, x, &p);
+        return x->qvalues;
+    return moved_qvalues(f, x->moved, x, &p);
 }
 
 bool dq_rewriter_move_to_quantized(dq_rewriter *f, dq_dequantized *x)
 {
-    x->codes = dq_rewriter_quantized_value(f, x);
+    x->qvalues = dq_rewriter_quantized_value(f, x);
     x->moved = NULL;
-    return x->codes != NULL;
+    return x->qvalues != NULL;
 }
 
 bool dq_match_transposed_axis(const dq_value *v, const dq_value *from, size_t rank, int64_t *axis)
@@ -235,7 +235,7 @@ static bool is_narrowed(const dq_clip *c)
 }
 
 /* What a Pad fills in passes the clips after it. */
-static int64_t padded_code(const dq_node *node, const dq_quant_params *p, const dq_clip *c)
+static int64_t padded_qvalue(const dq_node *node, const dq_quant_params *p, const dq_clip *c)
 {
     float value;
     return is_pad(node, &value) ? dq_match_quantize(p, fminf(fmaxf(value, c->lo), c->hi)) : 0;
@@ -262,7 +262,7 @@ static bool extend(const dq_node *node, const dq_quant_params *p, dq_move_chain 
     tail->pads_any = pads_any;
     tail->compares = tail->compares || chooses(node);
     tail->moves[tail->count] = node;
-    tail->pads[tail->count++] = padded_code(node, p, &tail->clip);
+    tail->pads[tail->count++] = padded_qvalue(node, p, &tail->clip);
     return true;
 }
 
@@ -317,28 +317,28 @@ const dq_node *dq_match_quantize_ahead(const dq_rewriter *f, const dq_value *v)
 
 /* Of 8 bits, as a table: look-ups are the faster kernel. */
 static dq_node *make_clip_table(dq_rewriter *f, const dq_quant_params *p, const dq_quantized *q,
-                                const dq_clip *c, dq_value *codes, dq_value *out)
+                                const dq_clip *c, dq_value *qvalues, dq_value *out)
 {
     enum { CODES = 256 };
     dq_tensor *table;
-    dq_value *in[] = {codes, dq_rewriter_make_constant(f, p->dtype, 1, (int64_t[]){CODES}, &table)};
+    dq_value *in[] = {qvalues, dq_rewriter_make_constant(f, p->dtype, 1, (int64_t[]){CODES}, &table)};
     int64_t first = dq_dtype_get(p->dtype)->min, lo = dq_match_quantize(p, c->lo),
             hi = dq_match_quantize(p, c->hi);
     if (!in[1])
         return NULL;
-    for (int64_t code = first; code < first + CODES; code++)
-        dq_tensor_put_int(table, (size_t)(code - first), code < lo ? lo : code > hi ? hi : code);
+    for (int64_t qvalue = first; qvalue < first + CODES; qvalue++)
+        dq_tensor_put_int(table, (size_t)(qvalue - first), qvalue < lo ? lo : qvalue > hi ? hi : qvalue);
     dq_node *node = dq_rewriter_node(f, "dqrun", "TableLookup", 1, q->node, 2, in, out, 0);
     return node && dq_rewriter_bind(f, node) ? node : NULL;
 }
 
 static dq_node *make_clip(dq_rewriter *f, const dq_quant_params *p, const dq_quantized *q, const dq_clip *c,
-                          dq_value *codes, dq_value *out)
+                          dq_value *qvalues, dq_value *out)
 {
     dq_tensor *lo, *hi;
     if (p->dtype == DQ_UINT8 || p->dtype == DQ_INT8)
-        return make_clip_table(f, p, q, c, codes, out);
-    dq_value *in[] = {codes, dq_rewriter_make_constant(f, p->dtype, 0, NULL, &lo),
+        return make_clip_table(f, p, q, c, qvalues, out);
+    dq_value *in[] = {qvalues, dq_rewriter_make_constant(f, p->dtype, 0, NULL, &lo),
                       dq_rewriter_make_constant(f, p->dtype, 0, NULL, &hi)};
     if (!in[1] || !in[2])
         return NULL;
@@ -395,8 +395,9 @@ bool dq_sink_data_movement(dq_rewriter *f)
         !x.per_tensor || x.dtype != q.dtype ||
         !dq_match_same_params(x.scale_t, x.zero_t, q.scale_t, q.zero_t))
         return false;
-    dq_value *codes = dq_rewriter_quantized_value(f, &x);
-    dq_node *made = codes ? dq_rewriter_node(f, "", "Identity", 13, node, 1, &codes, node->out[0], 0) : NULL;
+    dq_value *qvalues = dq_rewriter_quantized_value(f, &x);
+    dq_node *made =
+        qvalues ? dq_rewriter_node(f, "", "Identity", 13, node, 1, &qvalues, node->out[0], 0) : NULL;
     if (!made || !dq_rewriter_bind(f, made))
         return false;
     dq_rewriter_replace(f, f->at, made);

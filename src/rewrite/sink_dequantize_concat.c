@@ -25,13 +25,13 @@ bool dq_sink_dequantize_concat(dq_rewriter *f)
             !dq_match_same_params(x.scale_t, x.zero_t, first.scale_t, first.zero_t) ||
             !dq_rewriter_move_to_quantized(f, &x))
             return false;
-        in[i] = x.codes;
+        in[i] = x.qvalues;
     }
-    dq_value *codes = dq_rewriter_make_value(f, node->out[0]->name, first.dtype);
-    dq_node *made = codes ? dq_rewriter_node(f, "", "Concat", node->opset, node, node->in_count, in, codes,
-                                             node->attr_count)
-                          : NULL;
-    dq_value *back[] = {codes, first.scale, first.zero};
+    dq_value *qvalues = dq_rewriter_make_value(f, node->out[0]->name, first.dtype);
+    dq_node *made = qvalues ? dq_rewriter_node(f, "", "Concat", node->opset, node, node->in_count, in,
+                                               qvalues, node->attr_count)
+                            : NULL;
+    dq_value *back[] = {qvalues, first.scale, first.zero};
     dq_node *last = made ? dq_rewriter_node(f, first.node->domain, "DequantizeLinear", first.node->opset,
                                             node, 3, back, node->out[0], 0)
                          : NULL;

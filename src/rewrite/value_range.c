@@ -16,7 +16,7 @@
 enum {
     MOST_VISITS = 256,        /* nodes that one proof looks at */
     MOST_CONSTANTS = 1 << 20, /* elements of a constant that it reads */
-    LARGE = 1 << 30           /* more terms than a sum of a model has, nearly */
+    MAX_TERMS = 1 << 30       /* more terms than a sum of a model has, nearly */
 };
 
 /* Whether a number rounds to a finite float. NaN does not. */
@@ -211,8 +211,8 @@ static bool of_product(proof *p, const dq_node *node, dq_range *r)
     if (!finite_input(p, node, 0, &a) || !finite_input(p, node, 1, &b) ||
         (dq_node_input(node, 2) && !finite_input(p, node, 2, &c)))
         return false;
-    return within(r,
-                  magnitude(&a) * magnitude(&b) * LARGE * (factor <= 1 ? 1 : factor) + magnitude(&c) * term);
+    return within(r, magnitude(&a) * magnitude(&b) * MAX_TERMS * (factor <= 1 ? 1 : factor) +
+                         magnitude(&c) * term);
 }
 
 /* Each window or reduced axis holds elements: else a mean is NaN, and a maximum -infinity. */
@@ -221,7 +221,7 @@ static bool of_pool(proof *p, const dq_node *node, bool means, dq_range *r)
     dq_range x;
     const bool holds = dq_match_holds_elements(node);
     if (means)
-        return holds && finite_input(p, node, 0, &x) && within(r, magnitude(&x) * LARGE) &&
+        return holds && finite_input(p, node, 0, &x) && within(r, magnitude(&x) * MAX_TERMS) &&
                set(r, x.lo, x.hi);
     if (!range_of(p, node->in[0], r))
         return false;
@@ -237,7 +237,7 @@ static bool of_normalization(proof *p, const dq_node *node, dq_range *r)
         (dq_node_input(node, 2) && !finite_input(p, node, 2, &beta)))
         return false;
     return isnormal(dq_node_float(node, "epsilon", 1e-5f)) && dq_node_float(node, "epsilon", 1e-5f) > 0 &&
-           magnitude(&x) < 1e18 && within(r, LARGE * magnitude(&gamma) + magnitude(&beta));
+           magnitude(&x) < 1e18 && within(r, MAX_TERMS * magnitude(&gamma) + magnitude(&beta));
 }
 
 static bool of_lrn(proof *p, const dq_node *node, dq_range *r)
@@ -246,8 +246,8 @@ static bool of_lrn(proof *p, const dq_node *node, dq_range *r)
     const double beta = (double)dq_node_float(node, "beta", 0.75f);
     const double bias = (double)dq_node_float(node, "bias", 1);
     dq_range x;
-    return finite_input(p, node, 0, &x) && alpha >= 0 && alpha < LARGE && beta >= 0 && beta <= 4 &&
-           bias >= 1e-3 && bias < LARGE && magnitude(&x) < 1e12 && within(r, magnitude(&x) * 1e12);
+    return finite_input(p, node, 0, &x) && alpha >= 0 && alpha < MAX_TERMS && beta >= 0 && beta <= 4 &&
+           bias >= 1e-3 && bias < MAX_TERMS && magnitude(&x) < 1e12 && within(r, magnitude(&x) * 1e12);
 }
 
 static bool of_pad(proof *p, const dq_node *node, dq_range *r)

@@ -116,7 +116,7 @@ struct dq_item_storage {
     size_t rooted;
 };
 
-enum { FEW = 64 /* items of an array that is copied rather than made a tree */ };
+enum { MAX_COPIED_ITEMS = 64 /* items of an array that is copied rather than made a tree */ };
 
 static const dq_item_list *list_of(const dq_tensor *t)
 {
@@ -234,7 +234,7 @@ dq_status dq_items_insert(dq_arena *arena, const dq_tensor *from, size_t at, con
     const dq_tensor **items;
     if (at == from->count && can_append(from))
         return append(arena, from, item, to, err);
-    if (!list->items || from->count > FEW) {
+    if (!list->items || from->count > MAX_COPIED_ITEMS) {
         maker m = {.arena = arena};
         const node *root = tree_of(&m, from);
         root = m.failed ? NULL : insert(&m, root, at, item);
@@ -252,7 +252,7 @@ dq_status dq_items_erase(dq_arena *arena, const dq_tensor *from, size_t at, dq_t
 {
     const dq_item_list *list = list_of(from);
     const dq_tensor **items;
-    if (!list->items || from->count > FEW) {
+    if (!list->items || from->count > MAX_COPIED_ITEMS) {
         maker m = {.arena = arena};
         const node *root = tree_of(&m, from);
         root = m.failed ? NULL : erase(&m, root, at);

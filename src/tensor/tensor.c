@@ -12,17 +12,17 @@
 const char *dq_symbols_text(size_t rank, const int64_t *dims, const char *const *dim_names,
                             char buffer[DQ_SHAPE_TEXT])
 {
-    const size_t workspace = DQ_SHAPE_TEXT - 1; /* for all but the closing bracket */
-    size_t used = (size_t)snprintf(buffer, workspace, "[");
-    for (size_t i = 0; i < rank && used < workspace; i++) {
+    const size_t capacity = DQ_SHAPE_TEXT - 1; /* for all but the closing bracket */
+    size_t used = (size_t)snprintf(buffer, capacity, "[");
+    for (size_t i = 0; i < rank && used < capacity; i++) {
         const char *comma = i ? "," : "";
         const char *name = dim_names && dim_names[i] && *dim_names[i] ? dim_names[i] : "?";
-        int n = dims[i] == -1 ? snprintf(buffer + used, workspace - used, "%s%s", comma, name)
-                              : snprintf(buffer + used, workspace - used, "%s%" PRId64, comma, dims[i]);
+        int n = dims[i] == -1 ? snprintf(buffer + used, capacity - used, "%s%s", comma, name)
+                              : snprintf(buffer + used, capacity - used, "%s%" PRId64, comma, dims[i]);
         used += (size_t)n;
     }
-    if (used >= workspace)
-        used = workspace - 1; /* cut */
+    if (used >= capacity)
+        used = capacity - 1; /* cut */
     memcpy(buffer + used, "]", 2);
     return buffer;
 }
@@ -81,10 +81,10 @@ dq_status dq_tensor_new(dq_arena *arena, dq_dtype dtype, size_t rank, const int6
 
 void dq_tensor_gather(const dq_tensor *t, const void *from, size_t size, void *to)
 {
-    const size_t run = t->times ? t->run : t->count, bytes = run * size;
+    const size_t run = t->repeats ? t->block : t->count, bytes = run * size;
     for (size_t i = 0; i < t->count; i += run)
-        memcpy((char *)to + i * size, (const char *)from + (t->times ? dq_tensor_place(t, i) : i) * size,
-               bytes);
+        memcpy((char *)to + i * size,
+               (const char *)from + (t->repeats ? dq_tensor_stored_index(t, i) : i) * size, bytes);
 }
 
 bool dq_tensor_same_shape(const dq_tensor *a, const dq_tensor *b)

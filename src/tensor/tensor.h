@@ -24,7 +24,7 @@ struct dq_tensor {
     bool mapped;    /* data lies in a mapped file: pages that are not needed for a while may be given back */
     bool unaligned; /* data is not aligned to its type: for memcpy alone. Large initializers in a mapped file,
                    where the planner gives operators something else (ops/op.h) */
-    size_t run, times; /* times not 0: broadcast view, runs of so many elements stand in data once for all
+    size_t block, repeats; /* times not 0: broadcast view, runs of so many elements stand in data once for all
                           times that they come one after the other: see dq_tensor_gather. Only where the
                           planner knows that all readers take it so (ops/op.h) */
     bool owned; /* data, and the strings or items in it, were allocated for this tensor (owned.h) … */
@@ -47,12 +47,12 @@ dq_status dq_tensor_new(dq_arena *arena, dq_dtype dtype, size_t rank, const int6
 /** Elements that stand in data. */
 static inline size_t dq_tensor_stored(const dq_tensor *t)
 {
-    return t->times ? t->count / t->times : t->count;
+    return t->repeats ? t->count / t->repeats : t->count;
 }
 /** Where element i of a spread tensor stands. */
-static inline size_t dq_tensor_place(const dq_tensor *t, size_t i)
+static inline size_t dq_tensor_stored_index(const dq_tensor *t, size_t i)
 {
-    return i / (t->run * t->times) * t->run + i % t->run;
+    return i / (t->block * t->repeats) * t->block + i % t->block;
 }
 /** All elements, of `size` bytes each, one after the other, `from` being what stands in data. */
 void dq_tensor_gather(const dq_tensor *t, const void *from, size_t size, void *to);

@@ -84,7 +84,7 @@ static void run_dwconv_requantize_s8(call *c)
     static size_t at[12];
     static const float no_ties = 0.00123456789f, one = 1;
     const double same = (double)no_ties;
-    static uint64_t packed[DEPTH], placed[DEPTH];
+    static uint64_t packed[DEPTH], resolved[DEPTH];
     static const dq_dwconv_requantize_s8 *is_packed;
     const dq_requantize_to to = {
         .scale = &same, .factors = {.a = 1, .b = &no_ties, .y = &one}, .zero_point = 128, .hi = 255};
@@ -92,10 +92,10 @@ static void run_dwconv_requantize_s8(call *c)
     for (size_t i = 0; at[11] == 0 && i < 12; i++)
         at[i] = dq_conv_s8_at(i / 4, i % 4);
     if (kernel != is_packed && kernel->pack && kernel->pack(weights_3x3, at, 12, 3, &to, packed) &&
-        kernel->place(packed, PITCH, placed))
+        kernel->resolve(packed, PITCH, resolved))
         is_packed = kernel;
     if (kernel->pack && kernel == is_packed)
-        kernel->put(X(uint8_t), PITCH, 1, SIDE_3X3, placed, SIDE_3X3, Y(uint8_t));
+        kernel->put(X(uint8_t), PITCH, 1, SIDE_3X3, resolved, SIDE_3X3, Y(uint8_t));
     c->work = (bench_work){.products = kernel->pack ? 9.0 * SIDE_3X3 * SIDE_3X3 : 0, .bytes = true};
 }
 

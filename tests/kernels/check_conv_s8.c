@@ -129,16 +129,16 @@ static int32_t sum_at(const few_weights *f, const uint8_t *x, int32_t init)
 }
 
 /* Inputs are at ends of their range, too. */
-static bool check_codes(const dq_kernels *k, size_t n, bool tie)
+static bool check_qvalues(const dq_kernels *k, size_t n, bool tie)
 {
     enum { REACH = 16 };
     const size_t stride = 1 + kernel_random(2), pitch = stride * n + kernel_random(REACH),
                  down = stride * pitch, rows = kernel_random(6);
     const few_weights f = some_kernel(pitch);
     const size_t size = rows && n && f.n ? (rows - 1) * down + (n - 1) * stride + f.at[f.n - 1] + 1 : 0;
-    uint8_t *x = kernel_bytes(size + DQ_GEMM_S8_SLACK), *codes = kernel_bytes(rows * n);
+    uint8_t *x = kernel_bytes(size + DQ_GEMM_S8_SLACK), *qvalues = kernel_bytes(rows * n);
     const size_t packed_size = k->dwconv_requantize_s8->size(f.n);
-    void *packed = kernel_memory(packed_size), *placed = kernel_memory(packed_size);
+    void *packed = kernel_memory(packed_size), *resolved = kernel_memory(packed_size);
     const uint32_t end = kernel_random(4);
     const int32_t init = (int32_t)kernel_random(100000) - 50000, lo = kernel_random(2) ? -128 : 0;
     for (size_t i = 0; end < 2 && i < size; i++)
@@ -158,17 +158,17 @@ static bool check_codes(const dq_kernels *k, size_t n, bool tie)
         kernel_add_bias(&to, &init, 1);
     KERNEL_FAIL_UNLESS(packed_size % sizeof(uint64_t) == 0, "%zu bytes", packed_size);
     const size_t bytes = k->dwconv_requantize_s8->pack(f.w, f.far, f.n, init, &to, packed)
-                             ? k->dwconv_requantize_s8->place(packed, pitch, NULL)
+                             ? k->dwconv_requantize_s8->resolve(packed, pitch, NULL)
                              : 0;
     const bool taken = bytes > 0;
     KERNEL_FAIL_UNLESS(bytes <= packed_size && bytes % sizeof(uint64_t) == 0, "%zu bytes", bytes);
-    KERNEL_FAIL_UNLESS(!taken || k->dwconv_requantize_s8->place(packed, pitch, placed) == bytes, "%zu bytes",
-                       bytes);
+    KERNEL_FAIL_UNLESS(!taken || k->dwconv_requantize_s8->resolve(packed, pitch, resolved) == bytes,
+                       "%zu bytes", bytes);
     if (taken)
-        k->dwconv_requantize_s8->put(x, down, stride, rows, placed, n, codes);
+        k->dwconv_requantize_s8->put(x, down, stride, rows, resolved, n, qvalues);
     for (size_t j = 0; taken && j < rows * n; j++) {
         int32_t sum = sum_at(&f, x + j / n * down + j % n * stride, init);
-        KERNEL_FAIL_UNLESS(codes[j] == (uint8_t)kernel_code(sum, &to, 0),
+        KERNEL_FAIL_UNLESS(qvalues[j] == (uint8_t)kernel_code(sum, &to, 0),
                            "n %zu, stride %zu, %zu weights, row %zu, element %zu, sum %d, scale %.17g", n,
                            stride, f.n, j / n, j % n, sum, scale);
     }
@@ -183,9 +183,9 @@ void check_dwconv_requantize_s8(const dq_kernels *k)
     if (!k->dwconv_requantize_s8->pack)
         return;
     for (size_t i = 0; kernel_size(i / 32, &n); i++, all++)
-        taken += check_codes(k, n, i % 2);
+        taken += check_qvalues(k, n, i % 2);
     for (size_t i = 0; i < 8; i++)
-        check_codes(k, LONG_ROW, false);
+        check_qvalues(k, LONG_ROW, false);
     KERNEL_FAIL_UNLESS(taken > all / 3, "%zu of %zu kernels become codes at once", taken, all);
 }
 

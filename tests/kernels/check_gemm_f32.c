@@ -157,12 +157,13 @@ void check_im2col_gather_f32(const dq_kernels *k)
         int32_t at[DQ_FPANEL], first = (int32_t)kernel_random((uint32_t)plane - 15);
         int32_t low = (int32_t)kernel_random(20), high = (int32_t)kernel_random(20);
         for (int32_t j = 0; j < DQ_FPANEL; j++) {
-            int32_t place = round % 4 == 0   ? first + j
-                            : round % 4 == 1 ? (first + j + (j > 8 ? low - high : 0))
-                            : round % 4 == 2 ? first + 2 * j
-                                             : (int32_t)kernel_random((uint32_t)plane);
-            at[j] =
-                place < 0 || place >= (int32_t)plane || (round % 8 < 4 && (j < low || j > high)) ? -1 : place;
+            int32_t resolve = round % 4 == 0   ? first + j
+                              : round % 4 == 1 ? (first + j + (j > 8 ? low - high : 0))
+                              : round % 4 == 2 ? first + 2 * j
+                                               : (int32_t)kernel_random((uint32_t)plane);
+            at[j] = resolve < 0 || resolve >= (int32_t)plane || (round % 8 < 4 && (j < low || j > high))
+                        ? -1
+                        : resolve;
         }
         const float *x = numbers(round, OPERAND, channels * plane);
         float *to = kernel_memory(((channels - 1) * step + DQ_FPANEL) * sizeof *to);
@@ -249,17 +250,17 @@ void check_dwconv_nchwc_f32(const dq_kernels *k)
         memcpy(was, f.y, size * sizeof *was);
         k->dwconv_nchwc_f32(&f);
         for (size_t i = 0; i < size; i++) {
-            const size_t place = i / f.pitch, c = i % f.pitch;
+            const size_t resolve = i / f.pitch, c = i % f.pitch;
             float expected = c < CHANNELS ? 0 : was[i];
             for (size_t t = 0; t < f.taps && c < CHANNELS; t++)
-                expected = fmaf(f.w[t * CHANNELS + c], f.x[offsets[t * f.n + place] + c], expected);
+                expected = fmaf(f.w[t * CHANNELS + c], f.x[offsets[t * f.n + resolve] + c], expected);
             if (c < CHANNELS) {
                 expected += f.bias[c];
                 expected = expected < f.low ? f.low : expected;
                 expected = expected > f.high ? f.high : expected;
             }
             KERNEL_FAIL_UNLESS(same_or_nan(f.y[i], expected), "place %zu, channel %zu: %.9g, expected %.9g",
-                               place, c, (double)f.y[i], (double)expected);
+                               resolve, c, (double)f.y[i], (double)expected);
         }
         kernel_done();
     }

@@ -8,7 +8,7 @@
 enum { ROWS = DQ_GEMM_S16_ROWS, COLS = DQ_GEMM_S16_COLS, NR = DQ_GEMM_S16_NR };
 
 /* The ends of the range now and then, where sums of many are largest. */
-static int16_t *some_codes(size_t n, int lo, int hi)
+static int16_t *some_qvalues(size_t n, int lo, int hi)
 {
     int16_t *x = kernel_memory(n * sizeof *x);
     uint32_t kind = kernel_random(4);
@@ -24,8 +24,8 @@ void check_gemm_s16(const dq_kernels *k)
     for (int round = 0; round < 300; round++) {
         size_t pairs = kernel_random(3) ? kernel_random(20) : kernel_random(256),
                blocks = 1 + kernel_random(3);
-        int16_t *a = some_codes(pairs * 2 * ROWS, -32768, 32767);
-        int16_t *x = some_codes(PLACES + 3 * COLS, -32768, 32767);
+        int16_t *a = some_qvalues(pairs * 2 * ROWS, -32768, 32767);
+        int16_t *x = some_qvalues(PLACES + 3 * COLS, -32768, 32767);
         uint32_t *offsets = kernel_memory(pairs * sizeof *offsets);
         int32_t *c = kernel_memory(ROWS * COLS * sizeof *c);
         const int16_t *b[DQ_GEMM_S16_BLOCKS];
@@ -52,12 +52,12 @@ void check_gemv_s16s8(const dq_kernels *k)
 {
     for (int round = 0; round < 300; round++) {
         size_t pairs = kernel_random(3) ? kernel_random(20) : kernel_random(256), each = pairs * 2 * NR;
-        int16_t *x = some_codes(pairs * 2, -32768, 32767), *codes = some_codes(each, -128, 127);
+        int16_t *x = some_qvalues(pairs * 2, -32768, 32767), *qvalues = some_qvalues(each, -128, 127);
         int8_t *z = kernel_memory(DQ_GEMM_S16_BLOCKS * each);
         const int8_t *b[DQ_GEMM_S16_BLOCKS];
         int32_t *c = kernel_memory(COLS * sizeof *c);
         for (size_t i = 0; i < DQ_GEMM_S16_BLOCKS * each; i++)
-            z[i] = (int8_t)(i < each ? codes[i] : (int)kernel_random(256) - 128);
+            z[i] = (int8_t)(i < each ? qvalues[i] : (int)kernel_random(256) - 128);
         for (size_t o = 0; o < DQ_GEMM_S16_BLOCKS; o++)
             b[o] = z + kernel_random(DQ_GEMM_S16_BLOCKS) * each;
         k->gemv_s16s8(x, pairs, b, c);

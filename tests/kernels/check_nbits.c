@@ -136,7 +136,7 @@ void check_nbits_s32(const dq_kernels *k)
     for (int round = 0; round < 200; round++) {
         size_t words;
         dq_nbits b = random_strip(round, &words);
-        size_t codes = words * (32 / b.bits);
+        size_t qvalues = words * (32 / b.bits);
         bool plain = round % 4 != 0, largest = round % 8 == 1;
         if (largest) {
             memset((void *)(uintptr_t)b.words, round % 16 == 1 ? 0xff : 0, words * COLS * sizeof *b.words);
@@ -145,9 +145,9 @@ void check_nbits_s32(const dq_kernels *k)
         float *factors = some_floats(2 * words, plain);
         for (size_t i = 1; i < 2 * words; i += 2) /* no piece has more than two parts here */
             factors[i] = fabsf(factors[i]);
-        int32_t *integers = kernel_memory(2 * codes * sizeof *integers);
+        int32_t *integers = kernel_memory(2 * qvalues * sizeof *integers);
         int32_t *sums = kernel_memory(2 * words * sizeof *sums);
-        int8_t *digits = kernel_bytes(2 * codes * 4);
+        int8_t *digits = kernel_bytes(2 * qvalues * 4);
         fill_row(&b, factors, largest, integers, digits, sums);
         dq_nbits_row x = {digits, factors, sums};
         float *y = kernel_memory(COLS * sizeof *y);

@@ -115,7 +115,7 @@ enum {
 }; /* sums beside a half quantum, and how many of those codes have and some more */
 
 /* Sums beside half quanta, and now and then any. Returns whether a float was found. */
-static bool check_codes(const dq_conv_nc4hw4_s8 *kernel, size_t n)
+static bool check_qvalues(const dq_conv_nc4hw4_s8 *kernel, size_t n)
 {
     enum { LARGEST = 1 << 24, AT_ONCE = 2 * PIXELS };
     static const float ties[] = {98, 130, 350, 900, 1000, 1.5f * 256};
@@ -145,7 +145,7 @@ static bool check_codes(const dq_conv_nc4hw4_s8 *kernel, size_t n)
     }
     float exact_scale = kernel->exact_scale(&to, LARGEST);
     if (exact_scale > 0) {
-        kernel->codes(c, n, exact_scale, &to);
+        kernel->qvalues(c, n, exact_scale, &to);
         for (size_t p = 0; p < n; p++)
             KERNEL_FAIL_UNLESS(out[p] == (uint8_t)kernel_code(c[p], &to, 0),
                                "%a / %a as %a, sum %d: %u, expected %d", (double)b, (double)y,
@@ -155,13 +155,13 @@ static bool check_codes(const dq_conv_nc4hw4_s8 *kernel, size_t n)
     return exact_scale > 0;
 }
 
-static void check_all_codes(const dq_conv_nc4hw4_s8 *kernel)
+static void check_all_qvalues(const dq_conv_nc4hw4_s8 *kernel)
 {
     size_t n, found = 0;
     for (size_t i = 0; kernel_size(i / 16, &n); i++)
-        found += n && check_codes(kernel, n);
+        found += n && check_qvalues(kernel, n);
     for (size_t i = 0; i < 100; i++) /* of scales at random some have no float */
-        found += check_codes(kernel, SIDES * HALVES);
+        found += check_qvalues(kernel, SIDES * HALVES);
     KERNEL_FAIL_UNLESS(found > 0, "no float gives the same codes");
     kernel_done();
 }
@@ -170,7 +170,7 @@ void check_conv_nc4hw4_s8(const dq_kernels *k)
 {
     size_t n;
     if (k->conv_nc4hw4_s8->exact_scale)
-        check_all_codes(k->conv_nc4hw4_s8);
+        check_all_qvalues(k->conv_nc4hw4_s8);
     for (size_t i = 0; kernel_size(i / 4, &n) && n < 100; i++)
         check_store(k->conv_nc4hw4_s8, n, 1 + i % 4);
     check_interleave(k->conv_nc4hw4_s8);

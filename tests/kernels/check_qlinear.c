@@ -20,7 +20,7 @@ static double rounded(float v, double low, double high)
 }
 
 /* Codes of a or b that were overwritten by the result are the result. */
-static void same_codes(const void *got, const void *want, size_t n, const char *what)
+static void same_qvalues(const void *got, const void *want, size_t n, const char *what)
 {
     KERNEL_FAIL_UNLESS(n == 0 || memcmp(got, want, n) == 0, "%zu codes in place of %s differ", n, what);
 }
@@ -44,10 +44,10 @@ static void same_codes(const void *got, const void *want, size_t n, const char *
                 type *z = kernel_bytes(n);                                                                   \
                 memcpy(z, b, n);                                                                             \
                 k->qlinear_add_##suffix(a, ra, z, rb, step, fixed, n, z);                                    \
-                same_codes(z, y, n, "b");                                                                    \
+                same_qvalues(z, y, n, "b");                                                                  \
             }                                                                                                \
             k->qlinear_add_##suffix(a, ra, b, rb, step, fixed, n, a);                                        \
-            same_codes(a, y, n, "a");                                                                        \
+            same_qvalues(a, y, n, "a");                                                                      \
             kernel_done();                                                                                   \
         }                                                                                                    \
     }                                                                                                        \
@@ -71,10 +71,10 @@ static void same_codes(const void *got, const void *want, size_t n, const char *
                 type *z = kernel_bytes(n);                                                                   \
                 memcpy(z, b, n);                                                                             \
                 k->qlinear_mul_##suffix(a, za, z, zb, step, r, zero, n, z);                                  \
-                same_codes(z, y, n, "b");                                                                    \
+                same_qvalues(z, y, n, "b");                                                                  \
             }                                                                                                \
             k->qlinear_mul_##suffix(a, za, b, zb, step, r, zero, n, a);                                      \
-            same_codes(a, y, n, "a");                                                                        \
+            same_qvalues(a, y, n, "a");                                                                      \
             kernel_done();                                                                                   \
         }                                                                                                    \
     }

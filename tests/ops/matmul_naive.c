@@ -46,7 +46,7 @@ naive_shape naive_random_shape(uint64_t *state)
     return s;
 }
 
-dq_tensor *naive_codes(ops_case *c, uint64_t *state, dq_dtype dtype, size_t rank, const int64_t *dims)
+dq_tensor *naive_qvalues(ops_case *c, uint64_t *state, dq_dtype dtype, size_t rank, const int64_t *dims)
 {
     dq_tensor *t = ops_in(c, dtype, rank, dims, NULL);
     for (size_t i = 0; i < t->size; i++)

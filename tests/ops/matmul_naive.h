@@ -19,7 +19,7 @@ typedef struct naive_shape {
 naive_shape naive_random_shape(uint64_t *state);
 
 /** Adds integers of the full range as an input. */
-dq_tensor *naive_codes(ops_case *c, uint64_t *state, dq_dtype dtype, size_t rank, const int64_t *dims);
+dq_tensor *naive_qvalues(ops_case *c, uint64_t *state, dq_dtype dtype, size_t rank, const int64_t *dims);
 /** A shape that scales and zero points of a's rows (or b's columns) may have: one element, a vector, or as
  * many axes as the operand with some of them 1. Returns its rank. */
 size_t naive_param_shape(uint64_t *state, const naive_shape *s, bool rows, int64_t dims[DQ_MAX_RANK]);

@@ -65,18 +65,18 @@ START_TEST(random_products)
         ops_begin(&c, "dqrun", "QLinearMatMul16", 1);
         if (naive_random(&state, 2))
             ops_float(&c, "alpha", 0.5f);
-        naive_codes(&c, &state, ta, s.rank_a, s.a);
+        naive_qvalues(&c, &state, ta, s.rank_a, s.a);
         add_scale(&c, &state, 1);
-        naive_codes(&c, &state, ta, OPS_SCALAR);
-        naive_codes(&c, &state, tb, s.rank_b, s.b);
+        naive_qvalues(&c, &state, ta, OPS_SCALAR);
+        naive_qvalues(&c, &state, tb, s.rank_b, s.b);
         add_scale(&c, &state, columns);
-        naive_codes(&c, &state, tb, columns > 1, &columns);
+        naive_qvalues(&c, &state, tb, columns > 1, &columns);
         if (ty == DQ_FLOAT) {
             ops_skip(&c);
             ops_skip(&c);
         } else {
             add_scale(&c, &state, 1);
-            naive_codes(&c, &state, ty, OPS_SCALAR);
+            naive_qvalues(&c, &state, ty, OPS_SCALAR);
         }
         if (columns > 1 && naive_random(&state, 2))
             add_scale(&c, &state, columns); /* as good a bias as any */

@@ -21,7 +21,7 @@ static const dq_tensor *random_zero(ops_case *c, uint64_t *state, dq_dtype dtype
         return ops_skip(c), NULL;
     int64_t dims[DQ_MAX_RANK];
     size_t rank = naive_param_shape(state, s, rows, dims);
-    return naive_codes(c, state, dtype, rank, dims);
+    return naive_qvalues(c, state, dtype, rank, dims);
 }
 
 START_TEST(random_products)
@@ -33,8 +33,8 @@ START_TEST(random_products)
         ops_case c;
         begin(&c);
         dq_dtype ta = types[round & 1], tb = types[round >> 1 & 1];
-        const dq_tensor *a = naive_codes(&c, &state, ta, s.rank_a, s.a);
-        const dq_tensor *b = naive_codes(&c, &state, tb, s.rank_b, s.b);
+        const dq_tensor *a = naive_qvalues(&c, &state, ta, s.rank_a, s.a);
+        const dq_tensor *b = naive_qvalues(&c, &state, tb, s.rank_b, s.b);
         const dq_tensor *za = random_zero(&c, &state, ta, &s, true);
         const dq_tensor *zb = random_zero(&c, &state, tb, &s, false);
         ops_must_run(&c);
@@ -104,10 +104,10 @@ START_TEST(large)
         .rank_a = 2, .rank_b = 2, .rank_y = 2, .a = {M, K}, .b = {K, N}, .y = {M, N}, .m = M, .k = K, .n = N};
     ops_case c;
     begin(&c);
-    const dq_tensor *a = naive_codes(&c, &state, DQ_INT8, 2, s.a);
-    const dq_tensor *b = naive_codes(&c, &state, DQ_UINT8, 2, s.b);
-    const dq_tensor *za = naive_codes(&c, &state, DQ_INT8, OPS_DIMS(M));
-    const dq_tensor *zb = naive_codes(&c, &state, DQ_UINT8, OPS_DIMS(N));
+    const dq_tensor *a = naive_qvalues(&c, &state, DQ_INT8, 2, s.a);
+    const dq_tensor *b = naive_qvalues(&c, &state, DQ_UINT8, 2, s.b);
+    const dq_tensor *za = naive_qvalues(&c, &state, DQ_INT8, OPS_DIMS(M));
+    const dq_tensor *zb = naive_qvalues(&c, &state, DQ_UINT8, OPS_DIMS(N));
     ops_must_run(&c);
     for (size_t i = 0; i < M * N; i++) {
         ck_assert_int_eq(dq_data(c.out[0], int32_t)[i], naive_sum(&s, a, za, b, zb, i));
@@ -129,8 +129,8 @@ START_TEST(mapped_weights)
     FILE *stream = tmpfile();
     ck_assert_ptr_nonnull(stream);
     begin(&c);
-    const dq_tensor *a = naive_codes(&c, &state, DQ_UINT8, 2, s.a);
-    dq_tensor *b = naive_codes(&c, &state, DQ_INT8, 2, s.b);
+    const dq_tensor *a = naive_qvalues(&c, &state, DQ_UINT8, 2, s.a);
+    dq_tensor *b = naive_qvalues(&c, &state, DQ_INT8, 2, s.b);
     ck_assert_uint_eq(fwrite(b->data, 1, b->size, stream), b->size);
     ck_assert_int_eq(fflush(stream), 0);
     ck_assert_int_eq(dq_file_map_fd(fileno(stream), "weights", UINT64_MAX, NULL, DQ_IO, &file, &c.err),

@@ -10,7 +10,7 @@ enum { ROWS = 6, COLS = 3, BLOCK = 32, BLOCKS = 3, PITCH = BLOCK * BLOCKS, K = P
 
 typedef struct numbers {
     int bits;
-    double a[ROWS * K], codes[COLS * PITCH], bytes[COLS * PITCH];
+    double a[ROWS * K], qvalues[COLS * PITCH], bytes[COLS * PITCH];
     double scales[COLS * BLOCKS], zeros[COLS][BLOCKS], zero_bytes[COLS * (BLOCKS + 1)];
 } numbers;
 
@@ -19,7 +19,7 @@ typedef struct numbers {
 static void make(numbers *x, int bits)
 {
     const size_t each = 8 / (size_t)bits, zero_row = (BLOCKS + each - 1) / each;
-    const int above = bits == 8 ? 150 : 0, codes = bits == 8 ? 61 : 16;
+    const int above = bits == 8 ? 150 : 0, qvalues = bits == 8 ? 61 : 16;
     memset(x, 0, sizeof *x);
     x->bits = bits;
     for (size_t i = 0; i < ROWS; i++)
@@ -29,13 +29,13 @@ static void make(numbers *x, int bits)
         }
     for (size_t j = 0; j < COLS; j++)
         for (size_t k = 0; k < PITCH; k++)
-            x->codes[j * PITCH + k] = above + (int)(j * 7 + k * 5 + k / 9) % codes;
+            x->qvalues[j * PITCH + k] = above + (int)(j * 7 + k * 5 + k / 9) % qvalues;
     for (size_t i = 0; i < (size_t)COLS * PITCH; i++)
-        x->bytes[i / each] += x->codes[i] * (i % each ? 16 : 1);
+        x->bytes[i / each] += x->qvalues[i] * (i % each ? 16 : 1);
     for (size_t j = 0; j < COLS; j++)
         for (size_t g = 0; g < BLOCKS; g++) {
             x->scales[j * BLOCKS + g] = ldexp(1, (int)(j + g) % 4);
-            x->zeros[j][g] = above + (int)(j * 3 + g * 5) % codes;
+            x->zeros[j][g] = above + (int)(j * 3 + g * 5) % qvalues;
             x->zero_bytes[j * zero_row + g / each] += x->zeros[j][g] * (g % each ? 16 : 1);
         }
 }
@@ -46,7 +46,7 @@ static double expected(const numbers *x, size_t i, size_t j, bool rounded)
     for (size_t k = 0; k < K; k++) {
         size_t g = k / BLOCK;
         double unit = (double)(1 << (i + g) % 3), a = x->a[i * K + k];
-        sum += x->scales[j * BLOCKS + g] * (x->codes[j * PITCH + k] - x->zeros[j][g]) *
+        sum += x->scales[j * BLOCKS + g] * (x->qvalues[j * PITCH + k] - x->zeros[j][g]) *
                (rounded ? nearbyint(a / unit) * unit : a);
     }
     return sum;
@@ -101,7 +101,7 @@ START_TEST(rows_with_infinities)
     x.a[2 * K + 40] = -(double)INFINITY;
     x.a[5 * K + 7] = (double)NAN;
     for (size_t j = 0; j < COLS; j++) {
-        double factor = x.codes[j * PITCH + 40] - x.zeros[j][1];
+        double factor = x.qvalues[j * PITCH + 40] - x.zeros[j][1];
         want[2 * COLS + j] = factor == 0 ? (double)NAN : -(double)INFINITY * factor;
         want[5 * COLS + j] = (double)NAN;
     }
@@ -119,7 +119,7 @@ START_TEST(blocks_of_zeros)
         x.a[k] = k < BLOCK ? 0 : k < (size_t)2 * BLOCK ? ldexp(1, -149) : x.a[k];
     for (size_t j = 0; j < COLS; j++)
         for (size_t k = 2 * BLOCK; k < K; k++)
-            want[j] += x.scales[j * BLOCKS + 2] * (x.codes[j * PITCH + k] - x.zeros[j][2]) *
+            want[j] += x.scales[j * BLOCKS + 2] * (x.qvalues[j * PITCH + k] - x.zeros[j][2]) *
                        nearbyint(x.a[k] / 4) * 4;
     run(&x, 1, 4, true, want);
 }
@@ -167,7 +167,7 @@ typedef struct plain {
 enum { DEEP = 70, WIDE = 67, MOST_ROWS = 12, MOST_BLOCKS = 5 };
 
 typedef struct plain_numbers {
-    double a[MOST_ROWS * DEEP], codes[DEEP * WIDE], want[MOST_ROWS * WIDE], bias[WIDE];
+    double a[MOST_ROWS * DEEP], qvalues[DEEP * WIDE], want[MOST_ROWS * WIDE], bias[WIDE];
     double scales[WIDE * MOST_BLOCKS], zeros[WIDE * MOST_BLOCKS];
     size_t block, blocks;
 } plain_numbers;
@@ -178,7 +178,7 @@ static void fill_plain(const plain *p, size_t rows, size_t j, size_t k, plain_nu
     const dq_dtype_row *row = dq_dtype_get(p->dtype);
     const size_t g = k / x->block, at = p->block < 0 ? 0 : p->turned ? j * x->blocks + g : g * WIDE + j;
     const int64_t code = row->min + (int64_t)(j * 7 + k * 5) % (row->max - row->min + 1);
-    x->codes[p->turned ? j * DEEP + k : k * WIDE + j] = (double)code;
+    x->qvalues[p->turned ? j * DEEP + k : k * WIDE + j] = (double)code;
     x->scales[at] = p->block < 0 ? 0.5 : ldexp(1, (int)(j + g) % 4);
     x->zeros[at] = (double)(row->min + (int64_t)(p->block < 0 ? 3 : (j + 2 * g) % 4));
     for (size_t i = 0; i < rows; i++)
@@ -202,7 +202,7 @@ static void run_plain(const plain *p, size_t rows)
             fill_plain(p, rows, j, k, &x);
     }
     const int64_t by_row[] = {WIDE, p->block ? (int64_t)x.blocks : DEEP}, by_column[] = {by_row[1], WIDE};
-    const int64_t codes[] = {p->turned ? WIDE : DEEP, p->turned ? DEEP : WIDE};
+    const int64_t qvalues[] = {p->turned ? WIDE : DEEP, p->turned ? DEEP : WIDE};
     const int64_t *dims = p->turned || p->block == 0 ? by_row : by_column;
     const size_t rank = p->block < 0 ? 0 : p->block == 0 ? 1 : 2;
     ops_case c;
@@ -210,7 +210,7 @@ static void run_plain(const plain *p, size_t rows)
     ops_int(&c, "block_size", p->block > 0 ? p->block : 0);
     ops_int(&c, "transB", p->turned);
     ops_in(&c, DQ_FLOAT, OPS_DIMS((int64_t)rows, DEEP), x.a);
-    ops_in(&c, p->dtype, 2, codes, x.codes);
+    ops_in(&c, p->dtype, 2, qvalues, x.qvalues);
     ops_in(&c, DQ_FLOAT, rank, dims, x.scales);
     if (p->zeros)
         ops_in(&c, p->dtype, rank, dims, x.zeros);
@@ -224,7 +224,7 @@ static void run_plain(const plain *p, size_t rows)
 }
 
 /* Few rows and many, of every type, way and form. */
-START_TEST(codes_as_they_lie)
+START_TEST(qvalues_as_they_lie)
 {
     static const dq_dtype types[] = {DQ_UINT8, DQ_INT8, DQ_UINT4, DQ_INT4, DQ_UINT2, DQ_INT2};
     static const int64_t blocks[] = {-1, 0, 16, 24};
@@ -267,7 +267,7 @@ int main(void)
     tcase_add_test(t, rows_with_infinities);
     tcase_add_test(t, blocks_of_zeros);
     tcase_add_test(t, columns_of_many_strips);
-    tcase_add_test(t, codes_as_they_lie);
+    tcase_add_test(t, qvalues_as_they_lie);
     tcase_add_test(t, refuses);
     return ops_main(t);
 }

@@ -16,16 +16,16 @@ static void zero(ops_case *c, dq_dtype dtype, double value)
     ops_in(c, dtype, OPS_SCALAR, &value);
 }
 
-typedef struct codes {
+typedef struct qvalues {
     int64_t count;
     const double *values;
     double scale, zero;
-} codes;
+} qvalues;
 
 /* QLinearAdd or QLinearMul of a and b. */
-static void binary(const char *name, dq_dtype dtype, codes a, codes b, codes want)
+static void binary(const char *name, dq_dtype dtype, qvalues a, qvalues b, qvalues want)
 {
-    const codes in[] = {a, b};
+    const qvalues in[] = {a, b};
     ops_case c;
     ops_begin(&c, MS, name, 1);
     for (int i = 0; i < 2; i++) {
@@ -43,13 +43,13 @@ static void binary(const char *name, dq_dtype dtype, codes a, codes b, codes wan
 START_TEST(add_rounds_the_zero_point_with_the_sum)
 {
     /* 0.5 + 1 = 1.5 rounds to 2, where round(0.5) + 1 were 1; 1.5 + 1 rounds to 2, not 2 + 1 */
-    binary("QLinearAdd", DQ_UINT8, (codes){4, OPS_VALUES(1, 3, 250, 0), 0.5, 0},
-           (codes){4, OPS_VALUES(0, 0, 255, 0), 2, 0}, (codes){4, OPS_VALUES(2, 2, 255, 1), 1, 1});
-    binary("QLinearAdd", DQ_INT8, (codes){4, OPS_VALUES(-128, 127, 5, -3), 1, -1},
-           (codes){1, OPS_VALUES(10), 1, 4}, (codes){4, OPS_VALUES(-121, 127, 12, 4), 1, 0});
+    binary("QLinearAdd", DQ_UINT8, (qvalues){4, OPS_VALUES(1, 3, 250, 0), 0.5, 0},
+           (qvalues){4, OPS_VALUES(0, 0, 255, 0), 2, 0}, (qvalues){4, OPS_VALUES(2, 2, 255, 1), 1, 1});
+    binary("QLinearAdd", DQ_INT8, (qvalues){4, OPS_VALUES(-128, 127, 5, -3), 1, -1},
+           (qvalues){1, OPS_VALUES(10), 1, 4}, (qvalues){4, OPS_VALUES(-121, 127, 12, 4), 1, 0});
     /* the first operand stays the same */
-    binary("QLinearAdd", DQ_UINT8, (codes){1, OPS_VALUES(7), 0.25, 3},
-           (codes){3, OPS_VALUES(8, 9, 100), 0.5, 8}, (codes){3, OPS_VALUES(12, 13, 104), 0.5, 10});
+    binary("QLinearAdd", DQ_UINT8, (qvalues){1, OPS_VALUES(7), 0.25, 3},
+           (qvalues){3, OPS_VALUES(8, 9, 100), 0.5, 8}, (qvalues){3, OPS_VALUES(12, 13, 104), 0.5, 10});
 }
 END_TEST
 
@@ -65,22 +65,22 @@ START_TEST(add_is_two_fused_steps)
         float v = rintf(fmaf((float)a[i], ra, fmaf((float)b[i], rb, fixed)));
         want[i] = v < 0 ? 0 : v > 255 ? 255 : (double)v;
     }
-    binary("QLinearAdd", DQ_UINT8, (codes){256, a, (double)0.1f, 3}, (codes){256, b, (double)0.7f, 200},
-           (codes){256, want, (double)0.3f, 5});
+    binary("QLinearAdd", DQ_UINT8, (qvalues){256, a, (double)0.1f, 3}, (qvalues){256, b, (double)0.7f, 200},
+           (qvalues){256, want, (double)0.3f, 5});
 }
 END_TEST
 
 START_TEST(multiplication)
 {
-    binary("QLinearMul", DQ_UINT8, (codes){4, OPS_VALUES(1, 3, 255, 2), 0.5, 0},
-           (codes){4, OPS_VALUES(1, 1, 255, 0), 1, 0}, (codes){4, OPS_VALUES(2, 2, 255, 1), 1, 1});
-    binary("QLinearMul", DQ_INT8, (codes){3, OPS_VALUES(-128, 127, 5), 1, -1},
-           (codes){1, OPS_VALUES(3), 1, 4}, (codes){3, OPS_VALUES(125, -128, -8), 1, -2});
-    binary("QLinearMul", DQ_INT8, (codes){1, OPS_VALUES(3), 1, 4},
-           (codes){3, OPS_VALUES(-128, 127, 5), 1, -1}, (codes){3, OPS_VALUES(125, -128, -8), 1, -2});
+    binary("QLinearMul", DQ_UINT8, (qvalues){4, OPS_VALUES(1, 3, 255, 2), 0.5, 0},
+           (qvalues){4, OPS_VALUES(1, 1, 255, 0), 1, 0}, (qvalues){4, OPS_VALUES(2, 2, 255, 1), 1, 1});
+    binary("QLinearMul", DQ_INT8, (qvalues){3, OPS_VALUES(-128, 127, 5), 1, -1},
+           (qvalues){1, OPS_VALUES(3), 1, 4}, (qvalues){3, OPS_VALUES(125, -128, -8), 1, -2});
+    binary("QLinearMul", DQ_INT8, (qvalues){1, OPS_VALUES(3), 1, 4},
+           (qvalues){3, OPS_VALUES(-128, 127, 5), 1, -1}, (qvalues){3, OPS_VALUES(125, -128, -8), 1, -2});
     /* far beyond what fits into 32 bits */
-    binary("QLinearMul", DQ_UINT8, (codes){2, OPS_VALUES(255, 0), 1e30, 1},
-           (codes){2, OPS_VALUES(255, 255), 1, 0}, (codes){2, OPS_VALUES(255, 0), 1e-5, 7});
+    binary("QLinearMul", DQ_UINT8, (qvalues){2, OPS_VALUES(255, 0), 1e30, 1},
+           (qvalues){2, OPS_VALUES(255, 255), 1, 0}, (qvalues){2, OPS_VALUES(255, 0), 1e-5, 7});
 }
 END_TEST
 

@@ -37,14 +37,14 @@ static dq_tensor *add_x(ops_case *c, uint64_t *state, dq_dtype dtype, const naiv
 {
     int64_t dims[2 + NAIVE_AXES];
     tensor_dims(g, g->group * g->group_in, g->in, dims);
-    return naive_codes(c, state, dtype, 2 + g->axes, dims);
+    return naive_qvalues(c, state, dtype, 2 + g->axes, dims);
 }
 
 static dq_tensor *add_w(ops_case *c, uint64_t *state, dq_dtype dtype, const naive_geometry *g)
 {
     int64_t dims[2 + NAIVE_AXES] = {g->group * g->group_out, g->group_in};
     memcpy(dims + 2, g->kernel, sizeof g->kernel);
-    return naive_codes(c, state, dtype, 2 + g->axes, dims);
+    return naive_qvalues(c, state, dtype, 2 + g->axes, dims);
 }
 
 /* Rank of a parameter for channels: a scalar, or a vector of one element or one each. */
@@ -79,12 +79,12 @@ START_TEST(random_integer)
         add_attributes(&c, &g, &state);
         const dq_tensor *x = add_x(&c, &state, tx, &g), *w = add_w(&c, &state, tw, &g);
         if (naive_random(&state, 3))
-            zeros[0] = naive_codes(&c, &state, tx, naive_random(&state, 2), &one);
+            zeros[0] = naive_qvalues(&c, &state, tx, naive_random(&state, 2), &one);
         else
             ops_skip(&c);
         if (naive_random(&state, 3)) {
             size_t rank = channel_param(&state, g.group * g.group_out, &dim);
-            zeros[1] = naive_codes(&c, &state, tw, rank, &dim);
+            zeros[1] = naive_qvalues(&c, &state, tw, rank, &dim);
         }
         ops_must_run(&c);
         check_shape(&c, &g);
@@ -131,14 +131,14 @@ static void check_linear(uint64_t *state, const naive_geometry *g, int kind, con
         ops_int(&c, "channels_last", g->last);
     dq_tensor *x = add_x(&c, state, tx, g);
     const dq_tensor *x_scale = random_scale(&c, state, naive_random(state, 2), &one);
-    dq_tensor *x_zero = naive_codes(&c, state, tx, naive_random(state, 2), &one);
+    dq_tensor *x_zero = naive_qvalues(&c, state, tx, naive_random(state, 2), &one);
     dq_tensor *w = add_w(&c, state, tw, g);
     size_t rank = channel_param(state, channels, &dim);
     const dq_tensor *w_scale = random_scale(&c, state, rank, &dim);
     rank = channel_param(state, channels, &dim);
-    dq_tensor *w_zero = naive_codes(&c, state, tw, rank, &dim);
+    dq_tensor *w_zero = naive_qvalues(&c, state, tw, rank, &dim);
     const dq_tensor *y_scale = random_scale(&c, state, OPS_SCALAR);
-    const dq_tensor *y_zero = naive_codes(&c, state, ty, OPS_SCALAR), *bias = NULL;
+    const dq_tensor *y_zero = naive_qvalues(&c, state, ty, OPS_SCALAR), *bias = NULL;
     if (naive_random(state, 2)) {
         dq_tensor *b = ops_in(&c, kind == WIDE ? DQ_FLOAT : DQ_INT32, 1, &channels, NULL);
         for (size_t i = 0; i < b->count; i++)
@@ -265,7 +265,7 @@ START_TEST(many_pixels)
         add_attributes(&c, &g, &state);
         const dq_tensor *x = add_x(&c, &state, tx, &g), *x_zero, *w_zero;
         dq_tensor *w = add_w(&c, &state, tw, &g);
-        x_zero = naive_codes(&c, &state, tx, 1, &one);
+        x_zero = naive_qvalues(&c, &state, tx, 1, &one);
         w_zero = ops_in(&c, tw, OPS_SCALAR, OPS_VALUES(tw == DQ_UINT8 ? 128 : 0));
         if (round % 4 == 3) { /* the largest sums */
             memset(x->data, tx == DQ_UINT8 ? 0xff : 0x80, x->size);
@@ -309,10 +309,10 @@ START_TEST(many_channels)
     uint64_t state = 5;
     ops_case c;
     ops_begin(&c, "", "QLinearConv", 10);
-    naive_codes(&c, &state, DQ_UINT8, OPS_DIMS(1, 2, 5, 5));
+    naive_qvalues(&c, &state, DQ_UINT8, OPS_DIMS(1, 2, 5, 5));
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(0.5));
     ops_in(&c, DQ_UINT8, OPS_SCALAR, OPS_VALUES(0));
-    naive_codes(&c, &state, DQ_INT8, OPS_DIMS(CHANNELS, 2, 1, 1));
+    naive_qvalues(&c, &state, DQ_INT8, OPS_DIMS(CHANNELS, 2, 1, 1));
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(0.25));
     ops_in(&c, DQ_INT8, OPS_SCALAR, OPS_VALUES(0));
     ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(4));
@@ -445,8 +445,8 @@ START_TEST(large_images)
     uint64_t state = 99;
     ops_case c;
     ops_begin(&c, "", "ConvInteger", 10);
-    dq_tensor *x = naive_codes(&c, &state, DQ_UINT8, OPS_DIMS(BATCH, CHANNELS, SIDE, SIDE));
-    dq_tensor *w = naive_codes(&c, &state, DQ_INT8, OPS_DIMS(1, CHANNELS, 1, 1));
+    dq_tensor *x = naive_qvalues(&c, &state, DQ_UINT8, OPS_DIMS(BATCH, CHANNELS, SIDE, SIDE));
+    dq_tensor *w = naive_qvalues(&c, &state, DQ_INT8, OPS_DIMS(1, CHANNELS, 1, 1));
     ops_must_run(&c);
     for (size_t i = 0; i < BATCH * PLANE; i++) {
         int32_t sum = 0;

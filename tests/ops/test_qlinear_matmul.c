@@ -36,9 +36,10 @@ static bool is_int(dq_dtype dtype)
 }
 
 /* Finite codes only. */
-static dq_tensor *random_codes(ops_case *c, uint64_t *state, dq_dtype dtype, size_t rank, const int64_t *dims)
+static dq_tensor *random_qvalues(ops_case *c, uint64_t *state, dq_dtype dtype, size_t rank,
+                                 const int64_t *dims)
 {
-    dq_tensor *t = naive_codes(c, state, dtype, rank, dims);
+    dq_tensor *t = naive_qvalues(c, state, dtype, rank, dims);
     for (size_t i = 0; !is_int(dtype) && i < t->count; i++)
         while (!isfinite(dq_tensor_get_double(t, i)))
             dq_data(t, uint8_t)[i] = (uint8_t)naive_random(state, 256);
@@ -65,20 +66,20 @@ static product random_product(ops_case *c, uint64_t *state, const dq_dtype types
     product p = {.s = naive_random_shape(state)};
     int64_t dims[DQ_MAX_RANK];
     size_t rank;
-    p.a = random_codes(c, state, types[0], p.s.rank_a, p.s.a);
+    p.a = random_qvalues(c, state, types[0], p.s.rank_a, p.s.a);
     rank = naive_param_shape(state, &p.s, true, dims);
     p.a_scale = random_scale(c, state, types[3], rank, dims);
     rank = naive_param_shape(state, &p.s, true, dims);
-    p.a_zero = random_codes(c, state, types[0], rank, dims);
-    p.b = random_codes(c, state, types[1], p.s.rank_b, p.s.b);
+    p.a_zero = random_qvalues(c, state, types[0], rank, dims);
+    p.b = random_qvalues(c, state, types[1], p.s.rank_b, p.s.b);
     rank = naive_param_shape(state, &p.s, false, dims);
     p.b_scale = random_scale(c, state, types[3], rank, dims);
     rank = naive_param_shape(state, &p.s, false, dims);
-    p.b_zero = random_codes(c, state, types[1], rank, dims);
+    p.b_zero = random_qvalues(c, state, types[1], rank, dims);
     rank = y_param_shape(state, &p.s, dims);
     p.y_scale = random_scale(c, state, types[3], rank, dims);
     rank = y_param_shape(state, &p.s, dims);
-    p.y_zero = random_codes(c, state, types[2], rank, dims);
+    p.y_zero = random_qvalues(c, state, types[2], rank, dims);
     return p;
 }
 

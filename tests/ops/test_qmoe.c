@@ -21,12 +21,12 @@ static void begin(ops_case *c, const char *function)
 /* A layer of three experts of `rows` rows and one column: expert e has the weights (e + 1) * scale. */
 static void add_layer(ops_case *c, int64_t rows, double scale)
 {
-    double codes[6], scales[6];
+    double qvalues[6], scales[6];
     for (int64_t i = 0; i < 3 * rows; i++) {
-        codes[i] = (double)(128 + i / rows + 1);
+        qvalues[i] = (double)(128 + i / rows + 1);
         scales[i] = scale;
     }
-    ops_in(c, DQ_UINT8, OPS_DIMS(3, rows, 1), codes);
+    ops_in(c, DQ_UINT8, OPS_DIMS(3, rows, 1), qvalues);
     ops_in(c, DQ_FLOAT, OPS_DIMS(3, rows), scales);
     ops_skip(c);
 }

@@ -6,13 +6,13 @@
 static void begin(ops_case *c, const char *op, int version, int64_t free)
 {
     static const float scales[] = {0.5f, 0.25f};
-    static const int64_t codes[] = {1, DQ_UINT16, 100};
+    static const int64_t qvalues[] = {1, DQ_UINT16, 100};
     ops_begin(c, "dqrun", "TiledQdq", 1);
     ops_string(c, "op", op);
     ops_int(c, "version", version);
     ops_int(c, "free", free);
     ops_floats(c, "scales", 2, scales);
-    ops_ints(c, "codes", 3, codes);
+    ops_ints(c, "codes", 3, qvalues);
 }
 
 START_TEST(values)

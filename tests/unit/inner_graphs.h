@@ -111,8 +111,8 @@ static inline dq_status run(const dq_tensor *inputs)
     for (uint32_t i = 0; i < g->input_count; i++)
         given[i] = (dq_binding){.value = g->inputs[i], .tensor = &inputs[i]};
     dq_plan_request request = {.graph = g,
-                               .given = given,
-                               .given_count = g->input_count,
+                               .bindings = given,
+                               .binding_count = g->input_count,
                                .requested = (const dq_value *const *)g->outputs,
                                .requested_count = g->output_count,
                                .kernels = &kernels};

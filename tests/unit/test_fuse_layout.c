@@ -29,7 +29,7 @@ static void constant(const char *name, dq_dtype dtype, size_t rank, const int64_
 }
 
 /* Codes `x`, their scale and zero point, and those of weights. */
-static void begin_codes(void)
+static void begin_qvalues(void)
 {
     static float scale = 0.5f;
     static uint8_t zero = 3;
@@ -374,7 +374,7 @@ int main(void)
     Suite *suite = suite_create("fuse_layout");
     TCase *c = tcase_create("fuse_layout");
     suite_add_tcase(suite, c);
-    tcase_add_checked_fixture(c, begin_codes, tear_down);
+    tcase_add_checked_fixture(c, begin_qvalues, tear_down);
     tcase_add_test(c, a_pool_between_convolutions_needs_no_transpose);
     tcase_add_loop_test(c, windows_apart_want_many_channels, 0, 2);
     tcase_add_test(c, a_transpose_may_cost_too_much);

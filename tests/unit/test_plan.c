@@ -23,7 +23,7 @@ static void check_places(size_t count, uint32_t steps, uint32_t longest, uint32_
             (dq_interval){.size = seed >> 8 & 4095, .first = first, .last = first + (seed >> 20) % longest};
         sum += pieces[i].size + DQ_ALIGN;
     }
-    ck_assert_int_eq(dq_place(pieces, count, &total, &err), DQ_OK);
+    ck_assert_int_eq(dq_assign_offsets(pieces, count, &total, &err), DQ_OK);
     ck_assert_uint_lt(total, sum / 2);
     for (size_t i = 0; i < count; i++) {
         ck_assert_uint_eq(pieces[i].offset % DQ_ALIGN, 0);
@@ -57,7 +57,7 @@ START_TEST(places_too_large_are_refused)
 {
     size_t total;
     dq_interval pieces[] = {{.size = SIZE_MAX / 2 + 1, .last = 1}, {.size = SIZE_MAX / 2 + 1, .last = 1}};
-    ck_assert_int_eq(dq_place(pieces, 2, &total, &err), DQ_OUT_OF_MEMORY);
+    ck_assert_int_eq(dq_assign_offsets(pieces, 2, &total, &err), DQ_OUT_OF_MEMORY);
 }
 END_TEST
 
@@ -96,11 +96,11 @@ static void check_program(void)
     ck_assert_int_eq(dq_program_create(ir, schemas, NULL, &program, &err), DQ_OK);
 }
 
-static dq_status make_plan(const dq_binding *given, uint32_t given_count)
+static dq_status make_plan(const dq_binding *bindings, uint32_t binding_count)
 {
     dq_plan_request request = {.graph = g,
-                               .given = given,
-                               .given_count = given_count,
+                               .bindings = bindings,
+                               .binding_count = binding_count,
                                .requested = (const dq_value *const *)g->outputs,
                                .requested_count = g->output_count,
                                .kernels = &kernels};
@@ -122,10 +122,10 @@ START_TEST(views_need_no_step_and_outputs_are_no_ones_input)
     for (int64_t n = 2; n >= 1; n--) {
         ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 2, (int64_t[]){n, 3}, 0, DQ_BAD_INPUT, &err),
                          DQ_OK);
-        const dq_binding given = {.value = g->inputs[0], .tensor = &x};
-        ck_assert_int_eq(make_plan(&given, 1), DQ_OK);
+        const dq_binding bindings = {.value = g->inputs[0], .tensor = &x};
+        ck_assert_int_eq(make_plan(&bindings, 1), DQ_OK);
         ck_assert_uint_eq(plan->step_count, 0);
-        ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
+        ck_assert_int_eq(dq_exec_run(&exec, plan, &bindings, 1, &err), DQ_OK);
         const dq_tensor *y = dq_plan_output(plan, g->outputs[0]);
         ck_assert_ptr_ne(y->data, data);
         ck_assert_uint_eq(y->count, (size_t)n * 3);
@@ -142,9 +142,9 @@ static const float *run_on_row(void)
     for (int i = 0; i < 16; i++)
         row[i] = (float)(i + 1);
     ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 1, (int64_t[]){16}, 0, DQ_BAD_INPUT, &err), DQ_OK);
-    const dq_binding given = {.value = g->inputs[0], .tensor = &x};
-    ck_assert_int_eq(make_plan(&given, 1), DQ_OK);
-    ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
+    const dq_binding bindings = {.value = g->inputs[0], .tensor = &x};
+    ck_assert_int_eq(make_plan(&bindings, 1), DQ_OK);
+    ck_assert_int_eq(dq_exec_run(&exec, plan, &bindings, 1, &err), DQ_OK);
     return dq_plan_output(plan, g->outputs[0])->data;
 }
 
@@ -269,9 +269,9 @@ static void part_behind_chain(int functions)
     row[3] = 5;
     ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 1, (int64_t[]){1 << 16}, 0, DQ_BAD_MODEL, &err),
                      DQ_OK);
-    const dq_binding given = {.value = g->inputs[0], .tensor = &x};
-    ck_assert_int_eq(make_plan(&given, 1), DQ_OK);
-    ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
+    const dq_binding bindings = {.value = g->inputs[0], .tensor = &x};
+    ck_assert_int_eq(make_plan(&bindings, 1), DQ_OK);
+    ck_assert_int_eq(dq_exec_run(&exec, plan, &bindings, 1, &err), DQ_OK);
     const float *y = dq_plan_output(plan, g->outputs[0])->data,
                 *f = dq_plan_output(plan, g->outputs[1])->data;
     ck_assert(y[2] == 0 && y[3] == 5 && f[3] == 5);
@@ -456,9 +456,9 @@ static void part_before_chain(uint32_t functions)
     row[3] = 5;
     ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 1, (int64_t[]){1 << 15}, 0, DQ_BAD_MODEL, &err),
                      DQ_OK);
-    const dq_binding given = {.value = g->inputs[0], .tensor = &x};
-    ck_assert_int_eq(make_plan(&given, 1), DQ_OK);
-    ck_assert_int_eq(dq_exec_run(&exec, plan, &given, 1, &err), DQ_OK);
+    const dq_binding bindings = {.value = g->inputs[0], .tensor = &x};
+    ck_assert_int_eq(make_plan(&bindings, 1), DQ_OK);
+    ck_assert_int_eq(dq_exec_run(&exec, plan, &bindings, 1, &err), DQ_OK);
     const float *y = dq_plan_output(plan, g->outputs[0])->data;
     ck_assert(y[2] == 0 && y[3] == -5 && y[(1 << 15) + 3] == 5);
 }
@@ -555,8 +555,8 @@ START_TEST(types_that_an_attribute_gives_are_held_against_the_schema)
         float one = 1;
         dq_tensor x = {.data = &one};
         ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 0, NULL, 0, DQ_BAD_INPUT, &err), DQ_OK);
-        const dq_binding given = {.value = g->inputs[0], .tensor = &x};
-        dq_status status = make_plan(&given, 1);
+        const dq_binding bindings = {.value = g->inputs[0], .tensor = &x};
+        dq_status status = make_plan(&bindings, 1);
         ck_assert_int_eq(status, opset == 13 ? DQ_BAD_MODEL : DQ_OK);
         static const char sentence[] =
             "m.onnx: node 0 (Cast-13): output 0 'output' is tensor(float8e5m2), expected ";

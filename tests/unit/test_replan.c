@@ -74,12 +74,12 @@ static void build(bool dynamic)
 static dq_plan_request request_of(const dq_binding *given)
 {
     return (dq_plan_request){.graph = g,
-                             .given = given,
-                             .given_count = 2,
+                             .bindings = given,
+                             .binding_count = 2,
                              .requested = (const dq_value *const *)g->outputs,
                              .requested_count = g->output_count,
                              .kernels = &kernels,
-                             .by_slices = true};
+                             .by_batch_tiles = true};
 }
 
 /* Plans from nothing where there is none. */
@@ -108,7 +108,7 @@ static void check_same_plan(const dq_plan *again, const dq_plan *fresh)
         ck_assert_uint_eq(again->output_bindings[i].slots, fresh->output_bindings[i].slots);
         ck_assert_uint_eq(again->output_bindings[i].offset, fresh->output_bindings[i].offset);
     }
-    ck_assert_int_eq(!again->slices, !fresh->slices);
+    ck_assert_int_eq(!again->tiling, !fresh->tiling);
     for (uint32_t i = 0; i < fresh->step_count; i++) {
         const dq_step *x = again->steps[i], *y = fresh->steps[i];
         ck_assert_ptr_eq(x->node, y->node);
@@ -215,7 +215,7 @@ START_TEST(slices_come_and_go)
         ck_assert_int_eq(make(given, &fresh), DQ_OK);
         ck_assert_int_eq(make(given, &plan), DQ_OK);
         if (counts[round] == SLICES || counts[round] == 1)
-            ck_assert_int_eq(plan->slices != NULL, counts[round] == SLICES);
+            ck_assert_int_eq(plan->tiling != NULL, counts[round] == SLICES);
         check_same_plan(plan, fresh);
         ck_assert_int_eq(dq_exec_run(&exec, plan, given, 2, &err), DQ_OK);
         ck_assert_int_eq(dq_exec_run(&alone, fresh, given, 2, &err), DQ_OK);

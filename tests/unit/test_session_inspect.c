@@ -189,7 +189,7 @@ START_TEST(slices_are_listed_once_with_their_memory)
     static float x[PICTURES * CHANNELS * SIDE * SIDE];
     const int64_t shape[] = {PICTURES, CHANNELS, SIDE, SIDE};
     const char *const pooled[] = {"x", "a", "b", "c", "d"};
-    bool sliced = false;
+    bool is_batched = false;
     size_t count = 0, shaped = 0;
     dq_step_info first = DQ_STEP_INFO_INIT;
     dq_session *teller = NULL;
@@ -201,12 +201,12 @@ START_TEST(slices_are_listed_once_with_their_memory)
     output("y");
     output("b");
     must(dq_builder_finish(b, NULL, &model, &err));
-    open_session((unsigned)_i, false, find_slices, &sliced);
+    open_session((unsigned)_i, false, find_slices, &is_batched);
     teller = session;
-    open_session((unsigned)_i, false, find_slices, &sliced);
+    open_session((unsigned)_i, false, find_slices, &is_batched);
     must(dq_session_set_input(session, "x", over(DQ_FLOAT, 4, shape, x), &err));
     must(dq_session_run(session, &err));
-    ck_assert(sliced);
+    ck_assert(is_batched);
     ck_assert_uint_eq(dq_session_step_count(session), POOLS + 1);
     must(dq_session_step(session, 0, &first, &err));
     ck_assert_uint_eq(first.work, 1 + 9 * sizeof x / sizeof *x); /* all pictures, though some at a time */

@@ -17,8 +17,8 @@ static void plan_for(dq_tensor *x, size_t rank, const int64_t *dims, dq_threads 
     ck_assert_int_eq(dq_tensor_set_shape(x, DQ_FLOAT, rank, dims, 0, DQ_BAD_INPUT, &err), DQ_OK);
     const dq_binding given = {.value = g->inputs[0], .tensor = x};
     const dq_plan_request request = {.graph = g,
-                                     .given = &given,
-                                     .given_count = 1,
+                                     .bindings = &given,
+                                     .binding_count = 1,
                                      .requested = (const dq_value *const *)g->outputs,
                                      .requested_count = g->output_count,
                                      .kernels = &kernels,

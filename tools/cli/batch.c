@@ -17,7 +17,7 @@
 typedef struct batch {
     cli_runner *runner;
     char **paths; /* malloc'ed, one a run */
-    size_t count, workspace;
+    size_t count, capacity;
     const char **arguments; /* of a run: what all runs are given, then its own path */
     size_t shared;          /* how many all are given */
     size_t failed, different;
@@ -92,13 +92,13 @@ static dq_status out_of_memory(dq_error *err)
 
 static dq_status add_path(batch *b, const char *folder, const char *name, dq_error *err)
 {
-    if (b->count == b->workspace) {
-        size_t workspace = b->workspace ? 2 * b->workspace : 64;
-        char **grown = realloc(b->paths, workspace * sizeof *grown);
+    if (b->count == b->capacity) {
+        size_t capacity = b->capacity ? 2 * b->capacity : 64;
+        char **grown = realloc(b->paths, capacity * sizeof *grown);
         if (!grown)
             return out_of_memory(err);
         b->paths = grown;
-        b->workspace = workspace;
+        b->capacity = capacity;
     }
     size_t size = strlen(folder) + strlen(name) + 2;
     char *path = malloc(size);

@@ -22,7 +22,7 @@ typedef struct bench {
     cli_inputs inputs;
     double load_ms, first_run_ms;
     double *times; /* of the measured runs, in ms */
-    size_t count, workspace;
+    size_t count, capacity;
     cli_profile profile;
 } bench;
 
@@ -61,13 +61,13 @@ static dq_status run_once(bench *b, bool counts, double *ms, dq_error *err)
 
 static dq_status keep(bench *b, double ms, dq_error *err)
 {
-    if (b->count == b->workspace) {
-        size_t workspace = b->workspace ? 2 * b->workspace : 1024;
-        double *grown = realloc(b->times, workspace * sizeof *grown);
+    if (b->count == b->capacity) {
+        size_t capacity = b->capacity ? 2 * b->capacity : 1024;
+        double *grown = realloc(b->times, capacity * sizeof *grown);
         if (!grown)
-            return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory for the times of %zu runs", workspace);
+            return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory for the times of %zu runs", capacity);
         b->times = grown;
-        b->workspace = workspace;
+        b->capacity = capacity;
     }
     b->times[b->count++] = ms;
     return DQ_OK;

@@ -175,8 +175,8 @@ static dq_status expect_folder(comparison *c)
     if (count < 0)
         return io_fail(c->err, DQ_BAD_INPUT, "%s: cannot be read: %s", c->path, strerror(errno));
     dq_status status = DQ_OK;
-    size_t workspace = strlen(c->path) + 300;
-    char *file = malloc(workspace);
+    size_t capacity = strlen(c->path) + 300;
+    char *file = malloc(capacity);
     if (!file)
         status = io_fail(c->err, DQ_OUT_OF_MEMORY, "out of memory");
     if (!count)
@@ -184,7 +184,7 @@ static dq_status expect_folder(comparison *c)
     for (int i = 0; i < count; i++) {
         size_t position = 0;
         if (status == DQ_OK && cli_position(entries[i]->d_name, "output_", ".pb", &position)) {
-            snprintf(file, workspace, "%s/%s", c->path, entries[i]->d_name);
+            snprintf(file, capacity, "%s/%s", c->path, entries[i]->d_name);
             status = expect_pb(c, file, entries[i]->d_name, position);
         }
         free(entries[i]);

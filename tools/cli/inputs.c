@@ -258,15 +258,15 @@ static dq_status take_folder(const char *path, cli_inputs *inputs, dq_error *err
     if (!folder)
         return io_fail(err, DQ_BAD_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
     dq_status status = DQ_OK;
-    size_t workspace = strlen(path) + 300, found = 0, position = 0;
-    char *file = malloc(workspace);
+    size_t capacity = strlen(path) + 300, found = 0, position = 0;
+    char *file = malloc(capacity);
     if (!file)
         status = io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
     for (struct dirent *entry; status == DQ_OK && (entry = readdir(folder)) != NULL;) {
         if (!cli_position(entry->d_name, "input_", ".pb", &position))
             continue;
         found++;
-        snprintf(file, workspace, "%s/%s", path, entry->d_name);
+        snprintf(file, capacity, "%s/%s", path, entry->d_name);
         status = position < inputs->count ? take_pb(file, position, inputs, err)
                                           : no_such_input(path, "file", entry->d_name, inputs, err);
     }

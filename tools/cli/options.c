@@ -285,14 +285,14 @@ dq_status cli_parse(int argc, char **argv, cli_options *options, dq_error *err)
                              .warmup = 1,
                              .seconds = 2};
     /* No list is longer than the command line. */
-    size_t workspace = (size_t)argc + 1;
-    options->inputs = calloc(workspace, sizeof *options->inputs);
-    options->values = calloc(2 * workspace, sizeof *options->values); /* files_or_values may join them */
-    options->files_or_values = calloc(workspace, sizeof *options->files_or_values);
-    options->schema_dirs = calloc(workspace, sizeof *options->schema_dirs);
-    options->dims = calloc(workspace, sizeof *options->dims);
+    size_t capacity = (size_t)argc + 1;
+    options->inputs = calloc(capacity, sizeof *options->inputs);
+    options->values = calloc(2 * capacity, sizeof *options->values); /* files_or_values may join them */
+    options->files_or_values = calloc(capacity, sizeof *options->files_or_values);
+    options->schema_dirs = calloc(capacity, sizeof *options->schema_dirs);
+    options->dims = calloc(capacity, sizeof *options->dims);
     reader r = {.options = options, .argc = argc, .argv = argv, .err = err};
-    r.words = calloc(workspace, sizeof *r.words);
+    r.words = calloc(capacity, sizeof *r.words);
     dq_status status = DQ_OK;
     if (!options->inputs || !options->values || !options->files_or_values || !options->schema_dirs ||
         !options->dims || !r.words)

@@ -18,13 +18,13 @@ void cli_profile_begin(cli_profile *profile, bool counts)
 
 static cli_profile_step *add_step(cli_profile *profile, const dq_trace_event *event)
 {
-    if (profile->count == profile->workspace) {
-        size_t workspace = profile->workspace ? 2 * profile->workspace : 64;
-        cli_profile_step *grown = realloc(profile->steps, workspace * sizeof *grown);
+    if (profile->count == profile->capacity) {
+        size_t capacity = profile->capacity ? 2 * profile->capacity : 64;
+        cli_profile_step *grown = realloc(profile->steps, capacity * sizeof *grown);
         if (!grown)
             return NULL;
         profile->steps = grown;
-        profile->workspace = workspace;
+        profile->capacity = capacity;
     }
     cli_profile_step step = {strdup(event->node), strdup(event->op), event->algorithm, (double)INFINITY};
     if (!step.node || !step.op) {

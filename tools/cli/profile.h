@@ -14,7 +14,7 @@ typedef struct cli_profile_step {
 
 typedef struct cli_profile {
     cli_profile_step *steps;
-    size_t count, workspace;
+    size_t count, capacity;
     size_t at; /* steps of the run so far */
     bool counting;
     dq_status status; /* of keeping the steps */

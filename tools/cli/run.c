@@ -173,10 +173,10 @@ static dq_status choose_outputs(cli_runner *r, dq_error *err)
 {
     const cli_options *o = r->options;
     size_t graph_count = dq_model_output_count(r->model), asked = 0;
-    size_t workspace = graph_count + o->value_count + o->file_or_value_count + 1;
+    size_t capacity = graph_count + o->value_count + o->file_or_value_count + 1;
     cli_outputs *outputs = &r->outputs;
-    outputs->names = calloc(workspace, sizeof *outputs->names);
-    outputs->tensors = calloc(workspace, sizeof *outputs->tensors);
+    outputs->names = calloc(capacity, sizeof *outputs->names);
+    outputs->tensors = calloc(capacity, sizeof *outputs->tensors);
     if (!outputs->names || !outputs->tensors)
         return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
     r->output = o->output;

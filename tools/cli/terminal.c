@@ -126,8 +126,8 @@ static void duration_text(double seconds, char *text, size_t size)
 static void draw(double done, double left)
 {
     char bar[BAR_MAX + 1], rest[48];
-    int workspace = columns() - (int)strlen(progress.what) - TEXT_COLUMNS;
-    int width = workspace > BAR_MAX ? BAR_MAX : workspace;
+    int capacity = columns() - (int)strlen(progress.what) - TEXT_COLUMNS;
+    int width = capacity > BAR_MAX ? BAR_MAX : capacity;
     if (width < 1) /* a narrow terminal: a line that wraps could not be erased */
         return;
     int filled = (int)(done * width);

@@ -168,16 +168,16 @@ static bool compare_outputs(case_run *run, const values *requested, const compar
 static dq_tensor *memory_like(const dq_tensor *t, char **memory)
 {
     size_t align = dq_dtype_bits(dq_tensor_dtype(t)) / 8, size = dq_tensor_size(t);
-    dq_tensor *workspace = NULL;
+    dq_tensor *buffer = NULL;
     dq_error err;
     if (dq_tensor_kind(t) != DQ_KIND_TENSOR || dq_tensor_dtype(t) == DQ_STRING)
         return NULL;
     align = align == 0 ? 1 : align > 8 ? 8 : align;
     *memory = cf_realloc(NULL, align + size, 1);
     memset(*memory, 0xA5, align + size);
-    dq_tensor_wrap(dq_tensor_dtype(t), dq_tensor_rank(t), dq_tensor_dims(t), *memory + align, size,
-                   &workspace, &err);
-    return workspace;
+    dq_tensor_wrap(dq_tensor_dtype(t), dq_tensor_rank(t), dq_tensor_dims(t), *memory + align, size, &buffer,
+                   &err);
+    return buffer;
 }
 
 /* After a run: the same outputs once more, written to memory of the caller's. */

@@ -231,21 +231,21 @@ dq_status io_read_file(const char *path, uint64_t limit, void **bytes, size_t *s
 dq_status io_read_stream(FILE *stream, uint64_t limit, void **bytes, size_t *size, dq_error *err)
 {
     enum { FIRST_BYTES = 1 << 16 };
-    size_t workspace = 0, used = 0;
+    size_t capacity = 0, used = 0;
     char *data = NULL;
     dq_status status = DQ_OK;
     while (status == DQ_OK && !feof(stream)) {
-        if (used == workspace) {
-            workspace = workspace ? 2 * workspace : FIRST_BYTES;
-            char *grown = workspace > used ? realloc(data, workspace) : NULL;
+        if (used == capacity) {
+            capacity = capacity ? 2 * capacity : FIRST_BYTES;
+            char *grown = capacity > used ? realloc(data, capacity) : NULL;
             if (!grown) {
                 status =
-                    io_fail(err, DQ_OUT_OF_MEMORY, "needs %zu bytes, more memory than there is", workspace);
+                    io_fail(err, DQ_OUT_OF_MEMORY, "needs %zu bytes, more memory than there is", capacity);
                 break;
             }
             data = grown;
         }
-        used += fread(data + used, 1, workspace - used, stream);
+        used += fread(data + used, 1, capacity - used, stream);
         if (ferror(stream))
             status = io_fail(err, DQ_BAD_INPUT, "cannot be read: %s", strerror(errno));
         else if (used > limit)

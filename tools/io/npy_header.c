@@ -41,7 +41,7 @@ static bool take_word(parser *p, const char *word)
 }
 
 /* A quoted string without escapes, which descr and the keys never have. */
-static bool take_string(parser *p, char *text, size_t workspace)
+static bool take_string(parser *p, char *text, size_t capacity)
 {
     skip_space(p);
     if (p->at == p->end || (*p->at != '\'' && *p->at != '"'))
@@ -49,7 +49,7 @@ static bool take_string(parser *p, char *text, size_t workspace)
     char quote = *p->at++;
     size_t n = 0;
     while (p->at < p->end && *p->at != quote) {
-        if (*p->at == '\\' || n + 1 >= workspace || !isprint((unsigned char)*p->at))
+        if (*p->at == '\\' || n + 1 >= capacity || !isprint((unsigned char)*p->at))
             return false;
         text[n++] = *p->at++;
     }

@@ -165,7 +165,7 @@ static dq_status check_bools(const dq_tensor *tensor, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status place(const npy_header *h, const uint8_t *from, dq_tensor *tensor, dq_error *err)
+static dq_status set_data(const npy_header *h, const uint8_t *from, dq_tensor *tensor, dq_error *err)
 {
     if (dq_tensor_dtype(tensor) == DQ_STRING)
         return set_strings(h, from, tensor, err);
@@ -189,7 +189,7 @@ static dq_status read_indirect(io_source *source, const npy_header *h, dq_tensor
         swap_bytes(data, h->data_size, swap_unit(h));
         if (reorder)
             from_fortran(h, data, ordered);
-        status = place(h, reorder ? ordered : data, tensor, err);
+        status = set_data(h, reorder ? ordered : data, tensor, err);
     }
     free(data);
     free(ordered);

@@ -145,18 +145,18 @@ static dq_status unpack(const dq_tensor *t, unsigned bits, npy_image *image, dq_
 static void put_header(const dq_tensor *t, const char *descr, npy_image *image)
 {
     char *text = image->header + 10;
-    const size_t workspace = sizeof image->header - 10;
+    const size_t capacity = sizeof image->header - 10;
     const int64_t *dims = dq_tensor_dims(t);
     size_t rank = dq_tensor_rank(t);
-    size_t n = (size_t)snprintf(text, workspace, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+    size_t n = (size_t)snprintf(text, capacity, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
     size_t grow = 0;
     for (size_t i = 0; i < rank; i++) {
-        size_t digits = (size_t)snprintf(text + n, workspace - n, "%" PRId64, dims[i]);
+        size_t digits = (size_t)snprintf(text + n, capacity - n, "%" PRId64, dims[i]);
         grow = i ? grow : 21 - digits;
         n += digits;
-        n += (size_t)snprintf(text + n, workspace - n, "%s", rank == 1 ? "," : i + 1 < rank ? ", " : "");
+        n += (size_t)snprintf(text + n, capacity - n, "%s", rank == 1 ? "," : i + 1 < rank ? ", " : "");
     }
-    n += (size_t)snprintf(text + n, workspace - n, "), }%*s", (int)grow, "");
+    n += (size_t)snprintf(text + n, capacity - n, "), }%*s", (int)grow, "");
     size_t pad = 64 - (10 + n + 1) % 64;
     memset(text + n, ' ', pad);
     text[n + pad] = '\n';

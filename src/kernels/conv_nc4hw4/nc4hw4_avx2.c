@@ -11,14 +11,15 @@ static inline __m256i plane(const uint8_t *from, size_t p, __m256i sign_xors)
 /* Halves of vectors hold pixels 16 apart until they are stored. */
 void dq_nc4hw4_interleave_avx2(const uint8_t *const planes[STEP], size_t n, uint8_t sign_xor, uint8_t *out)
 {
-    enum { SOME = 32, VECTOR = 32 };
+    enum { PIXELS_PER_STEP = 32, VECTOR = 32 };
     const __m256i sign_xors = _mm256_set1_epi8((char)sign_xor);
-    if (n < SOME) {
+    if (n < PIXELS_PER_STEP) {
         dq_nc4hw4_interleave_sse41(planes, n, sign_xor, out);
         return;
     }
-    for (size_t at = 0; at < n; at += SOME) {
-        size_t p = n - at < SOME ? n - SOME : at; /* the last ones reach back over those before them */
+    for (size_t at = 0; at < n; at += PIXELS_PER_STEP) {
+        size_t p = n - at < PIXELS_PER_STEP ? n - PIXELS_PER_STEP
+                                            : at; /* the last ones reach back over those before them */
         __m256i x0 = plane(planes[0], p, sign_xors), x1 = plane(planes[1], p, sign_xors);
         __m256i x2 = plane(planes[2], p, sign_xors), x3 = plane(planes[3], p, sign_xors);
         __m256i low0 = _mm256_unpacklo_epi8(x0, x1), low2 = _mm256_unpacklo_epi8(x2, x3);
@@ -43,4 +44,4 @@ const dq_conv_nc4hw4_s8 dq_conv_nc4hw4_s8_avx2 = {.lanes = 8,
                                                   .sums = sums,
                                                   .store = dq_nc4hw4_store_avx2,
                                                   .exact_scale = dq_nc4hw4_exact_scale_avx2,
-                                                  .codes = dq_nc4hw4_codes_avx2};
+                                                  .qvalues = dq_nc4hw4_requantize_avx2};

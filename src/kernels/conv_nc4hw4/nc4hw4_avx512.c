@@ -38,9 +38,9 @@ static inline __attribute__((always_inline)) void put(const int32_t *c, __mmask6
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m512i low = halves(rounded(c, some, 0, by, shifted), rounded(c, some, 1, by, shifted), by->zero_point);
     __m512i high = halves(rounded(c, some, 2, by, shifted), rounded(c, some, 3, by, shifted), by->zero_point);
-    __m512i codes = _mm512_shuffle_epi8(_mm512_packus_epi16(low, high), turn);
-    codes = _mm512_xor_si512(_mm512_permutexvar_epi32(order, codes), by->sign_xor);
-    _mm512_mask_storeu_epi8(out, some, codes);
+    __m512i qvalues = _mm512_shuffle_epi8(_mm512_packus_epi16(low, high), turn);
+    qvalues = _mm512_xor_si512(_mm512_permutexvar_epi32(order, qvalues), by->sign_xor);
+    _mm512_mask_storeu_epi8(out, some, qvalues);
 }
 
 static inline __attribute__((always_inline)) void put_all(const int32_t *c, size_t n, const row *by,
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) void put_all(const int32_t *c, size
         put(c + p, (1ull << (n - p)) - 1, by, shifted, out + p);
 }
 
-void dq_nc4hw4_codes_avx512(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
+void dq_nc4hw4_requantize_avx512(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
 {
     const float shift = exact_scale_shift(to);
     const row by = {_mm512_set1_ps(scale), _mm512_set1_ps(shift),
@@ -74,4 +74,4 @@ const dq_conv_nc4hw4_s8 dq_conv_nc4hw4_s8_avx512 = {.lanes = 8,
                                                     .sums = sums,
                                                     .store = dq_nc4hw4_store_avx2,
                                                     .exact_scale = dq_nc4hw4_exact_scale_avx2,
-                                                    .codes = dq_nc4hw4_codes_avx512};
+                                                    .qvalues = dq_nc4hw4_requantize_avx512};

@@ -50,10 +50,12 @@ static inline __attribute__((always_inline)) void tile(const uint8_t *x, const p
 static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const void *panel,
                  const int32_t *init, size_t n, int32_t *c, size_t c_stride)
 {
-    enum { MANY = VECTORS * LANES, SOME = 2 * LANES };
-    for (; n > SOME + LANES; n = n < MANY ? 0 : n - MANY, x += MANY * STEP, c += MANY)
+    enum { PIXELS_PER_STEP = VECTORS * LANES, PIXELS_PER_SHORT_STEP = 2 * LANES };
+    for (; n > PIXELS_PER_SHORT_STEP + LANES;
+         n = n < PIXELS_PER_STEP ? 0 : n - PIXELS_PER_STEP, x += PIXELS_PER_STEP * STEP, c += PIXELS_PER_STEP)
         tile(x, offsets, steps, panel, init, VECTORS, c, c_stride);
-    for (; n > LANES; n = n < SOME ? 0 : n - SOME, x += SOME * STEP, c += SOME)
+    for (; n > LANES; n = n < PIXELS_PER_SHORT_STEP ? 0 : n - PIXELS_PER_SHORT_STEP,
+                      x += PIXELS_PER_SHORT_STEP * STEP, c += PIXELS_PER_SHORT_STEP)
         tile(x, offsets, steps, panel, init, 2, c, c_stride);
     if (n)
         tile(x, offsets, steps, panel, init, 1, c, c_stride);
@@ -65,7 +67,7 @@ static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const
     {                                                                                                        \
         .lanes = LANES, .least = BYTES, .deepest = most, .interleave = dq_nc4hw4_interleave_avx2,            \
         .panel_size = panel_size, .pack = pack, .sums = sums, .store = dq_nc4hw4_store_avx2,                 \
-        .exact_scale = dq_nc4hw4_exact_scale_avx2, .codes = dq_nc4hw4_codes_avx512                           \
+        .exact_scale = dq_nc4hw4_exact_scale_avx2, .qvalues = dq_nc4hw4_requantize_avx512                    \
     }
 const dq_conv_nc4hw4_s8 dq_conv_nc4hw4_s8_avx512vnni = KERNELS(224);
 const dq_conv_nc4hw4_s8 dq_conv_nc4hw4_s8_amx = KERNELS(144);

@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 
-enum { MOST = 128 };
+enum { MAX_PAIR_SUM = 128 };
 
 /* ---- Packing ------------------------------------------------------------------------------------------ */
 
@@ -31,7 +31,8 @@ static inline __m128i weights_of(const int8_t *w, size_t steps, size_t step)
 /* The safe parts of a step's weights: of a pair that is not safe the larger gives what is too much. */
 static inline __m128i safe_part(__m128i w)
 {
-    const __m128i most = _mm_set1_epi16(MOST), least = _mm_set1_epi16(-MOST), zero = _mm_setzero_si128();
+    const __m128i most = _mm_set1_epi16(MAX_PAIR_SUM), least = _mm_set1_epi16(-MAX_PAIR_SUM),
+                  zero = _mm_setzero_si128();
     __m128i a = _mm_srai_epi16(_mm_slli_epi16(w, 8), 8), b = _mm_srai_epi16(w, 8), sum = _mm_add_epi16(a, b);
     __m128i over = _mm_sub_epi16(sum, _mm_max_epi16(_mm_min_epi16(sum, most), least));
     __m128i not_a = _mm_xor_si128(_mm_cmpgt_epi16(a, b), _mm_cmpgt_epi16(sum, zero));
@@ -52,7 +53,7 @@ static inline __m128i sizes_of(__m128i part)
 static inline bool no_overflow(__m128i sizes, const uint8_t *others)
 {
     __m128i sum = _mm_adds_epu8(sizes, _mm_loadu_si128((const void *)others)),
-            most = _mm_set1_epi8((char)MOST);
+            most = _mm_set1_epi8((char)MAX_PAIR_SUM);
     return _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(sum, most), most)) == 0xffff;
 }
 
@@ -74,9 +75,9 @@ static void sort(const uint8_t *sizes, size_t steps, uint32_t *order, int32_t *l
         size_t at = 0;
         for (size_t n = s; n;) { /* of places at … at + n the one behind all that are as heavy */
             size_t half = n / 2;
-            bool behind = loads[at + half] >= load;
-            at = behind ? at + half + 1 : at;
-            n = behind ? n - half - 1 : half;
+            bool goes_after = loads[at + half] >= load;
+            at = goes_after ? at + half + 1 : at;
+            n = goes_after ? n - half - 1 : half;
         }
         memmove(order + at + 1, order + at, (s - at) * sizeof *order);
         memmove(loads + at + 1, loads + at, (s - at) * sizeof *loads);
@@ -118,7 +119,8 @@ static bool fit(const record *a, const record *b)
         sums[e / 2][a->w[e] < 0] += a->w[e];
         sums[e / 2][b->w[e] < 0] += b->w[e];
     }
-    return sums[0][0] <= MOST && sums[0][1] >= -MOST && sums[1][0] <= MOST && sums[1][1] >= -MOST;
+    return sums[0][0] <= MAX_PAIR_SUM && sums[0][1] >= -MAX_PAIR_SUM && sums[1][0] <= MAX_PAIR_SUM &&
+           sums[1][1] >= -MAX_PAIR_SUM;
 }
 
 /* Puts records behind each other that fit; one that none fits gets one of zeros. Returns their end. */

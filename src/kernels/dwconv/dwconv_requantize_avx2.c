@@ -22,7 +22,7 @@
 #include <string.h>
 
 enum { STEP = 32, HALF = 16, VECTORS = 4, CHUNK = 64 /* outputs of so many vectors */ };
-enum { SOME = 1024 };                      /* outputs at a time, at most */
+enum { MAX_OUTPUTS = 1024 };               /* outputs at a time, at most */
 enum { TAP_MOST = 128, GROUP_MOST = 257 }; /* what weights of a tap and of a group come to */
 enum { TAPS_MOST = 128, GROUPS_MOST = 16, ROWS = 3, EACH = 2 * ROWS };
 
@@ -45,8 +45,8 @@ _Static_assert(sizeof(head) % sizeof(uint64_t) == 0, "taps come in whole words")
 
 /* ---- Scales ------------------------------------------------------------------------------------------- */
 
-#define NEAR 0x1.9p-23
-#define NEAR_SHIFTED 0x1p-21
+#define TIE_MARGIN 0x1.9p-23
+#define TIE_MARGIN_SHIFTED 0x1p-21
 
 static inline __m256d whole(__m256d v)
 {
@@ -75,8 +75,8 @@ static __m128 exact_products(__m256d sums, const dq_requantize_to *to)
 /* Whether products with the float are rounded as the exact ones are, for the sums next to where the
  * result goes from one whole number to the next, of numbers first … end and some more. Floats next to the
  * nearest one move such a place by no more than NEAR of it, and with a shift, which is rounded to float as
- * its sum with the product is, by NEAR_SHIFTED of where it would be without: where no sum is so near, there
- * is nothing to see. */
+ * its sum with the product is, by TIE_MARGIN_SHIFTED of where it would be without: where no sum is so near,
+ * there is nothing to see. */
 static bool is_exact(const dq_requantize_to *to, float with, int first, int end)
 {
     const bool shifted = exact_scale_shift(to) != 0;
@@ -84,13 +84,13 @@ static bool is_exact(const dq_requantize_to *to, float with, int first, int end)
     const __m256d shift = _mm256_set1_pd(shifted ? to->bias.shift[0] : 0);
     const __m128 floats = _mm_set1_ps(with), middle = _mm_set1_ps(EXACT_SCALE_MAGIC),
                  more = _mm256_cvtpd_ps(shift);
-    const double share = shifted ? NEAR_SHIFTED : NEAR;
+    const double share = shifted ? TIE_MARGIN_SHIFTED : TIE_MARGIN;
     __m128 differ = _mm_setzero_ps();
     for (; first < end; first += 4) {
         __m256d half = _mm256_add_pd(_mm256_set1_pd(first), _mm256_setr_pd(0.5, 1.5, 2.5, 3.5));
-        __m256d place = _mm256_mul_pd(_mm256_sub_pd(half, shift), inverse), sum = whole(place);
+        __m256d resolve = _mm256_mul_pd(_mm256_sub_pd(half, shift), inverse), sum = whole(resolve);
         const __m256d sign = _mm256_set1_pd(-0.0), unshifted = _mm256_mul_pd(half, inverse);
-        __m256d distance = _mm256_andnot_pd(sign, _mm256_sub_pd(place, sum));
+        __m256d distance = _mm256_andnot_pd(sign, _mm256_sub_pd(resolve, sum));
         __m256d moved = _mm256_andnot_pd(sign, _mm256_mul_pd(unshifted, _mm256_set1_pd(share)));
         if (_mm256_movemask_pd(_mm256_cmp_pd(distance, moved, _CMP_LE_OQ)) == 0)
             continue;
@@ -98,10 +98,10 @@ static bool is_exact(const dq_requantize_to *to, float with, int first, int end)
             __m256d here = _mm256_add_pd(sum, _mm256_set1_pd(i));
             __m128 exact = exact_products(here, to);
             __m128 sums = _mm256_cvtpd_ps(here);
-            __m128 code = shifted ? _mm_add_ps(_mm_fmadd_ps(sums, floats, more), middle)
-                                  : _mm_fmadd_ps(sums, floats, middle);
-            code = _mm_sub_ps(code, middle);
-            differ = _mm_or_ps(differ, _mm_cmpneq_ps(exact, code));
+            __m128 qvalue = shifted ? _mm_add_ps(_mm_fmadd_ps(sums, floats, more), middle)
+                                    : _mm_fmadd_ps(sums, floats, middle);
+            qvalue = _mm_sub_ps(qvalue, middle);
+            differ = _mm_or_ps(differ, _mm_cmpneq_ps(exact, qvalue));
         }
     }
     return _mm_movemask_ps(differ) == 0;
@@ -137,8 +137,8 @@ static int size_of_tap(const tap *t)
 static int8_t part_of(int w, int other)
 {
     int most = w < 0 ? -INT8_MIN : INT8_MAX,
-        workspace = TAP_MOST - ((w < 0) == (other < 0) ? size_of(other) : 0);
-    most = most < workspace ? most : workspace;
+        capacity = TAP_MOST - ((w < 0) == (other < 0) ? size_of(other) : 0);
+    most = most < capacity ? most : capacity;
     most = most < size_of(w) ? most : size_of(w);
     return (int8_t)(w < 0 ? -most : most);
 }
@@ -202,13 +202,13 @@ static bool share_out(const tap *taps, size_t count, const head *h, tap *out)
 }
 
 /* Groups are summed two by two, so that an odd number of more than one is of no use. */
-static bool find_groups(const tap *taps, size_t count, size_t workspace, head *h, tap *out)
+static bool find_groups(const tap *taps, size_t count, size_t capacity, head *h, tap *out)
 {
     for (size_t groups = 1; groups <= GROUPS_MOST; groups += groups == 1 ? 1 : 2)
         for (size_t each = (count + groups - 1) / groups, i = 0; i < 2; i++, each++) {
             h->groups = (uint32_t)groups;
             h->each = (uint32_t)each;
-            if (groups * (each + 1) <= workspace && share_out(taps, count, h, out))
+            if (groups * (each + 1) <= capacity && share_out(taps, count, h, out))
                 return true;
         }
     return false;
@@ -302,7 +302,7 @@ static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_
     return true;
 }
 
-static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void *out)
+static __attribute__((cold)) size_t resolve(const void *packed, size_t pitch, void *out)
 {
     const head *h = packed;
     const tap *from = (const tap *)(h + 1);
@@ -311,7 +311,7 @@ static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void
     if (out)
         memcpy(out, packed, sizeof *h + taps * sizeof *from);
     for (size_t i = 0; i < taps; i++) {
-        size_t at = dq_conv_s8_placed(from[i].at, pitch);
+        size_t at = dq_conv_s8_offset(from[i].at, pitch);
         if (i % each == 0) /* of a group */
             continue;
         if (at > UINT16_MAX)
@@ -330,25 +330,25 @@ static inline __m256i load(const void *p)
 }
 
 /* Windows of some rows, `down` apart. At stride 1 windows of all rows are taken as one row, and those between
- * rows are left out when codes are put in their place; else (`row_stride`) rows begin with a vector, and each
+ * rows are left out when codes are put in their place; else (`strided`) rows begin with a vector, and each
  * vector has 16 in a row, not even and odd ones of 32. */
 typedef struct windows {
     const uint8_t *x;
     size_t down, n, all, column;
-    bool row_stride;
+    bool strided;
 } windows;
 
-static inline windows begin_windows(const uint8_t *x, size_t down, bool row_stride, size_t rows, size_t n)
+static inline windows begin_windows(const uint8_t *x, size_t down, bool strided, size_t rows, size_t n)
 {
-    size_t all = row_stride ? rows * ((n + HALF - 1) / HALF * HALF) : (rows - 1) * down + n;
-    return (windows){.x = x, .down = down, .n = n, .all = all, .row_stride = row_stride};
+    size_t all = strided ? rows * ((n + HALF - 1) / HALF * HALF) : (rows - 1) * down + n;
+    return (windows){.x = x, .down = down, .n = n, .all = all, .strided = strided};
 }
 
 /* The first bytes of the vectors of a chunk, outputs i and on, which goes before the next one. */
 static inline void find_vectors(windows *w, size_t i, const uint8_t *from[VECTORS])
 {
     const uint8_t *x = w->x;
-    if (!w->row_stride) {
+    if (!w->strided) {
         from[0] = x;
         from[1] = x + 1;
         from[2] = w->all - i > STEP ? x + STEP : x;
@@ -468,9 +468,9 @@ static void sum_all(windows *w, const head *h, __m256i *sums)
 {
     if (!h->couples)
         sum_taps(w, h, sums);
-    else if (w->row_stride && h->groups == 1)
+    else if (w->strided && h->groups == 1)
         sum_stride(w, h, true, sums);
-    else if (w->row_stride)
+    else if (w->strided)
         sum_stride(w, h, false, sums);
     else if (h->groups == 1)
         sum_couples(w, h, true, sums);
@@ -507,9 +507,9 @@ static inline __attribute__((always_inline)) void floats_of(const __m256i *sums,
 }
 
 /* n outputs of so many groups: 1 and 2 are constants; `shifted` is constant, too. */
-static inline __attribute__((always_inline)) void codes_of(const __m256i *sums, const head *h, size_t groups,
-                                                           bool row_stride, bool shifted, size_t n,
-                                                           uint8_t *out)
+static inline __attribute__((always_inline)) void qvalues_of(const __m256i *sums, const head *h,
+                                                             size_t groups, bool strided, bool shifted,
+                                                             size_t n, uint8_t *out)
 {
     const __m256i zero_point = _mm256_set1_epi16(h->zero_point), sign_xor = _mm256_set1_epi8(h->sign_xor);
     const __m256i even = _mm256_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8,
@@ -528,29 +528,29 @@ static inline __attribute__((always_inline)) void codes_of(const __m256i *sums, 
             __m256i high =
                 exact_scale_halves(exact_scale_rounded(v[k + 1], scale, shift, shifted),
                                    exact_scale_rounded(v[k + 3], scale, shift, shifted), zero_point);
-            __m256i codes = _mm256_packus_epi16(low, high);
-            if (row_stride)
-                codes = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(codes, even), 0xd8);
-            _mm256_storeu_si256((void *)out, _mm256_xor_si256(codes, sign_xor));
+            __m256i qvalues = _mm256_packus_epi16(low, high);
+            if (strided)
+                qvalues = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(qvalues, even), 0xd8);
+            _mm256_storeu_si256((void *)out, _mm256_xor_si256(qvalues, sign_xor));
         }
     }
 }
 
 static inline __attribute__((always_inline)) void
-put_codes(const __m256i *sums, const head *h, bool row_stride, bool shifted, size_t n, uint8_t *out)
+put_qvalues(const __m256i *sums, const head *h, bool strided, bool shifted, size_t n, uint8_t *out)
 {
     if (h->groups == 1)
-        codes_of(sums, h, 1, row_stride, shifted, n, out);
+        qvalues_of(sums, h, 1, strided, shifted, n, out);
     else if (h->groups == 2)
-        codes_of(sums, h, 2, row_stride, shifted, n, out);
+        qvalues_of(sums, h, 2, strided, shifted, n, out);
     else
-        codes_of(sums, h, h->groups, row_stride, shifted, n, out);
+        qvalues_of(sums, h, h->groups, strided, shifted, n, out);
 }
 
-static __attribute__((noinline)) void put_shifted(const __m256i *sums, const head *h, bool row_stride,
-                                                  size_t n, uint8_t *out)
+static __attribute__((noinline)) void put_shifted(const __m256i *sums, const head *h, bool strided, size_t n,
+                                                  uint8_t *out)
 {
-    put_codes(sums, h, row_stride, true, n, out);
+    put_qvalues(sums, h, strided, true, n, out);
 }
 
 /* Rows of n bytes, `step` apart, one behind the other. Where there is room, short ones are written with what
@@ -576,27 +576,27 @@ static void put_rows(const uint8_t *from, size_t step, size_t rows, size_t n, ui
 static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const void *packed, size_t n,
                 uint8_t *out)
 {
-    __m256i sums[SOME / HALF * GROUPS_MOST];
-    uint8_t made[SOME];
+    __m256i sums[MAX_OUTPUTS / HALF * GROUPS_MOST];
+    uint8_t made[MAX_OUTPUTS];
     const head *h = packed;
-    const bool row_stride = stride != 1;
-    const size_t pitch = row_stride ? (n + HALF - 1) / HALF * HALF : down;
-    const size_t rows_at_once = n && n < SOME ? 1 + (SOME - n) / pitch : 1;
+    const bool strided = stride != 1;
+    const size_t pitch = strided ? (n + HALF - 1) / HALF * HALF : down;
+    const size_t rows_at_once = n && n < MAX_OUTPUTS ? 1 + (MAX_OUTPUTS - n) / pitch : 1;
     for (size_t i = 0, some; i < rows; i += some) {
         some = rows - i < rows_at_once ? rows - i : rows_at_once;
         for (size_t j = 0, width; j < n; j += width) {
-            width = n - j < SOME ? n - j : SOME;
-            windows w = begin_windows(x + i * down + j * stride, down, row_stride, some, width);
+            width = n - j < MAX_OUTPUTS ? n - j : MAX_OUTPUTS;
+            windows w = begin_windows(x + i * down + j * stride, down, strided, some, width);
             const size_t all = w.all;
             sum_all(&w, h, sums);
             if (h->shift == 0)
-                put_codes(sums, h, row_stride, false, all, made);
+                put_qvalues(sums, h, strided, false, all, made);
             else
-                put_shifted(sums, h, row_stride, all, made);
+                put_shifted(sums, h, strided, all, made);
             put_rows(made, pitch, some, width, out + i * n + j);
         }
     }
 }
 
 const dq_dwconv_requantize_s8 dq_dwconv_requantize_s8_avx2 = {
-    .size = size, .pack = pack, .place = place, .put = put};
+    .size = size, .pack = pack, .resolve = resolve, .put = put};

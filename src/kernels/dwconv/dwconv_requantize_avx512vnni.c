@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUAD = 4, TAPS = 3, UNIT = 64 /* bytes */, SOME = 4096 /* outputs at a time, about */ };
+enum { QUAD = 4, TAPS = 3, UNIT = 64 /* bytes */, OUTPUTS_PER_BLOCK = 4096 /* outputs at a time, about */ };
 
 typedef struct quad {
     int8_t w[2][QUAD]; /* as they come first, and behind a zero */
@@ -86,7 +86,7 @@ static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_
     return h->scale > 0;
 }
 
-static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void *out)
+static __attribute__((cold)) size_t resolve(const void *packed, size_t pitch, void *out)
 {
     const head *h = packed;
     const quad *from = (const quad *)(h + 1);
@@ -94,7 +94,7 @@ static __attribute__((cold)) size_t place(const void *packed, size_t pitch, void
     if (out)
         memcpy(out, packed, sizeof *h + h->quads * sizeof *from);
     for (size_t i = 0; i < h->quads; i++) {
-        size_t at = dq_conv_s8_placed(from[i].at, pitch);
+        size_t at = dq_conv_s8_offset(from[i].at, pitch);
         if (at > UINT32_MAX)
             return 0;
         if (out)
@@ -117,10 +117,10 @@ static inline __m512i halves(__m512i first, __m512i second, __m512i zero_point)
                              zero_point);
 }
 
-/* 64 codes of windows that begin in the vectors at x: two, or `row_stride` four; that and, where not 0,
+/* 64 codes of windows that begin in the vectors at x: two, or `strided` four; that and, where not 0,
  * `quads` are constant in most calls, and so is `shifted`. */
 static inline __attribute__((always_inline)) __m512i
-codes(const uint8_t *const x[QUAD], const quad *q, size_t quads, bool row_stride, bool shifted, const form *f)
+qvalues(const uint8_t *const x[QUAD], const quad *q, size_t quads, bool strided, bool shifted, const form *f)
 {
     const __m512i turn =
         _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
@@ -130,8 +130,8 @@ codes(const uint8_t *const x[QUAD], const quad *q, size_t quads, bool row_stride
         memcpy(both, q[i].w, sizeof both);
         const __m512i w = _mm512_set1_epi32(both[0]), next = _mm512_set1_epi32(both[1]);
         for (int k = 0; k < QUAD; k++) {
-            __m512i bytes = _mm512_loadu_si512(x[row_stride ? k : k / 2] + q[i].at);
-            v[k] = _mm512_dpbusd_epi32(v[k], bytes, row_stride || k % 2 == 0 ? w : next);
+            __m512i bytes = _mm512_loadu_si512(x[strided ? k : k / 2] + q[i].at);
+            v[k] = _mm512_dpbusd_epi32(v[k], bytes, strided || k % 2 == 0 ? w : next);
         }
     }
     for (int k = 0; k < QUAD; k++) {
@@ -140,8 +140,8 @@ codes(const uint8_t *const x[QUAD], const quad *q, size_t quads, bool row_stride
                                            : _mm512_fmadd_ps(sums, f->scale, magic));
     }
     __m512i all = _mm512_packus_epi16(halves(v[0], v[1], f->zero_point), halves(v[2], v[3], f->zero_point));
-    all = row_stride ? _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), all)
-                     : _mm512_shuffle_epi8(all, turn);
+    all = strided ? _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), all)
+                  : _mm512_shuffle_epi8(all, turn);
     return _mm512_xor_si512(all, f->sign_xor);
 }
 
@@ -168,27 +168,27 @@ static inline void next_unit(units *u, const uint8_t *x[2])
     }
 }
 
-static inline __attribute__((always_inline)) void make_codes(units u, const head *h, size_t quads,
-                                                             bool row_stride, bool shifted, uint8_t *out)
+static inline __attribute__((always_inline)) void make_qvalues(units u, const head *h, size_t quads,
+                                                               bool strided, bool shifted, uint8_t *out)
 {
     const quad *q = (const quad *)(h + 1);
     const form f = {_mm512_set1_epi32(h->init), _mm512_set1_epi16((int16_t)(h->zero_point - h->lo)),
                     _mm512_set1_epi8((char)h->lo), _mm512_set1_ps(h->scale), _mm512_set1_ps(h->shift)};
-    for (size_t i = row_stride ? (u.left + 1) / 2 : u.left; i; i--, out += UNIT) {
+    for (size_t i = strided ? (u.left + 1) / 2 : u.left; i; i--, out += UNIT) {
         const uint8_t *x[QUAD];
         next_unit(&u, x);
-        if (row_stride)
+        if (strided)
             next_unit(&u, x + 2);
-        _mm512_storeu_si512(out, codes(x, q, quads, row_stride, shifted, &f));
+        _mm512_storeu_si512(out, qvalues(x, q, quads, strided, shifted, &f));
     }
 }
 
 /* Short rows are written with what comes behind them, where there is room: the next ones write over it. */
 static void put_rows(const uint8_t *from, size_t pitch, size_t rows, size_t n, uint8_t *out)
 {
-    enum { SHORT = 16 };
+    enum { SHORT_ROW = 16 };
     const uint8_t *end = out + rows * n;
-    for (; n < SHORT && end - out >= SHORT; from += pitch, out += n)
+    for (; n < SHORT_ROW && end - out >= SHORT_ROW; from += pitch, out += n)
         _mm_storeu_si128((void *)out, _mm_loadu_si128((const void *)from));
     for (; out < end; from += pitch, out += n)
         for (size_t j = 0; j < n; j += UNIT) {
@@ -201,38 +201,41 @@ static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const
                 uint8_t *out)
 {
     enum { ROW = 3 }; /* quads of a kernel of 3x3 */
-    uint8_t made[SOME + 2 * UNIT];
+    uint8_t made[OUTPUTS_PER_BLOCK + 2 * UNIT];
     const head *h = packed;
-    const bool row_stride = stride != 1;
+    const bool strided = stride != 1;
     if (n == 0)
         return;
-    const unsigned each = row_stride ? 5 : 6; /* windows of a unit: 2 to the … */
-    const size_t whole = (((n - 1) >> each) + 1) << each, step = row_stride ? down / 2 : down;
-    const bool one = (!row_stride || down % 2 == 0) && step < whole;
+    const unsigned each = strided ? 5 : 6; /* windows of a unit: 2 to the … */
+    const size_t whole = (((n - 1) >> each) + 1) << each, step = strided ? down / 2 : down;
+    const bool one = (!strided || down % 2 == 0) && step < whole;
     const size_t pitch = one ? step : whole;
-    const size_t rows_at_once = n > SOME ? 1 : (rows - 1) * pitch + n <= SOME ? rows : 1 + (SOME - n) / pitch;
+    const size_t rows_at_once = n > OUTPUTS_PER_BLOCK ? 1
+                                : (rows - 1) * pitch + n <= OUTPUTS_PER_BLOCK
+                                    ? rows
+                                    : 1 + (OUTPUTS_PER_BLOCK - n) / pitch;
     for (size_t i = 0, some; i < rows; i += some) {
         some = rows - i < rows_at_once ? rows - i : rows_at_once;
         for (size_t j = 0, width; j < n; j += width) {
-            width = n - j < SOME ? n - j : SOME;
+            width = n - j < OUTPUTS_PER_BLOCK ? n - j : OUTPUTS_PER_BLOCK;
             size_t all = one ? (some - 1) * pitch + width : width, across = ((all - 1) >> each) + 1;
             units u = {.x = x + i * down + j * stride,
                        .down = down,
                        .across = across,
                        .left = one ? across : across * some,
                        .both = (all - 1 - ((across - 1) << each)) * stride > 1};
-            if (row_stride)
-                make_codes(u, h, h->quads, true, h->shift != 0, made);
+            if (strided)
+                make_qvalues(u, h, h->quads, true, h->shift != 0, made);
             else if (h->quads == ROW && h->shift == 0)
-                make_codes(u, h, ROW, false, false, made);
+                make_qvalues(u, h, ROW, false, false, made);
             else if (h->quads == ROW)
-                make_codes(u, h, ROW, false, true, made);
+                make_qvalues(u, h, ROW, false, true, made);
             else
-                make_codes(u, h, h->quads, false, h->shift != 0, made);
+                make_qvalues(u, h, h->quads, false, h->shift != 0, made);
             put_rows(made, pitch, some, width, out + i * n + j);
         }
     }
 }
 
 const dq_dwconv_requantize_s8 dq_dwconv_requantize_s8_avx512vnni = {
-    .size = size, .pack = pack, .place = place, .put = put};
+    .size = size, .pack = pack, .resolve = resolve, .put = put};

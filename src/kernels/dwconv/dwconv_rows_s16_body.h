@@ -12,8 +12,8 @@ static inline __attribute__((always_inline)) void outputs(const int16_t *x, cons
                                                           const int16_t *w, size_t taps, int32_t init,
                                                           int vectors, int32_t *out)
 {
-    enum { MOST = 2, EACH = 2 * VF_LANES };
-    vi even[MOST], odd[MOST];
+    enum { MAX_ROWS = 2, EACH = 2 * VF_LANES };
+    vi even[MAX_ROWS], odd[MAX_ROWS];
     for (int v = 0; v < vectors; v++)
         even[v] = odd[v] = vi_set(init);
     for (size_t t = 0; t < taps; t++) {

@@ -50,7 +50,7 @@ static inline size_t dq_conv_s8_at(size_t row, size_t column)
 {
     return row * DQ_CONV_S8_ROW + column;
 }
-static inline size_t dq_conv_s8_placed(size_t at, size_t pitch)
+static inline size_t dq_conv_s8_offset(size_t at, size_t pitch)
 {
     return at / DQ_CONV_S8_ROW * pitch + at % DQ_CONV_S8_ROW;
 }
@@ -58,14 +58,14 @@ static inline size_t dq_conv_s8_placed(size_t at, size_t pitch)
 typedef size_t dq_dwconv_requantize_size_fn(size_t elements);
 typedef bool dq_dwconv_requantize_pack_fn(const int16_t *w, const size_t *at, size_t elements, int32_t init,
                                           const dq_requantize_to *to, void *packed);
-typedef size_t dq_dwconv_requantize_place_fn(const void *packed, size_t pitch, void *out);
+typedef size_t dq_dwconv_requantize_resolve_fn(const void *packed, size_t pitch, void *out);
 typedef void dq_dwconv_requantize_put_fn(const uint8_t *x, size_t down, size_t stride, size_t rows,
                                          const void *packed, size_t n, uint8_t *out);
 
 typedef struct dq_dwconv_requantize_s8 {
     dq_dwconv_requantize_size_fn *size;
     dq_dwconv_requantize_pack_fn *pack; /* NULL, and the others: there is none */
-    dq_dwconv_requantize_place_fn *place;
+    dq_dwconv_requantize_resolve_fn *resolve;
     dq_dwconv_requantize_put_fn *put;
 } dq_dwconv_requantize_s8;
 

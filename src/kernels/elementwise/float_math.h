@@ -257,7 +257,7 @@ static inline vf sine_of(vf x, uint32_t quarters)
 }
 
 /* Replaces y by f(x) in lanes where |x| >= PI_2_FAR, infinite or NaN. */
-static __attribute__((noinline)) vf far_by_element(vf x, vf y, float (*f)(float))
+static __attribute__((noinline)) vf fix_large(vf x, vf y, float (*f)(float))
 {
     float from[VF_LANES], to[VF_LANES];
     vf_store(from, x);
@@ -270,13 +270,13 @@ static __attribute__((noinline)) vf far_by_element(vf x, vf y, float (*f)(float)
 static inline vf sin_any(vf x)
 {
     vf y = sine_of(x, 0);
-    return vm_all(vf_less(vf_abs(x), vf_set(PI_2_FAR))) ? y : far_by_element(x, y, dq_sinf);
+    return vm_all(vf_less(vf_abs(x), vf_set(PI_2_FAR))) ? y : fix_large(x, y, dq_sinf);
 }
 
 static inline vf cos_any(vf x)
 {
     vf y = sine_of(x, 1);
-    return vm_all(vf_less(vf_abs(x), vf_set(PI_2_FAR))) ? y : far_by_element(x, y, dq_cosf);
+    return vm_all(vf_less(vf_abs(x), vf_set(PI_2_FAR))) ? y : fix_large(x, y, dq_cosf);
 }
 
 #define HALF_PI 0x1.921fb6p+0f

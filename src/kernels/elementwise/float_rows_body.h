@@ -392,19 +392,19 @@ enum { COLUMNS = DQ_SOFTMAX_COLUMNS };
  * Here and below it is loaded before that one is stored. */
 static void column_peaks(const float *x, size_t x_step, size_t count, size_t n, float *peaks)
 {
-    enum { WIDE = 4 };
-    for (size_t i = 0; i < n; i += WIDE * VF_LANES) {
-        vf most[WIDE];
-        size_t at[WIDE];
-        for (int p = 0; p < WIDE; p++) {
+    enum { VECTORS = 4 };
+    for (size_t i = 0; i < n; i += VECTORS * VF_LANES) {
+        vf most[VECTORS];
+        size_t at[VECTORS];
+        for (int p = 0; p < VECTORS; p++) {
             at[p] = i + (size_t)p * VF_LANES < n - VF_LANES ? i + (size_t)p * VF_LANES : n - VF_LANES;
             most[p] = vf_set(-INFINITY);
         }
         const float *from = x;
         for (size_t t = 0; t < count; t++, from += x_step)
-            for (int p = 0; p < WIDE; p++)
+            for (int p = 0; p < VECTORS; p++)
                 most[p] = vf_max(vf_load(from + at[p]), most[p]);
-        for (int p = 0; p < WIDE; p++)
+        for (int p = 0; p < VECTORS; p++)
             vf_store(peaks + at[p], most[p]);
     }
 }
@@ -680,16 +680,16 @@ static void normalize(const float *x, size_t n, float high, float low, float fac
 
 static void mix(const float *w, size_t count, const float *x, size_t x_step, size_t n, float *y)
 {
-    enum { WIDE = 4 };
+    enum { VECTORS = 4 };
     size_t i = 0;
-    for (; i + WIDE * VF_LANES <= n; i += WIDE * VF_LANES) {
-        vf acc[WIDE];
-        for (int p = 0; p < WIDE; p++)
+    for (; i + VECTORS * VF_LANES <= n; i += VECTORS * VF_LANES) {
+        vf acc[VECTORS];
+        for (int p = 0; p < VECTORS; p++)
             acc[p] = vf_load(y + i + p * VF_LANES);
         for (size_t t = 0; t < count; t++)
-            for (int p = 0; p < WIDE; p++)
+            for (int p = 0; p < VECTORS; p++)
                 acc[p] = vf_fma(vf_set(w[t]), vf_load(x + t * x_step + i + p * VF_LANES), acc[p]);
-        for (int p = 0; p < WIDE; p++)
+        for (int p = 0; p < VECTORS; p++)
             vf_store(y + i + p * VF_LANES, acc[p]);
     }
     for (; i < n; i += VF_LANES) {

@@ -32,11 +32,11 @@ static void load_parts(const uint8_t *table, __m256i parts[HALF])
 
 void dq_lookup_x8_avx2(const uint8_t *x, size_t n, const uint8_t table[256], uint8_t *y)
 {
-    enum { WIDTH = 32, LEAST = 128 }; /* in shorter rows loading the tables costs more than it saves */
+    enum { WIDTH = 32, MIN_ROW = 128 }; /* in shorter rows loading the tables costs more than it saves */
     const __m256i top = _mm256_set1_epi8((char)0x80);
     __m256i low[HALF], high[HALF];
     size_t i = 0;
-    if (n >= LEAST) {
+    if (n >= MIN_ROW) {
         load_parts(table, low);
         load_parts(table + PART * HALF, high);
         for (; n - i >= WIDTH; i += WIDTH) {

@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* Clamps and rounds; NaN gives the minimum. */
-static int code_of(float v, float low, float high)
+static int qvalue_of(float v, float low, float high)
 {
     v = v > low ? v : low;
     v = v < high ? v : high;
@@ -17,7 +17,7 @@ static int code_of(float v, float low, float high)
     {                                                                                                        \
         for (size_t i = 0; i < n; i++) {                                                                     \
             float sum = fmaf((float)b[i * step], b_ratio, fixed);                                            \
-            y[i] = (type)code_of(fmaf((float)a[i], a_ratio, sum), low, high);                                \
+            y[i] = (type)qvalue_of(fmaf((float)a[i], a_ratio, sum), low, high);                              \
         }                                                                                                    \
     }
 QLINEAR_ADD(dq_qlinear_add_u8_c, uint8_t, 0, 255)
@@ -29,7 +29,7 @@ QLINEAR_ADD(dq_qlinear_add_s8_c, int8_t, -128, 127)
     {                                                                                                        \
         for (size_t i = 0; i < n; i++) {                                                                     \
             float product = (float)((a[i] - a_zero) * (b[i * step] - b_zero)) * ratio;                       \
-            y[i] = (type)code_of(product + zero, low, high);                                                 \
+            y[i] = (type)qvalue_of(product + zero, low, high);                                               \
         }                                                                                                    \
     }
 QLINEAR_MUL(dq_qlinear_mul_u8_c, uint8_t, 0, 255)

@@ -45,10 +45,10 @@ enum { FEW_CHANNELS = 4 };
 static void gather_half(const float *x, const int32_t *at, size_t channels, size_t plane, size_t step,
                         float *to)
 {
-    const __m256i places = _mm256_loadu_si256((const __m256i *)(const void *)at);
+    const __m256i indices = _mm256_loadu_si256((const __m256i *)(const void *)at);
     const __m256i count = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), first = _mm256_set1_epi32(at[0]);
-    const __m256i distance = _mm256_sub_epi32(places, count), twice = _mm256_sub_epi32(distance, count);
-    const __m256i valid = _mm256_cmpgt_epi32(places, _mm256_set1_epi32(-1));
+    const __m256i distance = _mm256_sub_epi32(indices, count), twice = _mm256_sub_epi32(distance, count);
+    const __m256i valid = _mm256_cmpgt_epi32(indices, _mm256_set1_epi32(-1));
     if (at[0] >= 0 && all_of(_mm256_cmpeq_epi32(distance, first))) {
         for (size_t c = 0; c < channels; c++, x += plane, to += step)
             _mm256_storeu_ps(to, _mm256_loadu_ps(x + at[0]));
@@ -70,7 +70,7 @@ static void gather_half(const float *x, const int32_t *at, size_t channels, size
         }
     }
     for (size_t c = 0; c < channels; c++, x += plane, to += step)
-        _mm256_storeu_ps(to, _mm256_mask_i32gather_ps(_mm256_setzero_ps(), x, places,
+        _mm256_storeu_ps(to, _mm256_mask_i32gather_ps(_mm256_setzero_ps(), x, indices,
                                                       _mm256_castsi256_ps(valid), sizeof *x));
 }
 

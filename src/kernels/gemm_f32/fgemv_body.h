@@ -5,12 +5,12 @@
 
 void ISA(dq_gemv_f32)(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y)
 {
-    enum { STRIP = DQ_FPANEL, MOST = 64 /* steps at a time */ };
-    float transposed[STRIP * MOST] = {0};
+    enum { STRIP = DQ_FPANEL, MAX_STEPS = 64 /* steps at a time */ };
+    float transposed[STRIP * MAX_STEPS] = {0};
     for (size_t i = 0; i < rows; i += STRIP) {
         size_t n = rows - i < STRIP ? rows - i : STRIP, p = 0;
         do {
-            size_t steps = k - p < MOST ? k - p : MOST;
+            size_t steps = k - p < MAX_STEPS ? k - p : MAX_STEPS;
             if (steps)
                 ISA(dq_transpose_x32)
             ((const uint32_t *)(const void *)(a + i * a_row + p), a_row, n, steps,

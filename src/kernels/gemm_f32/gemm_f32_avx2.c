@@ -70,7 +70,7 @@ static void gemv_rows(const float *a, size_t a_row, size_t rows, size_t k, const
 
 void dq_gemv_f32_avx2(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y)
 {
-    enum { MOST = GROUPS * VF_LANES };
-    for (size_t i = 0; i < rows; i += MOST)
-        gemv_rows(a + i * a_row, a_row, rows - i < MOST ? rows - i : MOST, k, x, y + i);
+    enum { ROWS_PER_BLOCK = GROUPS * VF_LANES };
+    for (size_t i = 0; i < rows; i += ROWS_PER_BLOCK)
+        gemv_rows(a + i * a_row, a_row, rows - i < ROWS_PER_BLOCK ? rows - i : ROWS_PER_BLOCK, k, x, y + i);
 }

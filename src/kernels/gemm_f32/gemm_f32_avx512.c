@@ -48,8 +48,8 @@ void dq_im2col_gather_f32_avx512(const float *x, const int32_t at[DQ_FPANEL], si
                                  size_t step, float *to)
 {
     const vi count = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const vi places = vi_load(at), distance = vi_sub(places, count), twice = vi_sub(distance, count);
-    const __mmask16 valid = _mm512_cmpgt_epi32_mask(places, vi_set(-1));
+    const vi indices = vi_load(at), distance = vi_sub(indices, count), twice = vi_sub(distance, count);
+    const __mmask16 valid = _mm512_cmpgt_epi32_mask(indices, vi_set(-1));
     if (at[0] >= 0 && _mm512_cmpeq_epi32_mask(twice, vi_set(at[0])) == 0xffff) {
         for (size_t c = 0; c < channels; c++, x += plane, to += step)
             vf_store(to, vf_load_even(x + at[0]));
@@ -60,5 +60,5 @@ void dq_im2col_gather_f32_avx512(const float *x, const int32_t at[DQ_FPANEL], si
     for (size_t c = 0; c < channels && !left; c++, one.from += plane, two.from += plane, to += step)
         vf_store(to, _mm512_mask_loadu_ps(_mm512_maskz_loadu_ps(two.lanes, two.from), one.lanes, one.from));
     for (size_t c = 0; c < channels && left; c++, x += plane, to += step)
-        vf_store(to, _mm512_mask_i32gather_ps(vf_set(0), valid, places, x, sizeof *x));
+        vf_store(to, _mm512_mask_i32gather_ps(vf_set(0), valid, indices, x, sizeof *x));
 }

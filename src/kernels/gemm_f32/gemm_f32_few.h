@@ -6,24 +6,24 @@
 
 #include "kernels/gemm_f32/gemm_f32_flat.h"
 
-enum { WIDEST = VF_LANES == 16 ? 4 : 6 };
+enum { MAX_VECTORS = VF_LANES == 16 ? 4 : 6 };
 
 /* So many vectors, from column `col` on, which is the vector `odd` of a panel. */
 INLINE void wide_tile(const dq_gemm_block_f32 *g, size_t row, size_t col, int odd, int rows, int vectors)
 {
     const float *a[4], *b = g->b + col / DQ_FPANEL * g->b_panel;
     float *c = g->c + row * g->c_row + col;
-    vf sum[4][WIDEST];
+    vf sum[4][MAX_VECTORS];
     for (int i = 0; i < rows; i++) {
         a[i] = g->a + (row + (size_t)i) * g->a_row;
         for (int v = 0; v < vectors; v++)
             sum[i][v] = g->more ? vf_load(c + (size_t)i * g->c_row + v * VF_LANES) : vf_set(0);
     }
     for (size_t p = 0; p < g->k; p++, b += g->b_step) {
-        vf x[4], w[WIDEST];
+        vf x[4], w[MAX_VECTORS];
         if (vectors < rows) { /* the fewer operands stay in registers */
             for (int v = 0; v < vectors; v++)
-                w[v] = vf_load(b + place_of((odd + v) * VF_LANES, g->b_panel));
+                w[v] = vf_load(b + column_offset((odd + v) * VF_LANES, g->b_panel));
             for (int i = 0; i < rows; i++) {
                 x[0] = vf_set(a[i][p]);
                 for (int v = 0; v < vectors; v++)
@@ -34,7 +34,7 @@ INLINE void wide_tile(const dq_gemm_block_f32 *g, size_t row, size_t col, int od
         for (int i = 0; i < rows; i++)
             x[i] = vf_set(a[i][p]);
         for (int v = 0; v < vectors; v++) {
-            w[0] = vf_load(b + place_of((odd + v) * VF_LANES, g->b_panel));
+            w[0] = vf_load(b + column_offset((odd + v) * VF_LANES, g->b_panel));
             for (int i = 0; i < rows; i++)
                 vf_fma_tall(sum[i][v], x[i], w[0]);
         }
@@ -48,16 +48,17 @@ INLINE void wide_tile(const dq_gemm_block_f32 *g, size_t row, size_t col, int od
  * tiles, for the second of which the panels' columns must still be there. */
 static bool few_rows(const dq_gemm_block_f32 *g)
 {
-    enum { DEEP = 32, TWICE = 256, SMALL = 4096 };
+    enum { DEEP = 32, TWICE = 256, MAX_RESULTS = 4096 };
     return (g->rows - 2 <= 2 || (VF_LANES < 16 && g->rows == 8 && g->k <= TWICE)) && g->k >= DEEP &&
-           g->b_step == DQ_FPANEL && (!g->last || g->rows * g->cols <= SMALL);
+           g->b_step == DQ_FPANEL && (!g->last || g->rows * g->cols <= MAX_RESULTS);
 }
 
 /* Columns of whole wide tiles; those that are left are others'. */
 static void wide_tiles(const dq_gemm_block_f32 *g)
 {
-    enum { WIDE = VF_LANES == 16 ? 4 * DQ_FPANEL : 3 * DQ_FPANEL };
-    const size_t each = VF_LANES < 16 && g->rows == 3 ? 2 * DQ_FPANEL : WIDE, cols = g->cols / each * each;
+    enum { STRIP_COLS = VF_LANES == 16 ? 4 * DQ_FPANEL : 3 * DQ_FPANEL };
+    const size_t each = VF_LANES < 16 && g->rows == 3 ? 2 * DQ_FPANEL : STRIP_COLS,
+                 cols = g->cols / each * each;
     for (size_t col = 0; col < cols; col += each) {
         if (g->rows == 2)
             wide_tile(g, 0, col, 0, 2, VF_LANES == 16 ? 4 : 6);

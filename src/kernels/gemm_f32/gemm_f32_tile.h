@@ -28,10 +28,10 @@ enum { SPARING = TALL_ROWS ? 2 : 1 /* of so many lines one is fetched ahead: pai
 #endif
 
 /* Rows of A that an address reaches from one pointer; pointers of a tile. */
-enum { NEAR = 3, POINTERS = (MOST_ROWS + NEAR - 1) / NEAR };
+enum { ROWS_PER_POINTER = 3, POINTERS = (MOST_ROWS + ROWS_PER_POINTER - 1) / ROWS_PER_POINTER };
 
 /* Where column `j` of a tile is in its panels. */
-static inline size_t place_of(int j, size_t b_panel)
+static inline size_t column_offset(int j, size_t b_panel)
 {
     return (size_t)(j / DQ_FPANEL) * b_panel + (size_t)(j % DQ_FPANEL);
 }
@@ -43,9 +43,9 @@ INLINE void step(const float *const a[POINTERS], size_t a_row, const float *b, s
     vf w[VECTORS];
     __asm__ volatile("" : "+r"(a_row)); /* not added to u beforehand: addresses do that */
     for (int v = 0; v < vectors; v++)
-        w[v] = vf_load(b + place_of(v * VF_LANES, b_panel));
+        w[v] = vf_load(b + column_offset(v * VF_LANES, b_panel));
     for (int i = 0; i < rows; i++) {
-        const vf x = vf_set(a[i / NEAR][(size_t)(i % NEAR) * a_row + u]);
+        const vf x = vf_set(a[i / ROWS_PER_POINTER][(size_t)(i % ROWS_PER_POINTER) * a_row + u]);
         for (int v = 0; v < vectors; v++)
             vf_fma_onto(sum[i][v], x, w[v]);
     }
@@ -94,22 +94,22 @@ static __attribute__((noinline)) void gate_rows(const dq_hswish_f32 *gate, float
 typedef struct stream {
     const float *at;
     size_t step;       /* onwards, with each step of the sums */
-    size_t row_stride; /* the last of the panels from the first */
+    size_t last_panel; /* the last of the panels from the first */
     const float *rows;
 } stream;
 
 static inline stream next_panels(const dq_gemm_block_f32 *g, size_t col, const float *b, size_t tiles)
 {
     const float *panel = NULL;
-    size_t row_stride = 0;
+    size_t last_panel = 0;
     if (g->k && g->b_step == DQ_FPANEL) {
         panel = col + TILE_COLS < g->cols ? b + PANELS * g->b_panel : g->next;
-        row_stride =
+        last_panel =
             panel == g->next || col + TILE_COLS + DQ_FPANEL < g->cols ? (PANELS - 1) * g->b_panel : 0;
     }
     if (!panel)
         return (stream){b, 0, 0, NULL};
-    return (stream){panel, (DQ_FPANEL + tiles - 1) / tiles, row_stride, NULL};
+    return (stream){panel, (DQ_FPANEL + tiles - 1) / tiles, last_panel, NULL};
 }
 
 /* Lines: of each of the next panels, of each row of the next tile, and of what a tile ends upon. */
@@ -127,7 +127,8 @@ INLINE void tile(const dq_gemm_block_f32 *g, size_t row, const float *b, stream 
     const size_t a_row = g->a_row, b_step = g->b_step, b_panel = g->b_panel;
     const float *a[POINTERS];
     for (int i = 0; i < POINTERS; i++) {
-        a[i] = g->k && i * NEAR < rows ? g->a + (row + (size_t)(i * NEAR)) * a_row : g->a;
+        a[i] = g->k && i * ROWS_PER_POINTER < rows ? g->a + (row + (size_t)(i * ROWS_PER_POINTER)) * a_row
+                                                   : g->a;
         __asm__("" : "+r"(a[i])); /* not one from the other */
     }
     vf sum[MOST_ROWS][VECTORS];
@@ -139,13 +140,13 @@ INLINE void tile(const dq_gemm_block_f32 *g, size_t row, const float *b, stream 
     if (z)
         fetch(z, z_row, rows);
     const float *at = next->at, *next_rows = next->rows;
-    const size_t onwards = next->step, row_stride = next->row_stride;
+    const size_t onwards = next->step, last_panel = next->last_panel;
     size_t p = 0;
     for (; p + UNROLL <= g->k; p += UNROLL) {
-        fetch(at, row_stride, PANELS);
+        fetch(at, last_panel, PANELS);
         if (onwards > LINE / UNROLL)
             for (size_t u = SPARING; u < UNROLL; u += SPARING)
-                fetch(at + u * onwards, row_stride, PANELS);
+                fetch(at + u * onwards, last_panel, PANELS);
         at += onwards * UNROLL;
         if (next_rows && p % LINE == 0)
             fetch(next_rows + p, a_row, rows);
@@ -199,7 +200,7 @@ INLINE strides strides_of(size_t floats)
     return (strides){one, 3 * one, 5 * one};
 }
 
-INLINE const float *place_at(const float *from, const strides *s, int times)
+INLINE const float *row_at(const float *from, const strides *s, int times)
 {
     const size_t bytes = times == 3 ? s->three : times == 5 ? s->five : s->one * (size_t)times;
     return (const float *)(const void *)((const char *)from + bytes);
@@ -223,10 +224,10 @@ INLINE void tall_steps(const float *const a[2], strides *a_row, const float *con
         vf w[VECTORS];
 #pragma GCC unroll 4
         for (int v = 0; v < VECTORS; v++)
-            w[v] = vf_load(place_at(b[v], b_step, u));
+            w[v] = vf_load(row_at(b[v], b_step, u));
 #pragma GCC unroll 16
         for (int i = 0; i < height; i++) {
-            const vf x = vf_set(place_at(a[i / HALF_HEIGHT], a_row, i % HALF_HEIGHT)[u]);
+            const vf x = vf_set(row_at(a[i / HALF_HEIGHT], a_row, i % HALF_HEIGHT)[u]);
 #pragma GCC unroll 4
             for (int v = 0; v < VECTORS; v++)
                 vf_fma_tall(sum[i][v], x, w[v]);
@@ -301,7 +302,7 @@ INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int h
     const float *from = g->a + (s->row + row) * g->a_row;
     const float *a[2] = {from, from + HALF_HEIGHT * g->a_row}, *b[VECTORS];
     for (int v = 0; v < VECTORS; v++)
-        b[v] = s->b + place_of(v * VF_LANES, g->b_panel);
+        b[v] = s->b + column_offset(v * VF_LANES, g->b_panel);
     float *c = s->c + row * s->c_row;
     vf sum[HEIGHT][VECTORS];
 #pragma GCC unroll 16
@@ -309,14 +310,14 @@ INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int h
         for (int v = 0; v < VECTORS; v++)
             sum[i][v] = g->more ? vf_load(c + (size_t)i * s->c_row + v * VF_LANES) : vf_set(0);
     /* few lines of the next panels once in a while, many as evenly as can be */
-    const size_t few = next->step <= TIMES, group = few ? TIMES : 1, row_stride = next->row_stride;
+    const size_t few = next->step <= TIMES, group = few ? TIMES : 1, last_panel = next->last_panel;
     const size_t lines = few ? next->step : (next->step + TIMES - 1) / TIMES;
     const size_t rows = few ? to.each : (to.each + TIMES - 1) / TIMES;
     const float *at = next->at;
     for (size_t left = g->k / UNROLL, times; left; left -= times) {
         times = left < group ? left : group;
         for (size_t l = 0; l < lines; l++, at += LINE)
-            fetch(at, row_stride, PANELS);
+            fetch(at, last_panel, PANELS);
         fetch_coming(&to, rows);
         size_t n = times;
         do {
@@ -324,7 +325,7 @@ INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int h
             for (int i = 0; i < 2; i++)
                 a[i] += UNROLL;
             for (int v = 0; v < VECTORS; v++)
-                b[v] = place_at(b[v], &b_step, UNROLL);
+                b[v] = row_at(b[v], &b_step, UNROLL);
         } while (--n);
     }
     next->at = at;
@@ -333,7 +334,7 @@ INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int h
         for (int i = 0; i < 2; i++)
             a[i]++;
         for (int v = 0; v < VECTORS; v++)
-            b[v] = place_at(b[v], &b_step, 1);
+            b[v] = row_at(b[v], &b_step, 1);
     }
     __asm__("" : "+r"(c)); /* rows' addresses are no state of the steps */
     if (g->last)

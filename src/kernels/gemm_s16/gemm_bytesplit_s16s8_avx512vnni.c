@@ -10,7 +10,7 @@ enum {
     ROWS = DQ_GEMM_BYTESPLIT_ROWS,
     COLS = DQ_GEMM_BYTESPLIT_COLS,
     LINE = QUADS_LINE,
-    SOME = 8 /* rows whose sums are kept */
+    MAX_ROWS = 8 /* rows whose sums are kept */
 };
 
 static void gather(const uint8_t *const x[2], const uint32_t *offsets, size_t quads, size_t upper,
@@ -22,9 +22,9 @@ static void gather(const uint8_t *const x[2], const uint32_t *offsets, size_t qu
 static inline void some_rows(const int8_t *w, const int32_t *sums, size_t blocks, const uint8_t *x,
                              int32_t *lower, int32_t *upper)
 {
-    __m512i low[SOME], high[SOME];
+    __m512i low[MAX_ROWS], high[MAX_ROWS];
 #pragma GCC unroll 8
-    for (int i = 0; i < SOME; i++) {
+    for (int i = 0; i < MAX_ROWS; i++) {
         low[i] = _mm512_setzero_si512();
         high[i] = _mm512_set1_epi32((int32_t)((uint32_t)sums[i] * -128u));
     }
@@ -32,7 +32,7 @@ static inline void some_rows(const int8_t *w, const int32_t *sums, size_t blocks
         for (size_t q = 0; q < DQ_GEMM_BYTESPLIT_DEPTH; q++, w += 4, x += 2 * LINE) {
             const __m512i a = _mm512_loadu_si512(x), b = _mm512_loadu_si512(x + LINE);
 #pragma GCC unroll 8
-            for (int i = 0; i < SOME; i++) {
+            for (int i = 0; i < MAX_ROWS; i++) {
                 int32_t four;
                 memcpy(&four, w + i * LINE, sizeof four);
                 const __m512i weights = _mm512_set1_epi32(four);
@@ -41,7 +41,7 @@ static inline void some_rows(const int8_t *w, const int32_t *sums, size_t blocks
             }
         }
 #pragma GCC unroll 8
-    for (int i = 0; i < SOME; i++) {
+    for (int i = 0; i < MAX_ROWS; i++) {
         _mm512_storeu_si512(lower + i * COLS, low[i]);
         _mm512_storeu_si512(upper + i * COLS, high[i]);
     }
@@ -50,7 +50,7 @@ static inline void some_rows(const int8_t *w, const int32_t *sums, size_t blocks
 static void tile(const int8_t *w, const int32_t *sums, size_t panels, size_t blocks, const uint8_t *gathered,
                  int32_t *lower, int32_t *upper)
 {
-    for (size_t i = 0; i < panels * ROWS; i += SOME)
+    for (size_t i = 0; i < panels * ROWS; i += MAX_ROWS)
         some_rows(w + i / ROWS * blocks * DQ_GEMM_BYTESPLIT_WEIGHTS + i % ROWS * LINE, sums + i, blocks,
                   gathered, lower + i * COLS, upper + i * COLS);
 }

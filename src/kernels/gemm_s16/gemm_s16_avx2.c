@@ -99,11 +99,11 @@ static inline form form_of(const fixed_point *f)
                   .near = _mm256_set1_epi32(2 * f->near)};
 }
 
-typedef struct wide_row {
+typedef struct q16_row {
     const int32_t *sums, *high;
     const double *extra, *scale, *shift;
     __m256d same_scale, same_shift; /* without a step; form.begin is in it */
-} wide_row;
+} q16_row;
 
 static inline __m256d doubles(const int32_t *x)
 {
@@ -111,8 +111,8 @@ static inline __m256d doubles(const int32_t *x)
 }
 
 /* Four sums from column j on; `high`, `extra` and `step` are constant in each call. */
-static inline __attribute__((always_inline)) __m256 four(const form *f, const wide_row *r, size_t j,
-                                                         bool high, bool extra, bool step)
+static inline __attribute__((always_inline)) __m256 four(const form *f, const q16_row *r, size_t j, bool high,
+                                                         bool extra, bool step)
 {
     __m256d v = doubles(r->sums + j), scale = r->same_scale, shift = r->same_shift;
     if (high)
@@ -128,7 +128,7 @@ static inline __attribute__((always_inline)) __m256 four(const form *f, const wi
 
 /* Eight results before saturation to int16, numbers 0 1 4 5 and 2 3 6 7 in the halves. `least`: the
  * smallest fractions so far. */
-static inline __attribute__((always_inline)) __m256i eight(const form *f, const wide_row *r, size_t j,
+static inline __attribute__((always_inline)) __m256i eight(const form *f, const q16_row *r, size_t j,
                                                            bool high, bool extra, bool step, __m256i *least)
 {
     __m256 first = four(f, r, j, high, extra, step), second = four(f, r, j + 4, high, extra, step);
@@ -154,11 +154,11 @@ static inline __attribute__((always_inline)) size_t put_until_tie(const dq_q16_s
 {
     const size_t rows = s->rows, cols = s->cols, stride = s->stride, row_step = s->row_step;
     const form f = form_of(fixed);
-    wide_row r = {.sums = s->sums + i * stride,
-                  .high = high ? s->high + i * stride : NULL,
-                  .extra = extra ? s->extra + i * s->extra_stride : NULL,
-                  .scale = s->scale + i * row_step,
-                  .shift = s->shift + i * row_step};
+    q16_row r = {.sums = s->sums + i * stride,
+                 .high = high ? s->high + i * stride : NULL,
+                 .extra = extra ? s->extra + i * s->extra_stride : NULL,
+                 .scale = s->scale + i * row_step,
+                 .shift = s->shift + i * row_step};
     for (out += i * s->out_stride; i < rows; i++, out += s->out_stride) {
         __m256i least = _mm256_set1_epi32(-1);
         size_t j = 0;

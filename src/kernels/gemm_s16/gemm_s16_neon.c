@@ -9,14 +9,14 @@
 
 /* Sums to 16 bits, two at a time: as in requantize_neon.c, fmaxnm gives the other operand where one is NaN.
  */
-typedef struct wide_form {
+typedef struct q16_form {
     const dq_q16_sums *s;
     vd low, high;
     int32x2_t zero;
-} wide_form;
+} q16_form;
 
 /* `off`: the largest distance from a whole number so far. */
-static inline int32x2_t two(const wide_form *f, size_t at, size_t extra, vd scale, vd shift, vd *off)
+static inline int32x2_t two(const q16_form *f, size_t at, size_t extra, vd scale, vd shift, vd *off)
 {
     vd v = vcvtq_f64_s64(vmovl_s32(vld1_s32(f->s->sums + at)));
     if (f->s->high)
@@ -31,8 +31,8 @@ static inline int32x2_t two(const wide_form *f, size_t at, size_t extra, vd scal
 
 void dq_requantize_s64_neon(const dq_q16_sums *s, uint16_t *out)
 {
-    const wide_form f = {s, vd_set(s->lo - s->zero_point), vd_set(s->hi - s->zero_point),
-                         vdup_n_s32(s->zero_point)};
+    const q16_form f = {s, vd_set(s->lo - s->zero_point), vd_set(s->hi - s->zero_point),
+                        vdup_n_s32(s->zero_point)};
     for (size_t i = 0; i < s->rows && s->cols > 0; i++) {
         const double *shift = s->shift + i * s->row_step, *scale = s->scale + i * s->row_step;
         vd o0 = vd_set(*shift), s0 = vd_set(*scale), o1 = o0, s1 = s0;
@@ -46,9 +46,9 @@ void dq_requantize_s64_neon(const dq_q16_sums *s, uint16_t *out)
                 s1 = vd_load(scale + j + 2);
             }
             vd off = vd_set(0);
-            int32x4_t codes = vcombine_s32(two(&f, at + j, extra + j, s0, o0, &off),
-                                           two(&f, at + j + 2, extra + j + 2, s1, o1, &off));
-            vst1_u16(to + j, vmovn_u32(vreinterpretq_u32_s32(codes)));
+            int32x4_t qvalues = vcombine_s32(two(&f, at + j, extra + j, s0, o0, &off),
+                                             two(&f, at + j + 2, extra + j + 2, s1, o1, &off));
+            vst1_u16(to + j, vmovn_u32(vreinterpretq_u32_s32(qvalues)));
             if (!(vmaxvq_f64(off) < 0.5 - s->error))
                 dq_requantize_s64_part(s, i, j, 4, to + j);
         }

@@ -18,8 +18,8 @@ enum {
     MR = 64,
     NR = PAIR,
     GROUP = 4,
-    HEAD = 64, /* bytes before a panel's tiles: the first says how many columns of tiles it has */
-    MOST = 8   /* tiles of a block's rows */
+    HEAD = 64,        /* bytes before a panel's tiles: the first says how many columns of tiles it has */
+    MAX_ROW_TILES = 8 /* tiles of a block's rows */
 };
 
 /* What dq_gemm_s8_a.packed begins with. Tiles have all the same number of rows; one may reach back among the
@@ -28,10 +28,10 @@ typedef struct ready {
     uint8_t made;   /* 0: not yet */
     bool is_signed; /* the rows */
     uint8_t count, rows;
-    uint8_t row[MOST]; /* each tile's first */
-    size_t runs, run;  /* run: tiles of one */
-    size_t line, step; /* bytes from row to row, and from a tile to that of the next positions */
-    const uint8_t *x[MOST];
+    uint8_t row[MAX_ROW_TILES]; /* each tile's first */
+    size_t runs, run;           /* run: tiles of one */
+    size_t line, step;          /* bytes from row to row, and from a tile to that of the next positions */
+    const uint8_t *x[MAX_ROW_TILES];
     const ptrdiff_t *offsets;
 } ready;
 
@@ -65,7 +65,7 @@ static size_t panel_size(size_t runs, size_t run)
 }
 
 /* Columns of tiles that a panel has. */
-static size_t wide(const void *panel)
+static size_t panel_tiles(const void *panel)
 {
     return *(const uint8_t *)panel;
 }
@@ -119,9 +119,9 @@ static __attribute__((noinline)) void copy_rows(const dq_gemm_s8_a *a, size_t fi
         for (size_t t = 0; t < a->runs; t++) {
             const uint8_t *from = a->rows[first + i] + a->offsets[t];
             for (size_t p = 0, piece; p < run; p += piece, at += piece) {
-                size_t workspace = LINE - at % LINE;
+                size_t line_rest = LINE - at % LINE;
                 uint8_t *line = to + at / LINE * TILE + at % LINE;
-                piece = run - p < workspace ? run - p : workspace;
+                piece = run - p < line_rest ? run - p : line_rest;
                 if (piece == LINE)
                     memcpy(line, from + p, LINE);
                 else
@@ -135,7 +135,7 @@ static __attribute__((noinline)) void copy_rows(const dq_gemm_s8_a *a, size_t fi
 static __attribute__((cold)) bool cut_rows(size_t rows, size_t strip, ready *r)
 {
     size_t pieces = (strip + SIDE - 1) / SIDE, n = (strip + pieces - 1) / pieces;
-    if (rows % strip != 0 || rows / strip * pieces > MOST)
+    if (rows % strip != 0 || rows / strip * pieces > MAX_ROW_TILES)
         return false;
     r->rows = (uint8_t)n;
     r->count = 0;
@@ -258,7 +258,7 @@ static void sum_rows(const dq_gemm_s8_a *a, size_t rows, const void *panel, cons
     if (!r->made)
         make_ready(a, rows, r);
     const size_t steps = r->runs * r->run, size = steps * TILE;
-    const uint8_t *w = (const uint8_t *)panel + HEAD, *w2 = wide(panel) > 1 ? w + size : NULL;
+    const uint8_t *w = (const uint8_t *)panel + HEAD, *w2 = panel_tiles(panel) > 1 ? w + size : NULL;
     /* of the panel behind this one, if it comes from memory; shared out among two pairs */
     const size_t lines = !a->far || steps > SHORT ? 0 : r->count > 2 ? SIDE : 2 * SIDE;
     const uint8_t *ahead = (w2 ? w2 : w) + size;

@@ -461,7 +461,7 @@ static void add_rest(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *hea
 }
 
 /* Where so many groups are in a row of one run; rounded up to whole vectors. */
-static void places_in_run(const uint16_t *order, size_t groups, ptrdiff_t offset, ptrdiff_t *to)
+static void offsets_in_run(const uint16_t *order, size_t groups, ptrdiff_t offset, ptrdiff_t *to)
 {
     enum { PLACES = 4, LOG_GROUP = 2 };
     for (size_t i = 0; i < groups; i += PLACES) {
@@ -472,23 +472,23 @@ static void places_in_run(const uint16_t *order, size_t groups, ptrdiff_t offset
 }
 
 /* Where each group of the panel is in a row. */
-static const ptrdiff_t *group_places(const dq_gemm_s8_a *a, const uint16_t *order)
+static const ptrdiff_t *group_offsets(const dq_gemm_s8_a *a, const uint16_t *order)
 {
     kept_head *kept = a->packed;
     size_t positions = 0, groups = dq_avx2_groups(a->run), all = a->runs * groups;
     row_size(a->runs, a->run, &positions);
-    ptrdiff_t *places = (ptrdiff_t *)(void *)((char *)(kept + 1) + 3 * MR * positions),
-              *ordered = places + all;
+    ptrdiff_t *offsets = (ptrdiff_t *)(void *)((char *)(kept + 1) + 3 * MR * positions),
+              *ordered = offsets + all;
     if (a->runs == 1) {
-        places_in_run(order, groups, a->offsets[0], ordered);
+        offsets_in_run(order, groups, a->offsets[0], ordered);
         return ordered;
     }
     for (size_t t = 0; t < a->runs && !(kept->kept & KEPT_GROUPS); t++)
         for (size_t g = 0; g < groups; g++)
-            places[t * groups + g] = a->offsets[t] + (ptrdiff_t)(g * GROUP);
+            offsets[t * groups + g] = a->offsets[t] + (ptrdiff_t)(g * GROUP);
     kept->kept |= KEPT_GROUPS;
     for (size_t i = 0; i < all; i++)
-        ordered[i] = places[order[i]];
+        ordered[i] = offsets[order[i]];
     return ordered;
 }
 
@@ -521,7 +521,7 @@ static void multiply_safe(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head
     const uint16_t *order = (const uint16_t *)(const void *)(head + 1);
     size_t groups = a->runs * dq_avx2_groups(a->run);
     const int8_t *weights = (const int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
-    const part p = {weights, group_places(a, order), groups, head->depth, c_stride};
+    const part p = {weights, group_offsets(a, order), groups, head->depth, c_stride};
     begin_sums(a, rows, head, init, c, c_stride);
     sum_all(&p, a->rows, rows, c);
     if (head->any)

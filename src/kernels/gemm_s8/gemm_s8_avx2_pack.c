@@ -10,8 +10,8 @@
 enum {
     NR = DQ_AVX2_NR,
     GROUP = DQ_AVX2_GROUP,
-    MOST = 128,       /* size of same-signed weights that are summed in 16 bits: 255 * 128 < 2^15 */
-    MOST_ENTRY = 127, /* of a rest */
+    MAX_PAIR_SUM = 128, /* size of same-signed weights that are summed in 16 bits: 255 * 128 < 2^15 */
+    MOST_ENTRY = 127,   /* of a rest */
     MOST_GROUPS = (1 << 16) / GROUP, /* positions fit in 16 bits */
     OPEN = 4
 };
@@ -171,7 +171,7 @@ static inline uint32_t of_lanes(__m256i v)
 /* What is not safe about sums, in four lanes. */
 static inline __m256i badness(lanes sum)
 {
-    const __m256i zero = _mm256_setzero_si256(), most = _mm256_set1_epi8((char)MOST);
+    const __m256i zero = _mm256_setzero_si256(), most = _mm256_set1_epi8((char)MAX_PAIR_SUM);
     __m256i more = _mm256_subs_epu8(sum.more, most), less = _mm256_subs_epu8(sum.less, most);
     __m256i penalty = _mm256_set1_epi8(PENALTY);
     more = _mm256_adds_epu8(more, _mm256_andnot_si256(_mm256_cmpeq_epi8(more, zero), penalty));
@@ -182,17 +182,17 @@ static inline __m256i badness(lanes sum)
 /* A bit for each sum that is not safe. */
 static inline uint32_t unsafe(__m256i sums)
 {
-    const __m256i most = _mm256_set1_epi8((char)MOST);
+    const __m256i most = _mm256_set1_epi8((char)MAX_PAIR_SUM);
     return ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(sums, most), most));
 }
 
 /* At which byte of a group the weights of sum number i begin: packing to bytes takes eight of each half. */
-static size_t place_of_sum(unsigned i)
+static size_t sum_offset(unsigned i)
 {
     return i / 8 % 2 * 32 + i / 16 * 16 + i % 8 * 2;
 }
 
-static void place(arranger *a, size_t i, size_t group)
+static void enter_group(arranger *a, size_t i, size_t group)
 {
     a->window[i] = a->groups[group];
     a->number[i] = (uint16_t)group;
@@ -207,7 +207,7 @@ static lanes take(arranger *a, size_t i, size_t *done)
     lanes taken = a->window[i];
     a->order[(*done)++] = a->number[i];
     if (a->next < a->count) {
-        place(a, i, a->next++);
+        enter_group(a, i, a->next++);
         return taken;
     }
     size_t last = --a->waiting;
@@ -273,7 +273,7 @@ static void arrange(arranger *a, size_t depth)
     a->waiting = a->count < WINDOW ? a->count : WINDOW;
     a->next = a->waiting;
     for (size_t i = 0; i < a->waiting; i++)
-        place(a, i, i);
+        enter_group(a, i, i);
     for (size_t done = 0; done < a->count;) {
         size_t end = done + depth;
         lanes sum = take(a, heaviest(a), &done);
@@ -327,7 +327,7 @@ typedef struct splitter {
     size_t groups, depth;
     dq_avx2_record *records;
     uint8_t *columns; /* of record r at columns[-1 - r]: they grow towards the records */
-    size_t count, workspace;
+    size_t count, capacity;
     uint32_t spare[NR]; /* 1 + the column's record that has a pair to spare, or 0 */
     open_pairs open[NR];
     size_t total; /* entries, those missing in open pairs among them */
@@ -342,7 +342,7 @@ static void write_entry(const splitter *s, uint32_t pair, size_t second, size_t 
 
 static bool fit(int a, int b)
 {
-    return (a < 0) != (b < 0) || (a + b <= MOST && a + b >= -MOST);
+    return (a < 0) != (b < 0) || (a + b <= MAX_PAIR_SUM && a + b >= -MAX_PAIR_SUM);
 }
 
 /* An entry joins one that waits for company with which it is safe, or waits itself; false when there is no
@@ -360,7 +360,7 @@ static bool put(splitter *s, size_t column, size_t position, int rest)
     if (s->spare[column]) {
         s->spare[column] = 0;
     } else {
-        if (s->count == s->workspace)
+        if (s->count == s->capacity)
             return false;
         pair = 2 * (uint32_t)s->count;
         s->records[s->count++] = (dq_avx2_record){{0}, {0}};
@@ -397,14 +397,14 @@ static bool split(splitter *s, size_t first, size_t n, size_t at, int sign)
     __m128i sizes = sign > 0 ? _mm_max_epi8(pairs, zero) : _mm_sub_epi8(zero, _mm_min_epi8(pairs, zero));
     __m128i sums = _mm_sad_epu8(sizes, zero);
     int sum = _mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4);
-    while (sum > MOST) {
+    while (sum > MAX_PAIR_SUM) {
         __m128i even = _mm_and_si128(sizes, _mm_set1_epi16(0xff)), odd = _mm_srli_epi16(sizes, 8);
         __m128i least = _mm_minpos_epu16(_mm_xor_si128(_mm_max_epu16(even, odd), _mm_set1_epi16(-1)));
         size_t group = (size_t)_mm_extract_epi16(least, 1);
         int size = UINT16_MAX - _mm_extract_epi16(least, 0);
         int8_t *pair = w + group * DQ_AVX2_GROUP_BYTES;
         size_t second = pair[0] * sign != size;
-        int rest = size < sum - MOST ? size : sum - MOST;
+        int rest = size < sum - MAX_PAIR_SUM ? size : sum - MAX_PAIR_SUM;
         rest = rest < MOST_ENTRY ? rest : MOST_ENTRY;
         if (!put(s, at / GROUP, s->order[first + group] * (size_t)GROUP + at % GROUP + second, rest * sign))
             return false;
@@ -429,7 +429,7 @@ static bool split_panel(splitter *s, const shifts *shifted)
             sum = join(sum, pair_sums(s->safe + (g + i) * DQ_AVX2_GROUP_BYTES));
         uint32_t more = unsafe(sum.more), less = unsafe(sum.less);
         for (uint32_t mask = more | less; mask; mask &= mask - 1) {
-            size_t at = place_of_sum((unsigned)__builtin_ctz(mask));
+            size_t at = sum_offset((unsigned)__builtin_ctz(mask));
             uint32_t bit = mask & -mask;
             if ((less & bit && !split(s, g, n, at, -1)) || (more & bit && !split(s, g, n, at, 1)))
                 return false;
@@ -488,7 +488,7 @@ static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural, c
     splitter s = {.safe = safe, .order = order, .groups = groups, .depth = by->depth};
     s.records = (dq_avx2_record *)(void *)(safe + bytes);
     s.columns = (uint8_t *)s.records + rest;
-    s.workspace = rest / (sizeof(dq_avx2_record) + 1);
+    s.capacity = rest / (sizeof(dq_avx2_record) + 1);
     if (!split_panel(&s, shifted) ||
         (double)(COST_WORDS - by->cost) * (double)groups < COST_ENTRY * (double)s.total / (GROUP * NR))
         return 0;

@@ -44,7 +44,7 @@ static inline __m128i pair_everywhere(const uint16_t *x)
 static inline __attribute__((always_inline)) void tile_rows(const dq_gemm_s8_a *a, int rows, const int8_t *b,
                                                             const int32_t *init, int32_t *c, size_t c_stride)
 {
-    uint16_t wide[MR][CHUNK];
+    uint16_t widened[MR][CHUNK];
     __m128i acc[MR][VECTORS];
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < VECTORS; v++)
@@ -53,11 +53,11 @@ static inline __attribute__((always_inline)) void tile_rows(const dq_gemm_s8_a *
         for (size_t k = 0; k < a->run; k += CHUNK) {
             size_t n = a->run - k < CHUNK ? a->run - k : CHUNK;
             for (int i = 0; i < rows; i++)
-                widen(a->rows[i] + a->offsets[t] + k, n, wide[i]);
+                widen(a->rows[i] + a->offsets[t] + k, n, widened[i]);
             for (size_t g = 0; g < n; g += GROUP, b += NR * GROUP) {
                 __m128i x[MR];
                 for (int i = 0; i < rows; i++)
-                    x[i] = pair_everywhere(wide[i] + g);
+                    x[i] = pair_everywhere(widened[i] + g);
                 for (int v = 0; v < VECTORS; v++) {
                     __m128i w = weights(b + v * LANES * GROUP);
                     for (int i = 0; i < rows; i++)

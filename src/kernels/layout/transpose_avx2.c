@@ -14,12 +14,12 @@ enum { SIDE32 = 8, ROWS8 = 32, COLS8 = 16 };
 
 enum { CHANNELS = 4, HALF = 16, WHOLE = 32 };
 
-/* Deinterleaves (`row_stride` true) n pixels into planes, `plane` bytes from one to the next, or interleaves
- * planes to pixels. Elements have 1 << log bytes. Returns how many pixels are done. Each result vector is the
- * XOR of shuffles of all planes, or of as many 16-byte parts of the pixels; both vector halves are treated
- * alike. */
-static inline size_t shuffle(const uint8_t *from, uint8_t *to, size_t n, size_t plane, unsigned log,
-                             int channels, bool row_stride, uint8_t sign_xor)
+/* Deinterleaves (`deinterleave` true) n pixels into planes, `plane` bytes from one to the next, or
+ * interleaves planes to pixels. Elements have 1 << log bytes. Returns how many pixels are done. Each result
+ * vector is the XOR of shuffles of all planes, or of as many 16-byte parts of the pixels; both vector halves
+ * are treated alike. */
+static inline size_t convert_pixels(const uint8_t *from, uint8_t *to, size_t n, size_t plane, unsigned log,
+                                    int channels, bool deinterleave, uint8_t sign_xor)
 {
     uint8_t takes[CHANNELS][CHANNELS][HALF];
     __m256i mask[CHANNELS][CHANNELS];
@@ -28,7 +28,7 @@ static inline size_t shuffle(const uint8_t *from, uint8_t *to, size_t n, size_t 
     for (int c = 0; c < channels; c++)
         for (int b = 0; b < HALF; b++) { /* byte b of plane c is byte `at` of the pixels */
             int at = (((b >> log) * channels + c) << log) + (b & ((1 << log) - 1));
-            if (row_stride)
+            if (deinterleave)
                 takes[c][at / HALF][b] = (uint8_t)(at % HALF);
             else
                 takes[at / HALF][c][at % HALF] = (uint8_t)b;
@@ -41,7 +41,7 @@ static inline size_t shuffle(const uint8_t *from, uint8_t *to, size_t n, size_t 
     for (size_t g = 0; g < count; g++) {
         __m256i x[CHANNELS];
         for (int k = 0; k < channels; k++)
-            x[k] = row_stride
+            x[k] = deinterleave
                        ? _mm256_loadu2_m128i((const __m128i *)(const void *)(from + (channels + k) * HALF),
                                              (const __m128i *)(const void *)(from + k * HALF))
                        : _mm256_loadu_si256((const __m256i *)(const void *)(from + k * plane));
@@ -49,14 +49,14 @@ static inline size_t shuffle(const uint8_t *from, uint8_t *to, size_t n, size_t 
             __m256i y = sign_xors;
             for (int k = 0; k < channels; k++)
                 y = _mm256_xor_si256(y, _mm256_shuffle_epi8(x[k], mask[i][k]));
-            if (row_stride)
+            if (deinterleave)
                 _mm256_storeu_si256((__m256i *)(void *)(to + i * plane), y);
             else
                 _mm256_storeu2_m128i((__m128i *)(void *)(to + (channels + i) * HALF),
                                      (__m128i *)(void *)(to + i * HALF), y);
         }
-        from += row_stride ? channels * WHOLE : WHOLE;
-        to += row_stride ? WHOLE : channels * WHOLE;
+        from += deinterleave ? channels * WHOLE : WHOLE;
+        to += deinterleave ? WHOLE : channels * WHOLE;
     }
     return (count * WHOLE) >> log;
 }
@@ -71,13 +71,13 @@ static done pixels(const void *src, size_t src_stride, size_t rows, size_t cols,
                    uint8_t sign_xor, void *dst, size_t dst_stride)
 {
     if (cols == 3 && src_stride == 3)
-        return (done){.rows = shuffle(src, dst, rows, dst_stride << log, log, 3, true, sign_xor)};
+        return (done){.rows = convert_pixels(src, dst, rows, dst_stride << log, log, 3, true, sign_xor)};
     if (rows == 3 && dst_stride == 3)
-        return (done){.cols = shuffle(src, dst, cols, src_stride << log, log, 3, false, sign_xor)};
+        return (done){.cols = convert_pixels(src, dst, cols, src_stride << log, log, 3, false, sign_xor)};
     if (cols == 4 && src_stride == 4 && log < 2)
-        return (done){.rows = shuffle(src, dst, rows, dst_stride << log, log, 4, true, sign_xor)};
+        return (done){.rows = convert_pixels(src, dst, rows, dst_stride << log, log, 4, true, sign_xor)};
     if (rows == 4 && dst_stride == 4 && log < 2)
-        return (done){.cols = shuffle(src, dst, cols, src_stride << log, log, 4, false, sign_xor)};
+        return (done){.cols = convert_pixels(src, dst, cols, src_stride << log, log, 4, false, sign_xor)};
     return (done){0, 0};
 }
 

@@ -6,12 +6,12 @@
 
 #include <immintrin.h>
 
-enum { WIDE = sizeof(__m256i) };
+enum { VECTOR_BYTES = sizeof(__m256i) };
 
 static inline void put(char *to, __m256i first, __m256i second)
 {
     _mm256_storeu_si256((__m256i *)(void *)to, first);
-    _mm256_storeu_si256((__m256i *)(void *)(to + WIDE), second);
+    _mm256_storeu_si256((__m256i *)(void *)(to + VECTOR_BYTES), second);
 }
 
 #define TWICE(name, low_halves, high_halves)                                                                 \
@@ -25,10 +25,10 @@ static inline void put(char *to, __m256i first, __m256i second)
                 __m256i second = _mm256_permute2x128_si256(low, high, 0x31);                                 \
                 put(y + 2 * i, first, second);                                                               \
                 put(y + 2 * bytes + 2 * i, first, second);                                                   \
-                next = i + WIDE;                                                                             \
+                next = i + VECTOR_BYTES;                                                                     \
                 if (next >= bytes)                                                                           \
                     break;                                                                                   \
-                next = next + WIDE > bytes ? bytes - WIDE : next;                                            \
+                next = next + VECTOR_BYTES > bytes ? bytes - VECTOR_BYTES : next;                            \
             }                                                                                                \
     }
 TWICE(twice_1, _mm256_unpacklo_epi8, _mm256_unpackhi_epi8)
@@ -43,7 +43,7 @@ void dq_upsample2x_x_avx2(const void *x, size_t n, size_t width, size_t rows, vo
     const size_t bytes = n * width;
     if (bytes == 0)
         return;
-    const size_t under = (WIDE + bytes - 1) / bytes; /* rows that one vector spans */
+    const size_t under = (VECTOR_BYTES + bytes - 1) / bytes; /* rows that one vector spans */
     const size_t vectors = rows < under ? 0 : rows - under + 1;
     by_width[width](x, bytes, vectors, y);
     dq_upsample2x_x_c((const char *)x + vectors * bytes, n, width, rows - vectors,

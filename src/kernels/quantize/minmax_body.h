@@ -17,14 +17,14 @@
 /* Several vectors of minima and maxima hide the latency of the instructions. */
 void ISA(dq_minmax_f32)(const float *x, size_t n, float *lo, float *hi)
 {
-    enum { VECTORS = 4, SOME = VECTORS * VF_LANES };
+    enum { VECTORS = 4, ELEMENTS_PER_STEP = VECTORS * VF_LANES };
     vf low[VECTORS], high[VECTORS];
     size_t i = 0;
     for (int v = 0; v < VECTORS; v++) {
         low[v] = vf_set(*lo);
         high[v] = vf_set(*hi);
     }
-    for (; i + SOME <= n; i += SOME)
+    for (; i + ELEMENTS_PER_STEP <= n; i += ELEMENTS_PER_STEP)
         for (int v = 0; v < VECTORS; v++) {
             const vf some = vf_load(x + i + v * VF_LANES);
             AHEAD_OF(x + i + v * VF_LANES);

@@ -10,9 +10,9 @@
  *   store_<type>(p, v)    eight int32 as quantized values; they fit the type */
 #include "kernels/kernels.h"
 
-static inline eight same_eight(int32_t code)
+static inline eight same_eight(int32_t qvalue)
 {
-    return (eight){vi_set(code), vi_set(code)};
+    return (eight){vi_set(qvalue), vi_set(qvalue)};
 }
 
 /* ---- Quantizing ---- */
@@ -84,9 +84,9 @@ static inline vf dequantize(vi x, vi zero, vf scale)
                     if (zero)                                                                                \
                         z = load_##suffix(zero + i);                                                         \
                 }                                                                                            \
-                eight codes = load_##suffix(x + i);                                                          \
-                vf_store(y + i, dequantize(codes.low, z.low, s0));                                           \
-                vf_store(y + i + 4, dequantize(codes.high, z.high, s1));                                     \
+                eight qvalues = load_##suffix(x + i);                                                        \
+                vf_store(y + i, dequantize(qvalues.low, z.low, s0));                                         \
+                vf_store(y + i + 4, dequantize(qvalues.high, z.high, s1));                                   \
             }                                                                                                \
         }                                                                                                    \
         dq_dequantize_##suffix##_f32_c(x + i, n - i, scale + i * step, zero ? zero + i * step : NULL, step,  \

@@ -46,7 +46,7 @@ int32_t dq_requantize_exactly(int32_t sum, const dq_requantize_to *to, size_t co
     return (int32_t)rint(v);
 }
 
-uint8_t dq_requantize_again(int32_t sum, const dq_requantize_to *to, size_t column)
+uint8_t dq_requantize_one_exactly(int32_t sum, const dq_requantize_to *to, size_t column)
 {
     const int32_t v = dq_requantize_exactly(sum, to, column) + to->zero_point;
     return (uint8_t)(v < to->lo ? to->lo : v > to->hi ? to->hi : v);
@@ -59,7 +59,7 @@ void dq_requantize_near_tie(const int32_t *acc, size_t n, const dq_requantize_to
         double v = acc[j] * to->scale[first + j * step];
         v += to->bias.shift ? to->bias.shift[first + j * step] : 0;
         if (fabs(v) < 512 && !(fabs(v - rint(v)) < dq_requantize_tie_margin(to)))
-            out[j] = dq_requantize_again(acc[j], to, first + j * step);
+            out[j] = dq_requantize_one_exactly(acc[j], to, first + j * step);
     }
 }
 

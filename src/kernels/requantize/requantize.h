@@ -97,7 +97,7 @@ static inline double dq_requantize_tie_margin(const dq_requantize_to *to)
 int32_t dq_requantize_exactly(int32_t sum, const dq_requantize_to *to, size_t column);
 
 /** The quantized result of a sum in a column, computed exactly. */
-uint8_t dq_requantize_again(int32_t sum, const dq_requantize_to *to, size_t column);
+uint8_t dq_requantize_one_exactly(int32_t sum, const dq_requantize_to *to, size_t column);
 
 /** Recomputes exactly those of out[0 … n-1] whose double products are near a tie. */
 void dq_requantize_near_tie(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first,

@@ -99,16 +99,16 @@ static inline __m256i no_fraction(void)
 
 /* Packs 4 × 8 results to bytes. The lower half has the first four of each vector, the upper half the others.
  */
-static inline __m256i codes_of(const __m256i v[4], const fixed *f)
+static inline __m256i qvalues_of(const __m256i v[4], const fixed *f)
 {
     __m256i first = _mm256_subs_epu16(_mm256_packus_epi32(v[0], v[1]), f->below);
     __m256i second = _mm256_subs_epu16(_mm256_packus_epi32(v[2], v[3]), f->below);
     return _mm256_xor_si256(_mm256_packus_epi16(first, second), f->sign_xor);
 }
 
-static inline __m256i in_order(__m256i codes)
+static inline __m256i in_order(__m256i qvalues)
 {
-    return _mm256_permutevar8x32_epi32(codes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    return _mm256_permutevar8x32_epi32(qvalues, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
 enum { QUAD = 4 };
@@ -123,9 +123,9 @@ typedef struct quad_sums {
     size_t first[QUAD];
 } quad_sums;
 
-/* codes_of the results in double, or exact. Not inlined, so that its rare callers keep their vectors in
+/* qvalues_of the results in double, or exact. Not inlined, so that its rare callers keep their vectors in
  * registers. */
-static __attribute__((noinline)) __m256i exact_codes(const quad_sums *q)
+static __attribute__((noinline)) __m256i exact_qvalues(const quad_sums *q)
 {
     const fixed f = fix(q->to->zero_point, q->to->lo);
     __m256i v[QUAD];
@@ -138,7 +138,7 @@ static __attribute__((noinline)) __m256i exact_codes(const quad_sums *q)
         v[i] = _mm256_set_m128i(four_exactly(q->acc[i] + LANES / 2, &high, &next),
                                 four_exactly(q->acc[i], &low, &m));
     }
-    return codes_of(v, &f);
+    return qvalues_of(v, &f);
 }
 
 static inline __m256 eight_scales(const double *scale)
@@ -215,7 +215,7 @@ static inline __attribute__((always_inline)) size_t put_until_tie(const row *r, 
         }
         if (!finite || !far_from_ties(least))
             return at;
-        _mm256_storeu_si256((__m256i *)(void *)(r->out + j), in_order(codes_of(v, &f)));
+        _mm256_storeu_si256((__m256i *)(void *)(r->out + j), in_order(qvalues_of(v, &f)));
     }
     return at;
 }
@@ -230,7 +230,7 @@ static inline void put_exact(const row *r, size_t j)
         q.shift[i] = r->shift ? r->shift + at * q.step : NULL;
         q.first[i] = r->m.first + at * q.step;
     }
-    _mm256_storeu_si256((__m256i *)(void *)(r->out + j), in_order(exact_codes(&q)));
+    _mm256_storeu_si256((__m256i *)(void *)(r->out + j), in_order(exact_qvalues(&q)));
 }
 
 static void put_row(const row *r, bool step)
@@ -251,16 +251,16 @@ static __attribute__((noinline)) void put_short(const row *r, bool step)
 {
     int32_t sums[ROW_STEP] = {0};
     double scales[ROW_STEP] = {0}, shifts[ROW_STEP] = {0};
-    uint8_t codes[ROW_STEP];
-    const row whole = {sums, ROW_STEP, step ? scales : r->scale, step && r->shift ? shifts : r->shift, codes,
-                       r->m, r->f};
+    uint8_t qvalues[ROW_STEP];
+    const row whole = {
+        sums, ROW_STEP, step ? scales : r->scale, step && r->shift ? shifts : r->shift, qvalues, r->m, r->f};
     memcpy(sums, r->acc, r->n * sizeof *sums);
     if (step)
         memcpy(scales, r->scale, r->n * sizeof *scales);
     if (step && r->shift)
         memcpy(shifts, r->shift, r->n * sizeof *shifts);
     put_row(&whole, step);
-    dq_copy_row(r->out, codes, r->n);
+    dq_copy_row(r->out, qvalues, r->n);
 }
 
 void dq_requantize_s32_avx2(const int32_t *acc, size_t n, const dq_requantize_to *to, size_t first,
@@ -308,7 +308,7 @@ static inline void two_rows(const tile *t, const int32_t *first, const int32_t *
     __m256i v[4] = {
         eight(first, t->s[0], t->begin[0], &least), eight(first + LANES, t->s[1], t->begin[1], &least),
         eight(second, t->s[0], t->begin[0], &least), eight(second + LANES, t->s[1], t->begin[1], &least)};
-    __m256i codes = codes_of(v, &t->f);
+    __m256i qvalues = qvalues_of(v, &t->f);
     if (__builtin_expect(!far_from_ties(least) || !t->finite, 0)) {
         const double *scale = t->scale, *next = scale + LANES, *shift = t->shift;
         const double *next_shift = shift ? shift + LANES : NULL;
@@ -318,11 +318,11 @@ static inline void two_rows(const tile *t, const int32_t *first, const int32_t *
                              .scale = {scale, next, scale, next},
                              .shift = {shift, next_shift, shift, next_shift},
                              .first = {t->first, t->first + LANES, t->first, t->first + LANES}};
-        codes = exact_codes(&q);
+        qvalues = exact_qvalues(&q);
     }
-    codes = in_order(codes);
-    out[0] = _mm256_castsi256_si128(codes);
-    out[1] = _mm256_extracti128_si256(codes, 1);
+    qvalues = in_order(qvalues);
+    out[0] = _mm256_castsi256_si128(qvalues);
+    out[1] = _mm256_extracti128_si256(qvalues, 1);
 }
 
 static inline void as_rows(const tile *t, const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
@@ -345,7 +345,7 @@ static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int h
     __m256i v[QUAD], least = no_fraction();
     for (int i = 0; i < QUAD; i++)
         v[i] = eight(rows[i] + half * LANES, t->s[half], t->begin[half], &least);
-    __m256i codes = codes_of(v, &t->f);
+    __m256i qvalues = qvalues_of(v, &t->f);
     if (__builtin_expect(!far_from_ties(least) || !t->finite, 0)) {
         const int at = half * LANES;
         const size_t first = t->first + (size_t)at;
@@ -356,9 +356,9 @@ static inline __m256i quad(const tile *t, const int32_t *const rows[QUAD], int h
                              .scale = {scale, scale, scale, scale},
                              .shift = {shift, shift, shift, shift},
                              .first = {first, first, first, first}};
-        codes = exact_codes(&q);
+        qvalues = exact_qvalues(&q);
     }
-    return _mm256_shuffle_epi8(codes, transpose);
+    return _mm256_shuffle_epi8(qvalues, transpose);
 }
 
 /* Requantizes and transposes 16 rows (n of them exist) by eight columns (`cols` of them exist). n and cols
@@ -457,7 +457,7 @@ void dq_nc4hw4_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
         __m256i v[QUAD], least = no_fraction();
         for (int j = 0; j < QUAD; j++)
             v[j] = eight(rows[j] + p, s[j], begin[j], &least);
-        __m256i codes = codes_of(v, &f);
+        __m256i qvalues = qvalues_of(v, &f);
         if (__builtin_expect(!finite || !far_from_ties(least), 0)) {
             quad_sums q = {.to = to, .step = 0};
             for (size_t j = 0; j < QUAD; j++) {
@@ -466,16 +466,16 @@ void dq_nc4hw4_store_avx2(const int32_t *c, size_t c_stride, size_t n, size_t ch
                 q.scale[j] = to->scale + q.first[j];
                 q.shift[j] = shift ? shift + q.first[j] : NULL;
             }
-            codes = exact_codes(&q);
+            qvalues = exact_qvalues(&q);
         }
-        codes = _mm256_shuffle_epi8(codes, transpose);
+        qvalues = _mm256_shuffle_epi8(qvalues, transpose);
         uint32_t pixels[LANES];
         if (channels == QUAD && to->out_stride == QUAD && p + LANES <= n) {
-            _mm256_storeu_si256((__m256i *)(void *)out, codes);
+            _mm256_storeu_si256((__m256i *)(void *)out, qvalues);
             out += LANES * QUAD;
             continue;
         }
-        _mm256_storeu_si256((__m256i *)(void *)pixels, codes);
+        _mm256_storeu_si256((__m256i *)(void *)pixels, qvalues);
         for (size_t i = 0; i < LANES && p + i < n; i++, out += to->out_stride)
             if (channels == QUAD)
                 memcpy(out, &pixels[i], QUAD);
@@ -502,10 +502,10 @@ static inline __attribute__((always_inline)) void put_32(const int32_t *c, const
         __m256i sums = _mm256_loadu_si256((const __m256i *)(const void *)(c + i * LANES));
         v[i] = exact_scale_rounded(_mm256_cvtepi32_ps(sums), by->scale, by->shift, shifted);
     }
-    __m256i codes = _mm256_packus_epi16(exact_scale_halves(v[0], v[1], by->zero_point),
-                                        exact_scale_halves(v[2], v[3], by->zero_point));
-    codes = in_order(_mm256_shuffle_epi8(codes, transpose));
-    _mm256_storeu_si256((__m256i *)(void *)out, _mm256_xor_si256(codes, by->sign_xor));
+    __m256i qvalues = _mm256_packus_epi16(exact_scale_halves(v[0], v[1], by->zero_point),
+                                          exact_scale_halves(v[2], v[3], by->zero_point));
+    qvalues = in_order(_mm256_shuffle_epi8(qvalues, transpose));
+    _mm256_storeu_si256((__m256i *)(void *)out, _mm256_xor_si256(qvalues, by->sign_xor));
 }
 
 static inline __attribute__((always_inline)) void
@@ -522,7 +522,7 @@ put_row_until_tie(const int32_t *c, size_t n, const row_until_tie *by, bool shif
     put_32(c + n - ROW_STEP, by, shifted, out + n - ROW_STEP);
 }
 
-void dq_nc4hw4_codes_avx2(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
+void dq_nc4hw4_requantize_avx2(const int32_t *c, size_t n, float scale, const dq_requantize_to *to)
 {
     const float shift = exact_scale_shift(to);
     const row_until_tie by = {_mm256_set1_ps(scale), _mm256_set1_ps(shift),

@@ -6,7 +6,12 @@
 #include <float.h>
 #include <immintrin.h>
 
-enum { LANES = 16, ROWS = 16, GROUP = 4 /* vectors that are packed to one of bytes */, WIDE = GROUP * LANES };
+enum {
+    LANES = 16,
+    ROWS = 16,
+    GROUP = 4 /* vectors that are packed to one of bytes */,
+    ELEMENTS_PER_STEP = GROUP * LANES
+};
 
 /* Constants of all rows. Results are computed as if `lo` were 0; sign_xor corrects them at the end. */
 typedef struct form {
@@ -43,7 +48,7 @@ static __attribute__((noinline)) void settle(const int32_t *acc, unsigned near_t
 {
     for (; near_tie; near_tie &= near_tie - 1) {
         const size_t j = (size_t)__builtin_ctz(near_tie);
-        out[j] = dq_requantize_again(acc[j], to, first + j * step);
+        out[j] = dq_requantize_one_exactly(acc[j], to, first + j * step);
     }
 }
 
@@ -129,14 +134,15 @@ void dq_requantize_s32_avx512(const int32_t *acc, size_t n, const dq_requantize_
 {
     const double *scale = to->scale + first, *shift = to->bias.shift ? to->bias.shift + first : NULL;
     form f = form_of(to);
-    if (n < WIDE) {
+    if (n < ELEMENTS_PER_STEP) {
         exact(acc, n, to, first, step, out);
         return;
     }
     __m512 s = _mm512_set1_ps((float)(scale[0] * UNIT));
     __m512 begin = _mm512_set1_ps(shift ? beginning_with(*shift) : BEGINNING);
-    for (size_t at = 0; at < n; at += WIDE) {
-        size_t j = n - at < WIDE ? n - WIDE : at; /* the last step overlaps the one before it */
+    for (size_t at = 0; at < n; at += ELEMENTS_PER_STEP) {
+        size_t j = n - at < ELEMENTS_PER_STEP ? n - ELEMENTS_PER_STEP
+                                              : at; /* the last step overlaps the one before it */
         __m512i v[GROUP];
         __mmask16 near_tie = 0;
         bool finite = all_finite(s);
@@ -151,7 +157,7 @@ void dq_requantize_s32_avx512(const int32_t *acc, size_t n, const dq_requantize_
         if (finite && near_tie == 0)
             _mm512_storeu_si512(out + j, regroup(quarters(v, &f)));
         else
-            exact(acc + j, WIDE, to, first + j * step, step, out + j);
+            exact(acc + j, ELEMENTS_PER_STEP, to, first + j * step, step, out + j);
     }
 }
 
@@ -231,8 +237,8 @@ static void as_columns(const tile *t, size_t rows, uint8_t *out, size_t stride)
 }
 
 /* Rows of 64 columns from `first` on: the bytes of a row are one vector. */
-static void as_wide_rows(const int32_t *acc, size_t acc_stride, size_t rows, const dq_requantize_to *to,
-                         size_t first, uint8_t *out)
+static void as_q16_rows(const int32_t *acc, size_t acc_stride, size_t rows, const dq_requantize_to *to,
+                        size_t first, uint8_t *out)
 {
     const form f = form_of(to);
     const double *shift = to->bias.shift ? to->bias.shift + first : NULL;
@@ -251,7 +257,7 @@ static void as_wide_rows(const int32_t *acc, size_t acc_stride, size_t rows, con
         if (finite && near_tie == 0)
             _mm512_storeu_si512(out, regroup(quarters(v, &f)));
         else
-            exact(acc, WIDE, to, first, 1, out);
+            exact(acc, ELEMENTS_PER_STEP, to, first, 1, out);
     }
 }
 
@@ -260,8 +266,8 @@ void dq_requantize_tile_s32_avx512(const int32_t *acc, size_t acc_stride, size_t
 {
     tile t = {.stride = acc_stride, .f = form_of(to)};
     size_t j = 0;
-    for (; !to->transposed && cols - j >= WIDE; j += WIDE)
-        as_wide_rows(acc + j, acc_stride, rows, to, j, to->out + j);
+    for (; !to->transposed && cols - j >= ELEMENTS_PER_STEP; j += ELEMENTS_PER_STEP)
+        as_q16_rows(acc + j, acc_stride, rows, to, j, to->out + j);
     for (; j < cols && rows > 0; j += LANES) {
         t.acc = acc + j;
         t.cols = cols - j < LANES ? cols - j : LANES;
@@ -279,18 +285,18 @@ void dq_requantize_tile_s32_avx512(const int32_t *acc, size_t acc_stride, size_t
 /* ---- To 16 bits ---------------------------------------------------------------------------------------- */
 
 /* A row of 16-bit results, and the constants of all its columns. */
-typedef struct wide_row {
+typedef struct q16_row {
     const int32_t *sums, *high;
     const double *extra, *scale, *shift;
     __m512d begin, same_scale, same_shift; /* same_…: of all columns; same_shift includes `begin` */
     __m512i low, add, near;                /* near: 2 * near of fixed_point */
     __m256i most, sign_xor;
     bool joined; /* sums + 256 * high fits in int32 */
-} wide_row;
+} q16_row;
 
 /* r of requantize_s64.h for eight sums from column j on. `high`, `extra` and `step` are compile-time
  * constants in most calls. */
-static inline __attribute__((always_inline)) __m512i eight_wide(const wide_row *r, size_t j, __mmask8 some,
+static inline __attribute__((always_inline)) __m512i eight_wide(const q16_row *r, size_t j, __mmask8 some,
                                                                 bool high, bool extra, bool step)
 {
     __m256i sums = _mm256_maskz_loadu_epi32(some, r->sums + j), upper = sums;
@@ -311,7 +317,7 @@ static inline __attribute__((always_inline)) __m512i eight_wide(const wide_row *
 }
 
 /* Sixteen results of row i, from column j on. */
-static inline __attribute__((always_inline)) void put_sixteen(const wide_row *r, const dq_q16_sums *s,
+static inline __attribute__((always_inline)) void put_sixteen(const q16_row *r, const dq_q16_sums *s,
                                                               size_t i, size_t j, __mmask16 some, bool high,
                                                               bool extra, bool step, uint16_t *out)
 {
@@ -328,9 +334,8 @@ static inline __attribute__((always_inline)) void put_sixteen(const wide_row *r,
         dq_requantize_s64_part(s, i, j, s->cols - j < LANES ? s->cols - j : LANES, out + j);
 }
 
-static inline __attribute__((always_inline)) void put_wide_row(const wide_row *r, const dq_q16_sums *s,
-                                                               size_t i, bool high, bool extra, bool step,
-                                                               uint16_t *out)
+static inline __attribute__((always_inline)) void
+put_q16_row(const q16_row *r, const dq_q16_sums *s, size_t i, bool high, bool extra, bool step, uint16_t *out)
 {
     const size_t cols = s->cols;
     size_t j = 0;
@@ -343,13 +348,13 @@ static inline __attribute__((always_inline)) void put_wide_row(const wide_row *r
 void dq_requantize_s64_avx512(const dq_q16_sums *s, uint16_t *out)
 {
     const fixed_point f = fixed_point_of(s);
-    wide_row r = {.begin = _mm512_set1_pd(f.begin),
-                  .low = _mm512_set1_epi32(f.low),
-                  .add = _mm512_set1_epi32(f.add),
-                  .most = _mm256_set1_epi16(f.high),
-                  .sign_xor = _mm256_set1_epi16((int16_t)f.sign_xor),
-                  .near = _mm512_set1_epi32(2 * f.near),
-                  .joined = s->high && s->narrow};
+    q16_row r = {.begin = _mm512_set1_pd(f.begin),
+                 .low = _mm512_set1_epi32(f.low),
+                 .add = _mm512_set1_epi32(f.add),
+                 .most = _mm256_set1_epi16(f.high),
+                 .sign_xor = _mm256_set1_epi16((int16_t)f.sign_xor),
+                 .near = _mm512_set1_epi32(2 * f.near),
+                 .joined = s->high && s->narrow};
     if (f.near == 0) {
         dq_requantize_s64_c(s, out);
         return;
@@ -363,10 +368,10 @@ void dq_requantize_s64_avx512(const dq_q16_sums *s, uint16_t *out)
         r.same_scale = _mm512_set1_pd(*r.scale);
         r.same_shift = _mm512_set1_pd(*r.shift + f.begin);
         if (!s->high && !s->extra && !s->col_step)
-            put_wide_row(&r, s, i, false, false, false, out);
+            put_q16_row(&r, s, i, false, false, false, out);
         else if (s->high && !s->extra && !s->col_step)
-            put_wide_row(&r, s, i, true, false, false, out);
+            put_q16_row(&r, s, i, true, false, false, out);
         else
-            put_wide_row(&r, s, i, s->high != NULL, s->extra != NULL, s->col_step != 0, out);
+            put_q16_row(&r, s, i, s->high != NULL, s->extra != NULL, s->col_step != 0, out);
     }
 }

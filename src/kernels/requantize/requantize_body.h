@@ -8,7 +8,7 @@
  *
  *   ISA(name)                             the level's function name
  *   exact(acc, n, to, first, step, out)   dq_requantize_s32_fn
- *   put_codes(v, zero, flip, out)         stores 16 results: four vectors of int32 saturated to int16, plus
+ *   put_qvalues(v, zero, flip, out)         stores 16 results: four vectors of int32 saturated to int16, plus
  *                                         zero, saturated to uint8, xor flip */
 #include "kernels/kernels.h"
 
@@ -78,7 +78,7 @@ static inline bool sixteen(const int32_t *acc, const scales *s, int32_t zero_poi
     }
     if (!vm_all(vf_less(off, vf_set(0.5f - 0x1p-13f))))
         return false;
-    put_codes(v, zero_point - lo, lo, out);
+    put_qvalues(v, zero_point - lo, lo, out);
     return true;
 }
 
@@ -112,7 +112,7 @@ static inline void rows_of(const int32_t *acc, size_t acc_stride, size_t rows, s
 void ISA(dq_requantize_tile_s32)(const int32_t *acc, size_t acc_stride, size_t rows, size_t cols,
                                  const dq_requantize_to *to)
 {
-    uint8_t codes[BAND * COLS];
+    uint8_t qvalues[BAND * COLS];
     for (size_t i = 0; i < rows; i += BAND)
         for (size_t j = 0; j < cols; j += COLS) {
             size_t n = cols - j < COLS ? cols - j : COLS, band = rows - i < BAND ? rows - i : BAND;
@@ -123,10 +123,10 @@ void ISA(dq_requantize_tile_s32)(const int32_t *acc, size_t acc_stride, size_t r
                 rows_of(from, acc_stride, band, n, to, j, out, to->out_stride);
                 continue;
             }
-            rows_of(from, acc_stride, band, n, to, j, codes, COLS);
+            rows_of(from, acc_stride, band, n, to, j, qvalues, COLS);
             if (to->transposed)
-                ISA(dq_transpose_x8)(codes, COLS, band, n, 0, out, to->out_stride);
+                ISA(dq_transpose_x8)(qvalues, COLS, band, n, 0, out, to->out_stride);
             for (size_t k = 0; k < band && !to->transposed; k++)
-                memcpy(out + k * to->out_stride, codes + k * COLS, n);
+                memcpy(out + k * to->out_stride, qvalues + k * COLS, n);
         }
 }

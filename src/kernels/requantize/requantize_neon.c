@@ -49,8 +49,8 @@ static void exact(const int32_t *acc, size_t n, const dq_requantize_to *to, size
             float64x2_t off = vdupq_n_f64(0);
             int16x4_t low = four(vld1q_s32(acc + j), t, b, &off);
             int16x4_t high = four(vld1q_s32(acc + j + 4), t + 2, b, &off);
-            int16x8_t codes = vaddq_s16(vcombine_s16(low, high), zero);
-            vst1_u8(out + j, vmovn_u16(vreinterpretq_u16_s16(codes)));
+            int16x8_t qvalues = vaddq_s16(vcombine_s16(low, high), zero);
+            vst1_u8(out + j, vmovn_u16(vreinterpretq_u16_s16(qvalues)));
             if (vmaxvq_f64(off) >= dq_requantize_tie_margin(to))
                 dq_requantize_near_tie(acc + j, 8, to, first + j * step, step, out + j);
         }
@@ -58,13 +58,13 @@ static void exact(const int32_t *acc, size_t n, const dq_requantize_to *to, size
     dq_requantize_s32_c(acc + j, n - j, to, first + j * step, step, out + j);
 }
 
-static inline void put_codes(const vi v[4], int32_t zero, int32_t sign_xor, uint8_t *out)
+static inline void put_qvalues(const vi v[4], int32_t zero, int32_t sign_xor, uint8_t *out)
 {
     const int16x8_t z = vdupq_n_s16((int16_t)zero);
     int16x8_t first = vqaddq_s16(vcombine_s16(vqmovn_s32(v[0]), vqmovn_s32(v[1])), z);
     int16x8_t second = vqaddq_s16(vcombine_s16(vqmovn_s32(v[2]), vqmovn_s32(v[3])), z);
-    uint8x16_t codes = vcombine_u8(vqmovun_s16(first), vqmovun_s16(second));
-    vst1q_u8(out, veorq_u8(codes, vdupq_n_u8((uint8_t)sign_xor)));
+    uint8x16_t qvalues = vcombine_u8(vqmovun_s16(first), vqmovun_s16(second));
+    vst1q_u8(out, veorq_u8(qvalues, vdupq_n_u8((uint8_t)sign_xor)));
 }
 
 #include "kernels/requantize/requantize_body.h"

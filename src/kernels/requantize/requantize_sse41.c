@@ -59,13 +59,13 @@ static void exact(const int32_t *acc, size_t n, const dq_requantize_to *to, size
     dq_requantize_s32_c(acc + j, n - j, to, first + j * step, step, out + j);
 }
 
-static inline void put_codes(const vi v[4], int32_t zero, int32_t sign_xor, uint8_t *out)
+static inline void put_qvalues(const vi v[4], int32_t zero, int32_t sign_xor, uint8_t *out)
 {
     const __m128i z = _mm_set1_epi16((int16_t)zero);
     __m128i first = _mm_adds_epi16(_mm_packs_epi32(v[0], v[1]), z);
     __m128i second = _mm_adds_epi16(_mm_packs_epi32(v[2], v[3]), z);
-    __m128i codes = _mm_xor_si128(_mm_packus_epi16(first, second), _mm_set1_epi8((char)sign_xor));
-    _mm_storeu_si128((__m128i *)(void *)out, codes);
+    __m128i qvalues = _mm_xor_si128(_mm_packus_epi16(first, second), _mm_set1_epi8((char)sign_xor));
+    _mm_storeu_si128((__m128i *)(void *)out, qvalues);
 }
 
 #include "kernels/requantize/requantize_body.h"

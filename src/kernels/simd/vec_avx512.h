@@ -106,9 +106,9 @@ static inline vf vf_load_even(const float *p)
 }
 static inline vf vf_load_even_some(const float *p, size_t n)
 {
-    const __mmask32 places = (1u << (2 * n - 1)) - 1;
-    return vf_evens(_mm512_maskz_loadu_ps((__mmask16)places, p),
-                    _mm512_maskz_loadu_ps((__mmask16)(places >> (VF_LANES - 1)), p + VF_LANES - 1));
+    const __mmask32 lanes_mask = (1u << (2 * n - 1)) - 1;
+    return vf_evens(_mm512_maskz_loadu_ps((__mmask16)lanes_mask, p),
+                    _mm512_maskz_loadu_ps((__mmask16)(lanes_mask >> (VF_LANES - 1)), p + VF_LANES - 1));
 }
 static inline vd vd_load_even(const double *p)
 {

@@ -18,9 +18,9 @@ static void piece(const uint32_t *words, size_t count, unsigned bits, const int8
         for (unsigned part = 0; part < parts; part++, digits += row_stride == 4 ? 4 * lines : 4)
             for (size_t e = 0; e < lines; e++)
                 for (unsigned i = 0; i < 4; i += size) {
-                    int16_t wide = 0;
-                    memcpy(&wide, digits + e * row_stride + i, size == 2 ? sizeof wide : 0);
-                    int32_t digit = size == 2 ? wide : digits[e * row_stride + i];
+                    int16_t bits_16 = 0;
+                    memcpy(&bits_16, digits + e * row_stride + i, size == 2 ? sizeof bits_16 : 0);
+                    int32_t digit = size == 2 ? bits_16 : digits[e * row_stride + i];
                     for (size_t j = 0; j < COLS; j++)
                         sums[e][j] += (int32_t)(words[j] >> (8 * i + part * bits) & mask) * digit;
                 }
@@ -103,8 +103,8 @@ static inline __attribute__((always_inline)) void as_floats(const dq_nbits *b, s
         for (size_t n = 0; n < count; n++, words += COLS)
             for (unsigned t = 0; t < 32; t += bits, to += PANEL)
                 for (size_t j = 0; j < PANEL; j++) {
-                    uint32_t code = words[j] >> t & mask;
-                    to[j] = ((table ? table[code] : (float)(int32_t)code) - zero[j]) * scale[j];
+                    uint32_t qvalue = words[j] >> t & mask;
+                    to[j] = ((table ? table[qvalue] : (float)(int32_t)qvalue) - zero[j]) * scale[j];
                 }
     }
 }

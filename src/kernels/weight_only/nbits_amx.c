@@ -15,7 +15,7 @@ enum {
     VECTORS = COLS / SIDE,
     WORDS = DQ_NBITS_PIECE / 8, /* of 4 bits */
     STEPS = DQ_NBITS_PIECE / 4, /* rows of a tile of codes */
-    SOME = 4                    /* pieces at a time: their codes stay in the first cache */
+    PIECES_PER_STEP = 4         /* pieces at a time: their codes stay in the first cache */
 };
 
 /* Registers: the sums of each vector of columns, digits, codes. */
@@ -23,8 +23,8 @@ enum { DIGITS = VECTORS, CODES };
 
 /* Some pieces: codes less their zero points, and scales. */
 typedef struct pieces {
-    _Alignas(LINE) uint8_t codes[SOME][VECTORS][STEPS][LINE];
-    const float *scales[SOME];
+    _Alignas(LINE) uint8_t qvalues[PIECES_PER_STEP][VECTORS][STEPS][LINE];
+    const float *scales[PIECES_PER_STEP];
     size_t count;
 } pieces;
 
@@ -40,7 +40,7 @@ static void shape_pieces(size_t rows)
 
 /* A piece of `count` words. What stands behind them meets digits that are 0. */
 static void broadcast(const uint32_t *words, size_t count, const float *zeros,
-                      uint8_t codes[VECTORS][STEPS][LINE])
+                      uint8_t qvalues[VECTORS][STEPS][LINE])
 {
     const __m512i mask = _mm512_set1_epi8(15), first = _mm512_set1_epi32(0x01010101);
     for (size_t v = 0; v < VECTORS; v++, words += SIDE) {
@@ -49,21 +49,21 @@ static void broadcast(const uint32_t *words, size_t count, const float *zeros,
             __m512i word = _mm512_loadu_si512(words + (n < count ? n : 0) * COLS);
             __m512i low = _mm512_and_si512(word, mask),
                     high = _mm512_and_si512(_mm512_srli_epi32(word, 4), mask);
-            _mm512_store_si512(codes[v][2 * n], _mm512_sub_epi8(low, zero));
-            _mm512_store_si512(codes[v][2 * n + 1], _mm512_sub_epi8(high, zero));
+            _mm512_store_si512(qvalues[v][2 * n], _mm512_sub_epi8(low, zero));
+            _mm512_store_si512(qvalues[v][2 * n + 1], _mm512_sub_epi8(high, zero));
         }
     }
 }
 
 /* Of 8 bits, less 128: the codes of a word in the order in which its digits stand. */
-static void unpack_bytes(const uint32_t *words, size_t count, uint8_t codes[VECTORS][STEPS][LINE])
+static void unpack_bytes(const uint32_t *words, size_t count, uint8_t qvalues[VECTORS][STEPS][LINE])
 {
     const __m512i order = _mm512_set4_epi32(0x0f0d0e0c, 0x0b090a08, 0x07050604, 0x03010200);
     for (size_t v = 0; v < VECTORS; v++, words += SIDE)
         for (size_t n = 0; n < STEPS; n++) {
             __m512i word = _mm512_loadu_si512(words + (n < count ? n : 0) * COLS);
             word = _mm512_xor_si512(_mm512_shuffle_epi8(word, order), _mm512_set1_epi8(-128));
-            _mm512_store_si512(codes[v][n], word);
+            _mm512_store_si512(qvalues[v][n], word);
         }
 }
 
@@ -86,7 +86,7 @@ static void add(int32_t sums[VECTORS][SIDE][SIDE], const float *factors, size_t 
 #define NEXT(v)                                                                                              \
     _tile_stored(v, sums[v], LINE);                                                                          \
     _tile_zero(v);                                                                                           \
-    _tile_loadd(5, p->codes[k][v], LINE);                                                                    \
+    _tile_loadd(5, p->qvalues[k][v], LINE);                                                                  \
     _tile_dpbssd(v, 4, 5)
 
 /* Up to 16 rows from number `row` on. */
@@ -115,11 +115,11 @@ static void multiply(const pieces *p, const dq_nbits_rounded *x, size_t row, siz
 /* All rows, of pieces with which x begins; then it begins behind them. */
 static void multiply_rows(pieces *p, unsigned bits, dq_nbits_rounded *x, size_t *shaped, float *y)
 {
-    _Alignas(LINE) int8_t bytes[SOME * DQ_NBITS_ROWS * DQ_NBITS_PIECE];
+    _Alignas(LINE) int8_t bytes[PIECES_PER_STEP * DQ_NBITS_ROWS * DQ_NBITS_PIECE];
     dq_nbits_rounded now = *x;
     for (size_t i = 0; bits == 8 && i < p->count * x->rows; i++) {
-        __m512i wide = _mm512_loadu_si512(x->digits + 2 * i * DQ_NBITS_PIECE);
-        _mm256_store_si256((__m256i *)(void *)(bytes + i * DQ_NBITS_PIECE), _mm512_cvtepi16_epi8(wide));
+        __m512i bits_16 = _mm512_loadu_si512(x->digits + 2 * i * DQ_NBITS_PIECE);
+        _mm256_store_si256((__m256i *)(void *)(bytes + i * DQ_NBITS_PIECE), _mm512_cvtepi16_epi8(bits_16));
         now.digits = bytes;
     }
     WRITTEN(p);
@@ -156,11 +156,11 @@ void dq_nbits_s8_amx(const dq_nbits *b, const dq_nbits_rounded *all, float *y)
         for (size_t left = b->lengths[g], n; left; left -= n, words += n * COLS) {
             n = left < most ? left : most;
             if (bytes)
-                unpack_bytes(words, n, p.codes[p.count]);
+                unpack_bytes(words, n, p.qvalues[p.count]);
             else
-                broadcast(words, n, b->zeros ? b->zeros + g * COLS : middle, p.codes[p.count]);
+                broadcast(words, n, b->zeros ? b->zeros + g * COLS : middle, p.qvalues[p.count]);
             p.scales[p.count] = b->scales + g * COLS;
-            if (++p.count == SOME)
+            if (++p.count == PIECES_PER_STEP)
                 multiply_rows(&p, b->bits, &x, &shaped, y);
         }
     if (p.count)

@@ -31,11 +31,11 @@ static inline lookup lookup_of(const float *table)
 
 /* Every second code of the words, from the one in the low bits of `codes` on: bytes of four codes of four
  * columns in each half, the columns' first codes in front. */
-ALWAYS_INLINE void look_up_half(const lookup *table, vi codes, vf *value)
+ALWAYS_INLINE void look_up_half(const lookup *table, vi qvalues, vf *value)
 {
     vi b[4];
     for (int i = 0; i < 4; i++)
-        b[i] = _mm256_shuffle_epi8(table->bytes[i], codes);
+        b[i] = _mm256_shuffle_epi8(table->bytes[i], qvalues);
     vi low01 = _mm256_unpacklo_epi8(b[0], b[1]), low23 = _mm256_unpacklo_epi8(b[2], b[3]);
     vi high01 = _mm256_unpackhi_epi8(b[0], b[1]), high23 = _mm256_unpackhi_epi8(b[2], b[3]);
     value[0] = vi_float(_mm256_unpacklo_epi16(low01, low23));
@@ -48,10 +48,10 @@ ALWAYS_INLINE void look_up(const lookup *table, vi word, int each, vf *value)
 {
     const vi byte =
         _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-    const vi mask = vi_set(0x0f0f0f0f), codes = _mm256_shuffle_epi8(word, byte);
+    const vi mask = vi_set(0x0f0f0f0f), qvalues = _mm256_shuffle_epi8(word, byte);
     (void)each;
-    look_up_half(table, vi_and(codes, mask), value);
-    look_up_half(table, vi_and(vi_right(codes, 4), mask), value + 1);
+    look_up_half(table, vi_and(qvalues, mask), value);
+    look_up_half(table, vi_and(vi_right(qvalues, 4), mask), value + 1);
 }
 
 #include "kernels/weight_only/nbits_floats_body.h"

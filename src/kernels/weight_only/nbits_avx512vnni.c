@@ -7,8 +7,8 @@
 enum { WHOLE = 0 };
 
 enum { VECTORS = 4 };
-#define add_products(sum, codes, digits) (*(sum) = _mm512_dpbusd_epi32(*(sum), codes, digits))
-#define add_wide(sum, codes, digits) (*(sum) = _mm512_dpwssd_epi32(*(sum), codes, digits))
+#define add_products(sum, qvalues, digits) (*(sum) = _mm512_dpbusd_epi32(*(sum), qvalues, digits))
+#define dot_s16(sum, qvalues, digits) (*(sum) = _mm512_dpwssd_epi32(*(sum), qvalues, digits))
 #define in_32(sum, by) ((by) == 1 ? (sum) : vi_left(sum, 8))
 
 #include "kernels/weight_only/nbits_body.h"

@@ -6,8 +6,8 @@
 enum { WHOLE = 0 };
 
 enum { VECTORS = 2 };
-#define add_products(sum, codes, digits) (*(sum) = _mm256_dpbusd_avx_epi32(*(sum), codes, digits))
-#define add_wide(sum, codes, digits) (*(sum) = _mm256_dpwssd_avx_epi32(*(sum), codes, digits))
+#define add_products(sum, qvalues, digits) (*(sum) = _mm256_dpbusd_avx_epi32(*(sum), qvalues, digits))
+#define dot_s16(sum, qvalues, digits) (*(sum) = _mm256_dpwssd_avx_epi32(*(sum), qvalues, digits))
 #define in_32(sum, by) ((by) == 1 ? (sum) : vi_left(sum, 8))
 
 #include "kernels/weight_only/nbits_body.h"

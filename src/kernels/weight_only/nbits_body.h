@@ -9,7 +9,7 @@
  *   WHOLE                         whether whole pieces of 4-bit codes, four words, are taken without a loop
  *   add_products(&sum, codes, d)  adds the products of four codes, of 4 bits or fewer, with four digits to
  *                                 each lane's sum
- *   add_wide(&sum, codes, d)      likewise of two codes and digits of 16 bits, as int32
+ *   dot_s16(&sum, codes, d)      likewise of two codes and digits of 16 bits, as int32
  *   in_32(sum, by)                `by`, 1 or 256, times the sums of add_products, as int32
  *
  * After it was 0, a sum gets 8 products of each lane at most: pairs of products of 4 bits, which are at most
@@ -53,13 +53,13 @@ ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *
             d[e] = four_bytes(digits + row_stride * e);
         for (int v = 0; v < VECTORS; v++) {
             const vi word = vi_load(words + v * VF_LANES);
-            vi codes =
+            vi qvalues =
                 bits == 8 && part == 1 ? vi_odd_bytes(word) : vi_and(vi_right(word, part * bits), mask);
             for (int e = 0; e < lines; e++)
                 if (bits == 8)
-                    add_wide(&sum[v][e], codes, d[e]);
+                    dot_s16(&sum[v][e], qvalues, d[e]);
                 else
-                    add_products(&sum[v][e], codes, d[e]);
+                    add_products(&sum[v][e], qvalues, d[e]);
         }
     }
 }

@@ -6,9 +6,9 @@
 enum { WHOLE = 1 };
 
 enum { VECTORS = 4 };
-#define add_products(sum, codes, digits)                                                                     \
-    (*(sum) = vdotq_s32(*(sum), vreinterpretq_s8_s32(codes), vreinterpretq_s8_s32(digits)))
-#define add_wide(sum, codes, digits) (*(sum) = vi_add(*(sum), vi_dot_16(codes, digits)))
+#define add_products(sum, qvalues, digits)                                                                   \
+    (*(sum) = vdotq_s32(*(sum), vreinterpretq_s8_s32(qvalues), vreinterpretq_s8_s32(digits)))
+#define dot_s16(sum, qvalues, digits) (*(sum) = vi_add(*(sum), vi_dot_16(qvalues, digits)))
 #define in_32(sum, by) ((by) == 1 ? (sum) : vi_left(sum, 8))
 
 #include "kernels/weight_only/nbits_body.h"

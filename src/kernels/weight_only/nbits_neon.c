@@ -23,9 +23,9 @@ ALWAYS_INLINE void look_up(const lookup *table, vi word, int each, vf *value)
     const vi mask = vi_set((1 << each) - 1);
 #pragma GCC unroll 8
     for (int t = 0; t < 32 / each; t++) {
-        const vi codes = vi_and(vi_right(word, t * each), mask);
-        const vi places = vi_add(vi_mul(codes, vi_set(0x04040404)), vi_set(0x03020100));
-        value[t] = vreinterpretq_f32_u8(vqtbl4q_u8(*table, vreinterpretq_u8_s32(places)));
+        const vi qvalues = vi_and(vi_right(word, t * each), mask);
+        const vi indices = vi_add(vi_mul(qvalues, vi_set(0x04040404)), vi_set(0x03020100));
+        value[t] = vreinterpretq_f32_u8(vqtbl4q_u8(*table, vreinterpretq_u8_s32(indices)));
     }
 }
 

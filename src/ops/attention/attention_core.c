@@ -9,19 +9,19 @@
 #include <string.h>
 
 enum {
-    TILE = 24,         /* queries whose scores are worked out together */
-    PANEL = DQ_FPANEL, /* keys, or elements of values, that lie side by side */
-    DEPTH = 256,       /* keys whose values are mixed at a time */
-    FEW = 4,           /* queries from which on tiles are worth packing keys and values */
-    SIDE = 8,          /* queries whose softmax goes on side by side */
-    GROUP = 3 * TILE,  /* queries that share what is packed, where heads are too few for all threads */
-    WORK = 1 << 16     /* products of a piece of parallel work, about */
+    TILE = 24,              /* queries whose scores are worked out together */
+    PANEL = DQ_FPANEL,      /* keys, or elements of values, that lie side by side */
+    DEPTH = 256,            /* keys whose values are mixed at a time */
+    MIN_QUERIES_PACKED = 4, /* queries from which on tiles are worth packing keys and values */
+    SIDE = 8,               /* queries whose softmax goes on side by side */
+    GROUP = 3 * TILE,       /* queries that share what is packed, where heads are too few for all threads */
+    MACS_PER_TASK = 1 << 16 /* products of a piece of parallel work, about */
 };
 
 /* ---- Memory of a worker, in floats --------------------------------------------------------------------- */
 
 typedef struct workspace {
-    size_t keys, v_wide; /* scores of a query, elements of a value, in whole panels */
+    size_t keys, v_padded; /* scores of a query, elements of a value, in whole panels */
     size_t k_at, v_at, tile_at, total;
 } workspace;
 
@@ -36,11 +36,11 @@ static bool lay_out(size_t rows, size_t keys, size_t size, size_t v_size, worksp
 {
     size_t scores_at;
     *r = (workspace){0};
-    if (rows < FEW)
+    if (rows < MIN_QUERIES_PACKED)
         return take(1, keys, &r->total, &scores_at) && take(1, v_size, &r->total, &r->tile_at);
-    return dq_align_size(keys, PANEL, &r->keys) && dq_align_size(v_size, PANEL, &r->v_wide) &&
+    return dq_align_size(keys, PANEL, &r->keys) && dq_align_size(v_size, PANEL, &r->v_padded) &&
            take(TILE, r->keys, &r->total, &scores_at) && take(r->keys, size, &r->total, &r->k_at) &&
-           take(keys, r->v_wide, &r->total, &r->v_at) && take(TILE, r->v_wide, &r->total, &r->tile_at);
+           take(keys, r->v_padded, &r->total, &r->v_at) && take(TILE, r->v_padded, &r->total, &r->tile_at);
 }
 
 dq_status dq_attention_prepare(dq_op_call *call, size_t rows, size_t keys, size_t size, size_t v_size,
@@ -55,7 +55,7 @@ dq_status dq_attention_prepare(dq_op_call *call, size_t rows, size_t keys, size_
     return DQ_OK;
 }
 
-void dq_attention_load(const dq_op_call *call, const dq_attention_source *from, dq_attention_place at,
+void dq_attention_load(const dq_op_call *call, const dq_attention_source *from, dq_attention_position at,
                        size_t n, const dq_tensor *bias, size_t bias_at, float *to)
 {
     const dq_tensor *t = call->in[from->input];
@@ -179,7 +179,7 @@ static const float *head_of(const dq_attention_operand *o, size_t batch, size_t 
 }
 
 /* Where in the output a query's result stands. */
-static size_t place_of(const dq_attention *a, const dq_attention_row *row)
+static size_t row_offset(const dq_attention *a, const dq_attention_row *row)
 {
     return row->batch * a->out_batch + row->head * a->out_head + row->row * a->out_row;
 }
@@ -187,7 +187,7 @@ static size_t place_of(const dq_attention *a, const dq_attention_row *row)
 static void store(const job *j, const dq_attention_row *row, size_t n, const float *from)
 {
     const dq_tensor *out = j->a->out;
-    dq_store_from_floats(j->k, out->dtype, out->data, place_of(j->a, row), n, from, false);
+    dq_store_from_floats(j->k, out->dtype, out->data, row_offset(j->a, row), n, from, false);
 }
 
 /* ---- Few queries: one by one --------------------------------------------------------------------------- */
@@ -288,9 +288,9 @@ static void mix_tile(const job *j, const dq_attention_row *row, size_t count, si
                                .a_row = j->workspace.keys,
                                .b_step = PANEL,
                                .b_panel = PANEL * a->keys,
-                               .c = straight ? dq_data(a->out, float) + place_of(a, row)
+                               .c = straight ? dq_data(a->out, float) + row_offset(a, row)
                                              : own + j->workspace.tile_at,
-                               .c_row = straight ? a->out_row : j->workspace.v_wide,
+                               .c_row = straight ? a->out_row : j->workspace.v_padded,
                                .alpha = 1,
                                .low = -INFINITY,
                                .high = INFINITY};
@@ -356,11 +356,11 @@ void dq_attention_run(const dq_op_call *call, const dq_attention *a)
     j.group = workers == 1 || units >= 4 * workers ? a->rows : GROUP;
     if (!lay_out(a->rows, a->keys, a->size, a->v_size, &j.workspace)) /* prepare has said so for more keys */
         return;
-    if (a->rows < FEW)
-        dq_parallel(call->threads, units * a->rows, WORK / (products + 1) + 1, singles, &j);
+    if (a->rows < MIN_QUERIES_PACKED)
+        dq_parallel(call->threads, units * a->rows, MACS_PER_TASK / (products + 1) + 1, singles, &j);
     else
         dq_parallel(call->threads, units * ((a->rows + j.group - 1) / j.group),
-                    WORK / (products * j.group + 1) + 1, groups, &j);
+                    MACS_PER_TASK / (products * j.group + 1) + 1, groups, &j);
 }
 
 /* ---- Masks -------------------------------------------------------------------------------------------- */
@@ -471,7 +471,7 @@ static void add_bias(const dq_tensor *bias, size_t at, size_t n, float *add)
 
 void dq_mask_add(const dq_mask *mask, const dq_attention_row *row)
 {
-    enum { SOME = 256 };
+    enum { KEYS_PER_BLOCK = 256 };
     const dq_tensor *bias = mask->bias;
     size_t at = 0, seen = mask->causal ? mask->past + row->row + 1 : SIZE_MAX;
     if (!bias && mask->kind == DQ_MASK_NONE && !mask->causal)
@@ -483,8 +483,8 @@ void dq_mask_add(const dq_mask *mask, const dq_attention_row *row)
     }
     screen s = screen_of(mask, row->batch, row->row);
     for (size_t t = row->first, n; t < row->end; t += n) {
-        float add[SOME], *scores = row->scores + t;
-        n = row->end - t < SOME ? row->end - t : SOME;
+        float add[KEYS_PER_BLOCK], *scores = row->scores + t;
+        n = row->end - t < KEYS_PER_BLOCK ? row->end - t : KEYS_PER_BLOCK;
         hide(&s, t, n, mask->filter, add);
         for (size_t i = seen > t ? seen - t : 0; i < n; i++)
             add[i] = -FLT_MAX;

@@ -26,12 +26,12 @@ typedef struct dq_attention_source {
     size_t base, batch, head, row;
 } dq_attention_source;
 
-typedef struct dq_attention_place {
+typedef struct dq_attention_position {
     size_t batch, head, position;
-} dq_attention_place;
+} dq_attention_position;
 
 /** n elements of the row at a place, plus those of `bias` from `bias_at` on unless it is NULL. */
-void dq_attention_load(const dq_op_call *call, const dq_attention_source *from, dq_attention_place at,
+void dq_attention_load(const dq_op_call *call, const dq_attention_source *from, dq_attention_position at,
                        size_t n, const dq_tensor *bias, size_t bias_at, float *to);
 
 /** One query on its way: what it sees is keys first … end - 1. scores[t] is that of key t. */

@@ -186,10 +186,10 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *s = call->state;
-    enum { WORK = 4096 /* results of a piece of parallel work, about */ };
+    enum { ELEMENTS_PER_TASK = 4096 /* results of a piece of parallel work, about */ };
     if (s->channels)
-        dq_parallel(call->threads, s->batch * s->channels, WORK / (s->steps + s->carried + 1) + 1, piece,
-                    &call);
+        dq_parallel(call->threads, s->batch * s->channels,
+                    ELEMENTS_PER_TASK / (s->steps + s->carried + 1) + 1, piece, &call);
     return DQ_OK;
 }
 

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { WORK = 4096 /* elements of a piece of parallel work, about */ };
+enum { ELEMENTS_PER_TASK = 4096 /* elements of a piece of parallel work, about */ };
 
 /* Rows of n elements, in a worker's scratch one row of `buffers`. */
 static dq_status take_buffers(dq_op_call *call, size_t n, size_t buffers, dq_error *err)
@@ -81,7 +81,7 @@ static dq_status gate_run(const dq_op_call *call, dq_error *err)
     (void)err;
     size_t n = heads_of(call);
     if (call->in[A]->count)
-        dq_parallel(call->threads, call->in[A]->count / n, WORK / n + 1, gate_rows, &call);
+        dq_parallel(call->threads, call->in[A]->count / n, ELEMENTS_PER_TASK / n + 1, gate_rows, &call);
     return DQ_OK;
 }
 
@@ -141,7 +141,7 @@ static dq_status norm_run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     size_t n = call->in[SCALE]->count;
-    dq_parallel(call->threads, call->in[X]->count / n, WORK / n + 1, norm_rows, &call);
+    dq_parallel(call->threads, call->in[X]->count / n, ELEMENTS_PER_TASK / n + 1, norm_rows, &call);
     return DQ_OK;
 }
 

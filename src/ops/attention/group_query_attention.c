@@ -67,11 +67,11 @@ typedef struct state {
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-static dq_status wrong(const dq_op_call *call, uint32_t i, dq_error *err, const char *expected)
+static dq_status wrong(const dq_op_call *call, uint32_t i, dq_error *err, const char *has_output)
 {
     char text[DQ_SHAPE_TEXT];
     return dq_call_fail_input(call, err, i, "has shape %s, expected %s",
-                              dq_shape_text(call->in[i]->rank, call->in[i]->dims, text), expected);
+                              dq_shape_text(call->in[i]->rank, call->in[i]->dims, text), has_output);
 }
 
 static dq_status read_heads(const dq_op_call *call, state *s, dq_error *err)
@@ -251,12 +251,12 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-static bool place_half(dq_op_call *call, const state *s, half *h)
+static bool reserve_cache(dq_op_call *call, const state *s, half *h)
 {
     size_t rows;
-    bool expected = h->present < call->out_count && call->out[h->present];
+    bool has_output = h->present < call->out_count && call->out[h->present];
     return dq_mul_size(s->batch * s->kv_heads, s->held, &rows) &&
-           dq_call_reserve(call, expected && !s->sliding ? 0 : rows, h->cache.row_bytes, 1, &h->cache_at) &&
+           dq_call_reserve(call, has_output && !s->sliding ? 0 : rows, h->cache.row_bytes, 1, &h->cache_at) &&
            dq_call_reserve(call, h->cache.dtype == DQ_FLOAT ? 0 : rows, s->size, sizeof(float),
                            &h->floats_at);
 }
@@ -269,7 +269,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(read_total(call, s, err));
     /* a row at a time on its way: its elements and the tables' */
     size_t worker = (s->size + 2 * s->rotated_half) * sizeof(float);
-    if (!place_half(call, s, &s->k) || !place_half(call, s, &s->v) ||
+    if (!reserve_cache(call, s, &s->k) || !reserve_cache(call, s, &s->v) ||
         !dq_call_reserve(call, s->batch * s->rows, s->heads * s->size, sizeof(float), &s->q_at) ||
         !dq_call_reserve(call, s->heads, 1, sizeof(float), &s->sinks_at))
         return dq_no_memory(err, SIZE_MAX, "keys and values");
@@ -321,10 +321,10 @@ static size_t kept(const state *s, size_t positions)
 static int64_t position_of(const dq_op_call *call, size_t batch, size_t row)
 {
     const state *s = call->state;
-    const dq_tensor *given = dq_call_in(call, POSITIONS);
-    if (!given)
+    const dq_tensor *value = dq_call_in(call, POSITIONS);
+    if (!value)
         return (int64_t)(past_of(call, batch) + row);
-    const int64_t *positions = given->data;
+    const int64_t *positions = value->data;
     return begins(call) ? positions[0] + (int64_t)row : positions[batch * s->rows + row];
 }
 
@@ -340,7 +340,7 @@ static void normalize(const dq_tensor *weight, double epsilon, float *x, size_t 
 
 /* A new row as attention takes it; `table` is for the row of cosines and sines. */
 static void new_row(const dq_op_call *call, const dq_attention_source *from, uint32_t norm, bool rotated,
-                    dq_attention_place at, float *to, float *table)
+                    dq_attention_position at, float *to, float *table)
 {
     const state *s = call->state;
     dq_attention_load(call, from, at, s->size, NULL, 0, to);
@@ -356,8 +356,8 @@ static float *floats_of(const dq_op_call *call, const half *h)
 {
     if (h->cache.dtype != DQ_FLOAT)
         return at_scratch(call, h->floats_at);
-    bool expected = h->present < call->out_count && call->out[h->present];
-    bool direct = expected && !((const state *)call->state)->sliding;
+    bool has_output = h->present < call->out_count && call->out[h->present];
+    bool direct = has_output && !((const state *)call->state)->sliding;
     return direct ? call->out[h->present]->data : at_scratch(call, h->cache_at);
 }
 
@@ -380,7 +380,7 @@ static void fill_sliding(const dq_op_call *call, const half *h, bool keys, size_
     char *rows = (char *)at_scratch(call, h->cache_at) + number * s->held * bytes;
     memcpy(rows, (const char *)call->in[h->past]->data + number * s->past * bytes, before * bytes);
     for (size_t t = 0; t < added; t++) {
-        new_row(call, &h->from, h->norm, keys, (dq_attention_place){batch, head, t}, own, own + s->size);
+        new_row(call, &h->from, h->norm, keys, (dq_attention_position){batch, head, t}, own, own + s->size);
         dq_kv_cache_put(call, &h->cache, head, own, rows + (before + t) * bytes);
     }
     decode_rows(call, h, number, rows, before + added);
@@ -397,11 +397,11 @@ static void fill_cache(const dq_op_call *call, const half *h, bool keys, size_t 
                        float *own)
 {
     const state *s = call->state;
-    bool expected = h->present < call->out_count && call->out[h->present];
+    bool has_output = h->present < call->out_count && call->out[h->present];
     const dq_tensor *old = dq_call_in(call, h->past);
     size_t number = batch * s->kv_heads + head, bytes = h->cache.row_bytes, past = past_of(call, batch);
     size_t added = new_rows(call, batch), filled = past + added, rest = filled > s->past ? filled : s->past;
-    char *cache = expected ? call->out[h->present]->data : at_scratch(call, h->cache_at);
+    char *cache = has_output ? call->out[h->present]->data : at_scratch(call, h->cache_at);
     cache += number * s->capacity * bytes;
     const char *from = old ? (const char *)old->data + number * s->past * bytes : cache;
     if (from != cache) {
@@ -409,7 +409,7 @@ static void fill_cache(const dq_op_call *call, const half *h, bool keys, size_t 
         memcpy(cache + filled * bytes, from + filled * bytes, (rest - filled) * bytes);
     }
     for (size_t t = 0; t < added; t++) {
-        new_row(call, &h->from, h->norm, keys, (dq_attention_place){batch, head, t}, own, own + s->size);
+        new_row(call, &h->from, h->norm, keys, (dq_attention_position){batch, head, t}, own, own + s->size);
         dq_kv_cache_put(call, &h->cache, head, own, cache + (past + t) * bytes);
     }
     memset(cache + rest * bytes, 0, (s->capacity - rest) * bytes);
@@ -425,7 +425,7 @@ static void fill(void *arg, size_t begin, size_t end, unsigned worker)
         size_t batch = i / s->heads, head = i % s->heads;
         size_t rows = new_rows(call, batch);
         for (size_t t = 0; t < rows; t++)
-            new_row(call, &s->q, Q_NORM, true, (dq_attention_place){batch, head, t},
+            new_row(call, &s->q, Q_NORM, true, (dq_attention_position){batch, head, t},
                     q + (i * s->rows + t) * s->size, own);
         memset(q + (i * s->rows + rows) * s->size, 0, (s->rows - rows) * s->size * sizeof *q);
         if (head < s->kv_heads) {
@@ -530,11 +530,11 @@ static dq_status check_values(const dq_op_call *call, dq_error *err)
 static const float *read_sinks(const dq_op_call *call)
 {
     const state *s = call->state;
-    const dq_tensor *given = dq_call_in(call, SINKS);
+    const dq_tensor *value = dq_call_in(call, SINKS);
     float *to = at_scratch(call, s->sinks_at);
     for (size_t n = 0; n < s->heads; n++)
-        to[n] = given ? (float)dq_tensor_get_double(given, n) : 0;
-    return given || s->smooth ? to : NULL;
+        to[n] = value ? (float)dq_tensor_get_double(value, n) : 0;
+    return value || s->smooth ? to : NULL;
 }
 
 /* Results of padding. */

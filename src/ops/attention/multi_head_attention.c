@@ -223,7 +223,7 @@ static bool stand(const dq_op_call *call, const dq_attention_source *from, bool 
     return call->in[from->input]->dtype == DQ_FLOAT && !(biased && dq_call_in(call, BIAS));
 }
 
-static bool half_stands(const dq_op_call *call, const half *h)
+static bool half_starts(const dq_op_call *call, const half *h)
 {
     return !present_of(call, h) && !dq_call_in(call, h->past) && stand(call, &h->from, h->biased);
 }
@@ -231,7 +231,7 @@ static bool half_stands(const dq_op_call *call, const half *h)
 /* Positions of a half that are joined in scratch. */
 static size_t joined_stride(const dq_op_call *call, const half *h, size_t positions)
 {
-    return own_buffer(call, h) && !half_stands(call, h) ? positions : 0;
+    return own_buffer(call, h) && !half_starts(call, h) ? positions : 0;
 }
 
 static dq_status prepare(dq_op_call *call, dq_error *err)
@@ -289,7 +289,7 @@ static void join_head(const job *j, const half *h, size_t batch, size_t head)
         dq_load_floats(call->kernels, past->dtype, past->data, number * n, n, to);
     }
     for (size_t t = 0; t < s->added; t++)
-        dq_attention_load(call, &h->from, (dq_attention_place){batch, head, t}, h->size, bias,
+        dq_attention_load(call, &h->from, (dq_attention_position){batch, head, t}, h->size, bias,
                           h->bias_at + head * h->size, to + (j->past + t) * h->size);
     if (present && present->dtype != DQ_FLOAT) {
         const size_t from = same ? j->past * h->size : 0, n = same ? s->added * h->size : all;
@@ -304,7 +304,7 @@ static void join_heads(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const state *s = j->s;
     float *q = floats_at(j->call, s->q_at);
-    const bool with_k = !half_stands(j->call, &s->k), with_v = !half_stands(j->call, &s->v);
+    const bool with_k = !half_starts(j->call, &s->k), with_v = !half_starts(j->call, &s->v);
     const size_t rows = stand(j->call, &s->q, true) ? 0 : s->rows;
     for (size_t i = begin; i < end; i++) {
         size_t batch = i / s->heads, head = i % s->heads;
@@ -313,7 +313,7 @@ static void join_heads(void *arg, size_t begin, size_t end, unsigned worker)
         if (with_v)
             join_head(j, &s->v, batch, head);
         for (size_t t = 0; t < rows; t++)
-            dq_attention_load(j->call, &s->q, (dq_attention_place){batch, head, t}, s->k.size,
+            dq_attention_load(j->call, &s->q, (dq_attention_position){batch, head, t}, s->k.size,
                               dq_call_in(j->call, BIAS), head * s->k.size, q + (i * s->rows + t) * s->k.size);
     }
 }
@@ -327,7 +327,7 @@ static dq_attention_operand standing(const dq_op_call *call, const dq_attention_
 static dq_attention_operand joined_rows(const job *j, const half *h)
 {
     size_t head = j->s->capacity * h->size;
-    if (half_stands(j->call, h))
+    if (half_starts(j->call, h))
         return standing(j->call, &h->from);
     return (dq_attention_operand){joined(j, h), j->s->heads * head, head, h->size};
 }
@@ -359,14 +359,14 @@ static dq_status begin(const dq_op_call *call, job *j, dq_error *err)
 {
     const state *s = call->state;
     const dq_tensor *length = s->shared ? call->in[PAST_LENGTH] : NULL, *mask = dq_call_in(call, MASK);
-    int64_t given = length ? dq_tensor_get_int(length, 0) : 0;
-    if (length && (given < 0 || (size_t)given > s->capacity - s->added))
+    int64_t value = length ? dq_tensor_get_int(length, 0) : 0;
+    if (length && (value < 0 || (size_t)value > s->capacity - s->added))
         return dq_call_fail(call, err, DQ_BAD_INPUT,
                             "input %d is a past of %" PRId64 " positions, expected 0 to %zu", PAST_LENGTH,
-                            given, s->capacity - s->added);
+                            value, s->capacity - s->added);
     j->call = call;
     j->s = s;
-    j->past = length ? (size_t)given : s->past;
+    j->past = length ? (size_t)value : s->past;
     j->mask = (dq_mask){.kind = s->mask,
                         .data = mask ? mask->data : NULL,
                         .batch = s->batch,

@@ -26,7 +26,7 @@ typedef struct state {
     dq_attention_stage show;      /* of the scores: what output SCORES is */
     dq_dtype precision;           /* of the softmax */
     size_t mask[4], mask_keys;    /* strides; keys that the mask speaks of */
-    bool wide;                    /* computed in double */
+    bool in_double;               /* computed in double */
     size_t width;                 /* bytes of a number in the scratch, and … */
     size_t values_at, queries_at; /* … bytes there before the values and the queries */
 } state;
@@ -214,11 +214,12 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
     DQ_TRY(read_all(call, s, err));
-    s->wide = call->in[Q]->dtype == DQ_DOUBLE || call->in[V]->dtype == DQ_DOUBLE || s->precision == DQ_DOUBLE;
-    s->width = s->wide ? sizeof(double) : sizeof(float);
+    s->in_double =
+        call->in[Q]->dtype == DQ_DOUBLE || call->in[V]->dtype == DQ_DOUBLE || s->precision == DQ_DOUBLE;
+    s->width = s->in_double ? sizeof(double) : sizeof(float);
     size_t kv = s->batch * s->kv_heads, keys_at, numbers, worker;
-    bool joined = s->wide || s->past || call->in[K]->dtype != DQ_FLOAT || call->in[V]->dtype != DQ_FLOAT;
-    bool own_queries = !s->wide && call->in[Q]->dtype != DQ_FLOAT;
+    bool joined = s->in_double || s->past || call->in[K]->dtype != DQ_FLOAT || call->in[V]->dtype != DQ_FLOAT;
+    bool own_queries = !s->in_double && call->in[Q]->dtype != DQ_FLOAT;
     bool fits =
         take(joined ? kv : 0, s->total, s->size, s->width, &call->scratch_size, &keys_at) &&
         take(joined ? kv : 0, s->total, s->value_size, s->width, &call->scratch_size, &s->values_at) &&
@@ -228,7 +229,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         dq_mul_size(numbers, sizeof(double), &worker) && dq_align_size(worker, DQ_ALIGN, &worker);
     if (!fits)
         return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "wants more memory than there can be");
-    if (!s->wide)
+    if (!s->in_double)
         return dq_attention_prepare(call, s->queries, s->total, s->size, s->value_size, err);
     call->worker_scratch_size = worker;
     return DQ_OK;
@@ -239,7 +240,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 static void load(const dq_op_call *call, const dq_tensor *t, size_t first, size_t n, void *to)
 {
     const state *s = call->state;
-    if (s->wide)
+    if (s->in_double)
         dq_load_doubles(t->dtype, t->data, first, n, to);
     else
         dq_load_floats(call->kernels, t->dtype, t->data, first, n, to);
@@ -280,7 +281,7 @@ static void lay_out_heads(void *arg, size_t begin, size_t end, unsigned worker)
 
 static bool used_in_place(const state *s, const dq_tensor *t, size_t past)
 {
-    return !s->wide && !past && t->dtype == DQ_FLOAT;
+    return !s->in_double && !past && t->dtype == DQ_FLOAT;
 }
 
 static void lay_out(const dq_op_call *call, uint32_t now, uint32_t before, uint32_t present, size_t size,
@@ -308,20 +309,20 @@ static sight sight_of(const dq_op_call *call, size_t b, size_t i)
 {
     const state *s = call->state;
     const dq_tensor *mask = dq_call_in(call, MASK), *valid = dq_call_in(call, VALID);
-    int64_t end = (int64_t)s->total, place = (int64_t)s->past, first = 0;
+    int64_t end = (int64_t)s->total, position = (int64_t)s->past, first = 0;
     if (valid) {
         end = dq_data(valid, int64_t)[b];
-        place = end - (int64_t)s->queries;
+        position = end - (int64_t)s->queries;
     }
-    place += (int64_t)i;
-    if (s->causal && place + 1 < end)
-        end = place + 1;
-    if (s->right >= 0 && end - place > s->right + 1)
-        end = place + s->right + 1;
+    position += (int64_t)i;
+    if (s->causal && position + 1 < end)
+        end = position + 1;
+    if (s->right >= 0 && end - position > s->right + 1)
+        end = position + s->right + 1;
     if (mask && end > (int64_t)s->mask_keys)
         end = (int64_t)s->mask_keys;
-    if (s->left >= 0 && place - s->left > 0)
-        first = place - s->left;
+    if (s->left >= 0 && position - s->left > 0)
+        first = position - s->left;
     end = end > 0 ? end : 0;
     return (sight){(size_t)(first < end ? first : end), (size_t)end};
 }
@@ -513,10 +514,10 @@ static dq_status check_valid(const dq_op_call *call, dq_error *err)
     const state *s = call->state;
     const dq_tensor *valid = dq_call_in(call, VALID);
     for (size_t b = 0; valid && b < s->batch; b++) {
-        int64_t given = dq_data(valid, int64_t)[b];
-        if (given < 0 || (size_t)given > s->total)
+        int64_t value = dq_data(valid, int64_t)[b];
+        if (value < 0 || (size_t)value > s->total)
             return dq_call_fail(call, err, DQ_BAD_INPUT,
-                                "input 6 holds %" PRId64 ", expected 0 to %zu (keys)", given, s->total);
+                                "input 6 holds %" PRId64 ", expected 0 to %zu (keys)", value, s->total);
     }
     return DQ_OK;
 }
@@ -530,7 +531,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     dq_tensor *scores = scores_of(call);
     if (call->out[Y]->count == 0 && !(scores && scores->count))
         return DQ_OK;
-    if (s->wide)
+    if (s->in_double)
         dq_parallel(call->threads, s->batch * s->heads * s->queries, 1, piece, &call);
     else
         run_floats(call);

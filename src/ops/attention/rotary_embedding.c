@@ -9,13 +9,17 @@
 #include <string.h>
 
 enum { INPUT };
-enum { WORK = 4096 /* elements of a piece of parallel work, about */ };
+enum { ELEMENTS_PER_TASK = 4096 /* elements of a piece of parallel work, about */ };
 
 typedef struct state {
     size_t batch, heads, rows, size, half;
     bool heads_first, interleaved;
-    enum { GIVEN, FROM_FIRST, IN_ORDER } places; /* rows of the tables: of each row, of the first, all */
-    uint32_t positions, cos, sin;                /* inputs */
+    enum {
+        GIVEN,
+        FROM_FIRST,
+        IN_ORDER
+    } position_source;            /* rows of the tables: of each row, of the first, all */
+    uint32_t positions, cos, sin; /* inputs */
 } state;
 
 static void rotate_halves(float *restrict x, float *restrict y, size_t n, const float *restrict cosines,
@@ -107,9 +111,9 @@ static dq_status read_ms(const dq_op_call *call, state *s, dq_error *err)
         return dq_call_fail_input(call, err, INPUT, "has rank %u, expected 3 or 4", x->rank);
     DQ_TRY(dq_rotary_check(call, s->cos, s->sin, err));
     DQ_TRY(read_ms_sizes(call, s, err));
-    s->places = positions->rank < 2 && positions->count == 1 ? FROM_FIRST : GIVEN;
-    if (s->places == GIVEN && (positions->rank != 2 || positions->dims[0] != (int64_t)s->batch ||
-                               positions->dims[1] != (int64_t)s->rows))
+    s->position_source = positions->rank < 2 && positions->count == 1 ? FROM_FIRST : GIVEN;
+    if (s->position_source == GIVEN && (positions->rank != 2 || positions->dims[0] != (int64_t)s->batch ||
+                                        positions->dims[1] != (int64_t)s->rows))
         return dq_call_fail_input(call, err, s->positions, "has shape %s, expected [1] or [%zu,%zu]",
                                   dq_shape_text(positions->rank, positions->dims, text), s->batch, s->rows);
     return DQ_OK;
@@ -149,7 +153,7 @@ static dq_status read_onnx(const dq_op_call *call, state *s, dq_error *err)
     *s = (state){.positions = 3, .cos = 1, .sin = 2};
     DQ_TRY(read_onnx_sizes(call, s, err));
     const dq_tensor *positions = dq_call_in(call, s->positions);
-    s->places = positions ? GIVEN : IN_ORDER;
+    s->position_source = positions ? GIVEN : IN_ORDER;
     int64_t pairs = (int64_t)s->half, batch = (int64_t)s->batch, steps = (int64_t)s->rows;
     char text[DQ_SHAPE_TEXT];
     for (uint32_t i = s->cos; i <= s->sin; i++) {
@@ -195,20 +199,20 @@ static dq_status prepare_by(dq_op_call *call, read_fn *read, dq_error *err)
 }
 
 /* The tables' row for a row of the input, those of all batches one after the other. */
-static int64_t place_of(const dq_op_call *call, size_t row)
+static int64_t row_offset(const dq_op_call *call, size_t row)
 {
     const state *s = call->state;
-    if (s->places == IN_ORDER)
+    if (s->position_source == IN_ORDER)
         return (int64_t)row;
-    const int64_t *given = call->in[s->positions]->data;
-    return s->places == GIVEN ? given[row] : (int64_t)((uint64_t)given[0] + row % s->rows);
+    const int64_t *value = call->in[s->positions]->data;
+    return s->position_source == GIVEN ? value[row] : (int64_t)((uint64_t)value[0] + row % s->rows);
 }
 
 static void one_head(const dq_op_call *call, size_t number, size_t row, float *x)
 {
     const state *s = call->state;
     const dq_tensor *in = call->in[INPUT];
-    const size_t at = (size_t)place_of(call, row);
+    const size_t at = (size_t)row_offset(call, row);
     if (in->dtype == DQ_FLOAT) {
         float *to = dq_data(call->out[0], float) + number * s->size;
         memcpy(to, dq_data(in, float) + number * s->size, s->size * sizeof *to);
@@ -245,8 +249,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     const state *s = call->state;
     const int64_t rows = call->in[s->cos]->dims[0];
-    for (size_t i = 0; s->places != IN_ORDER && i < s->batch * s->rows; i++) {
-        int64_t at = place_of(call, i);
+    for (size_t i = 0; s->position_source != IN_ORDER && i < s->batch * s->rows; i++) {
+        int64_t at = row_offset(call, i);
         if (at < 0 || at >= rows)
             return dq_call_fail(call, err, DQ_BAD_INPUT,
                                 "input %u leads to position %" PRId64 ", outside the %" PRId64
@@ -254,7 +258,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                                 s->positions, at, rows);
     }
     if (call->in[INPUT]->count)
-        dq_parallel(call->threads, s->batch * s->rows * s->heads, WORK / s->size + 1, piece, &call);
+        dq_parallel(call->threads, s->batch * s->rows * s->heads, ELEMENTS_PER_TASK / s->size + 1, piece,
+                    &call);
     return DQ_OK;
 }
 

@@ -24,16 +24,16 @@ static dq_status read_widths(const dq_op_call *call, dq_self_attention *s, dq_er
 {
     int64_t heads = dq_node_int(call->node, "num_heads", 0), all = call->in[s->at.weights]->dims[1];
     size_t count;
-    const int64_t *given = dq_node_ints(call->node, "qkv_hidden_sizes", &count);
+    const int64_t *value = dq_node_ints(call->node, "qkv_hidden_sizes", &count);
     if (heads < 1)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'num_heads' is %" PRId64 ", expected 1 or more", heads);
     int64_t widths[3] = {all / 3, all / 3, all / 3};
-    if (given && count != 3)
+    if (value && count != 3)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'qkv_hidden_sizes' has %zu elements, expected 3", count);
-    if (given)
-        memcpy(widths, given, sizeof widths);
+    if (value)
+        memcpy(widths, value, sizeof widths);
     for (size_t i = 0; i < 3; i++)
         if (widths[i] < 0 || widths[i] > all || widths[i] % heads != 0)
             return dq_call_fail(call, err, DQ_BAD_MODEL,
@@ -237,12 +237,12 @@ static dq_status read_length(const dq_op_call *call, const dq_self_attention *s,
     *past = s->past;
     if (!length)
         return DQ_OK;
-    int64_t given = dq_tensor_get_int(length, 0);
-    if (given < 0 || (size_t)given > s->capacity - s->rows)
+    int64_t value = dq_tensor_get_int(length, 0);
+    if (value < 0 || (size_t)value > s->capacity - s->rows)
         return dq_call_fail(call, err, DQ_BAD_INPUT,
                             "input %u is a past of %" PRId64 " positions, expected 0 to %zu",
-                            s->at.past_length, given, s->capacity - s->rows);
-    *past = (size_t)given;
+                            s->at.past_length, value, s->capacity - s->rows);
+    *past = (size_t)value;
     return DQ_OK;
 }
 

@@ -11,13 +11,13 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *cache = call->in[CACHE], *update = call->in[UPDATE], *where = dq_call_in(call, WHERE);
     const char *mode = dq_node_string(call->node, "mode", "linear");
-    int64_t given = dq_node_int(call->node, "axis", -2);
+    int64_t value = dq_node_int(call->node, "axis", -2);
     size_t axis;
-    if (!dq_axis(given, cache->rank, &axis) || axis == 0)
+    if (!dq_axis(value, cache->rank, &axis) || axis == 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'axis' is %" PRId64
                             ", expected an axis of a rank of %u after the first",
-                            given, cache->rank);
+                            value, cache->rank);
     if (strcmp(mode, "linear") != 0 && strcmp(mode, "circular") != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'mode' is '%s', expected linear or circular",
                             mode);
@@ -37,17 +37,17 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output_like(call, 0, cache->dtype, cache, err);
 }
 
-static dq_status first_place(const dq_op_call *call, size_t batch, size_t n, size_t total, bool circular,
-                             size_t *at, dq_error *err)
+static dq_status first_position(const dq_op_call *call, size_t batch, size_t n, size_t total, bool circular,
+                                size_t *at, dq_error *err)
 {
     const dq_tensor *where = dq_call_in(call, WHERE);
-    int64_t given = where ? dq_tensor_get_int(where, batch) : 0;
-    *at = (size_t)given;
-    if (given >= 0 && (circular || (uint64_t)given <= total - n))
+    int64_t value = where ? dq_tensor_get_int(where, batch) : 0;
+    *at = (size_t)value;
+    if (value >= 0 && (circular || (uint64_t)value <= total - n))
         return DQ_OK;
     return dq_call_fail(call, err, DQ_BAD_INPUT,
                         "input 2 holds %" PRId64 ": %zu steps from there on do not fit in a cache of %zu",
-                        given, n, total);
+                        value, n, total);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
@@ -65,7 +65,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         return DQ_OK;
     for (size_t o = 0; o < outer; o++) {
         size_t at;
-        DQ_TRY(first_place(call, o / (outer / batches), n, total, circular, &at, err));
+        DQ_TRY(first_position(call, o / (outer / batches), n, total, circular, &at, err));
         for (size_t t = 0; t < n; t++)
             dq_copy_elements(update, (o * n + t) * inner, call->out[0],
                              (o * total + (at % total + t) % total) * inner, inner);

@@ -148,7 +148,7 @@ static dq_status find_activation(const dq_op_call *call, dq_rnn_activation *to, 
     enum { KNOWN = sizeof known / sizeof known[0] };
     const char *name = dq_node_string(call->node, "activation", "");
     const dq_attr *params = dq_node_attr(call->node, "activation_params");
-    size_t i = 0, given = params ? params->count : 0;
+    size_t i = 0, value = params ? params->count : 0;
     *to = (dq_rnn_activation){NULL, 0, 0};
     if (*name == '\0')
         return DQ_OK;
@@ -160,9 +160,9 @@ static dq_status find_activation(const dq_op_call *call, dq_rnn_activation *to, 
             "attribute 'activation' is '%s', expected Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid "
             "or Clip",
             name);
-    if (known[i].params && given != known[i].params)
+    if (known[i].params && value != known[i].params)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'activation_params' has %zu values, expected %zu for %s", given,
+                            "attribute 'activation_params' has %zu values, expected %zu for %s", value,
                             known[i].params, name);
     if (known[i].params == GATE_PARAMS && call->in[X]->dtype == DQ_DOUBLE)
         return dq_call_fail(call, err, DQ_UNSUPPORTED,

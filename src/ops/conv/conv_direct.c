@@ -8,10 +8,10 @@
 #include <string.h>
 
 enum {
-    FEW = 4,        /* output channels of a group, at most, of any number of input channels … */
-    SOME = 6,       /* … and of no more than as many */
-    COPY = 1 << 15, /* elements of a padded copy, at most, unless a single row has more */
-    WORK = 1 << 17  /* products of a piece of parallel work, at least about */
+    MAX_GROUP_OUT = 4,      /* output channels of a group, at most, of any number of input channels … */
+    MAX_GROUP_CHANNELS = 6, /* … and of no more than as many */
+    MAX_COPY_ELEMENTS = 1 << 15, /* elements of a padded copy, at most, unless a single row has more */
+    MACS_PER_TASK = 1 << 17      /* products of a piece of parallel work, at least about */
 };
 
 typedef struct job {
@@ -24,18 +24,19 @@ typedef struct job {
 /* Padding is copied too. */
 static bool reaches_far(const dq_window *w)
 {
-    enum { FAR = 4096 };
+    enum { MAX_PADDING = 4096 };
     for (size_t d = 0; d < w->rank; d++)
-        if (((w->out[d] - 1) * w->stride[d] + dq_window_span(w, d)) / 2 > w->in[d] + FAR)
+        if (((w->out[d] - 1) * w->stride[d] + dq_window_span(w, d)) / 2 > w->in[d] + MAX_PADDING)
             return true;
     return false;
 }
 
 bool dq_conv_direct_is_applicable(const dq_conv_shape *s, dq_reason *reason)
 {
-    if (s->group_out > FEW && (s->group_out > SOME || s->group_in > SOME))
+    if (s->group_out > MAX_GROUP_OUT &&
+        (s->group_out > MAX_GROUP_CHANNELS || s->group_in > MAX_GROUP_CHANNELS))
         return dq_not_applicable(reason, "%zu output channels of %zu, expected at most %d, or %d of as many",
-                                 s->group_out, s->group_in, FEW, SOME);
+                                 s->group_out, s->group_in, MAX_GROUP_OUT, MAX_GROUP_CHANNELS);
     return (s->kernel_size > 0 && dq_im2col_pack_fit(&s->window) && !reaches_far(&s->window)) ||
            dq_not_applicable(reason, "windows are empty or reach too far beyond the image");
 }
@@ -67,11 +68,11 @@ static size_t under(const dq_window *w, size_t d, size_t count)
     return (count - 1) * (size_t)w->stride[d] + (size_t)dq_window_span(w, d);
 }
 
-static void find_places(const dq_window *w, size_t d, size_t count, dq_conv_direct *r)
+static void find_positions(const dq_window *w, size_t d, size_t count, dq_conv_direct *r)
 {
     size_t length = under(w, d, count);
     r->step[d] = count > 1 ? (size_t)w->stride[d] : 1;
-    r->places[d] = length / r->step[d] + (length % r->step[d] != 0);
+    r->positions[d] = length / r->step[d] + (length % r->step[d] != 0);
 }
 
 static void choose_band(const dq_op_call *call, dq_conv_direct *r)
@@ -79,14 +80,14 @@ static void choose_band(const dq_op_call *call, dq_conv_direct *r)
     const dq_window *w = &r->shape->window;
     size_t out = (size_t)w->out[0], slice = 1, span = (size_t)dq_window_span(w, 0);
     for (size_t d = 1; d < w->rank; d++)
-        slice *= dq_least(r->places[d] * r->step[d], COPY);
+        slice *= dq_least(r->positions[d] * r->step[d], MAX_COPY_ELEMENTS);
     size_t planes = r->shape->batch * r->shape->group, expected = 2 * dq_threads_count(call->threads),
-           workspace = COPY / slice;
+           workspace = MAX_COPY_ELEMENTS / slice;
     r->band = workspace > span ? (workspace - span) / (size_t)w->stride[0] + 1 : 1;
     if (expected > 2 && planes < expected)
         r->band = dq_least(r->band, out / expected + 1);
     r->band = dq_least(r->band, out);
-    find_places(w, 0, r->band, r);
+    find_positions(w, 0, r->band, r);
 }
 
 /* Where a kernel's element stands in the copy: in the plane of its places' remainders. */
@@ -165,11 +166,11 @@ dq_status dq_conv_direct_prepare(dq_op_call *call, const dq_conv_shape *shape, d
     if (shape->out_size == 0)
         return DQ_OK;
     for (size_t d = 1; d < w->rank; d++)
-        find_places(w, d, (size_t)w->out[d], r);
+        find_positions(w, d, (size_t)w->out[d], r);
     choose_band(call, r);
     for (size_t d = w->rank; d-- > 0;) {
         r->pitch[d] = r->plane;
-        if (!dq_mul_size(r->plane, r->places[d], &r->plane))
+        if (!dq_mul_size(r->plane, r->positions[d], &r->plane))
             return dq_no_memory(err, SIZE_MAX, "padded rows");
     }
     if (!find_sizes(r, &r->copy, &bytes))
@@ -184,26 +185,26 @@ dq_status dq_conv_direct_prepare(dq_op_call *call, const dq_conv_shape *shape, d
 
 /* Places of the last axis that are the image's, of those with a remainder: from one on, and where they begin
  * in the image. */
-typedef struct stretch {
+typedef struct span {
     size_t begin, count, from, step;
-} stretch;
+} span;
 
 static int64_t up_to(int64_t x, int64_t step)
 {
     return x <= 0 ? 0 : (x - 1) / step + 1;
 }
 
-static stretch find_stretch(const dq_conv_direct *r, size_t remainder, size_t first)
+static span find_span(const dq_conv_direct *r, size_t remainder, size_t first)
 {
     const dq_window *w = &r->shape->window;
     size_t last = w->rank - 1;
-    int64_t step = (int64_t)r->step[last], places = (int64_t)r->places[last];
+    int64_t step = (int64_t)r->step[last], positions = (int64_t)r->positions[last];
     int64_t shift = (int64_t)remainder - w->begin[last] + (last ? 0 : (int64_t)first * w->stride[0]);
     int64_t begin = up_to(-shift, step), end = up_to(w->in[last] - shift, step);
-    begin = begin < places ? begin : places;
-    end = end < places ? end : places;
-    return (stretch){(size_t)begin, end > begin ? (size_t)(end - begin) : 0, (size_t)(begin * step + shift),
-                     (size_t)step};
+    begin = begin < positions ? begin : positions;
+    end = end < positions ? end : positions;
+    return (span){(size_t)begin, end > begin ? (size_t)(end - begin) : 0, (size_t)(begin * step + shift),
+                  (size_t)step};
 }
 
 /* Rows of a plane to rows of the copy. */
@@ -212,7 +213,7 @@ typedef struct rows_copy {
 } rows_copy;
 
 /* Those of a run; `size`: elements of the image from one to the next along the first axis. */
-static rows_copy copy_of(const dq_conv_direct *r, const dq_conv_run *run, const stretch *s, size_t size,
+static rows_copy copy_of(const dq_conv_direct *r, const dq_conv_run *run, const span *s, size_t size,
                          size_t first)
 {
     const dq_window *w = &r->shape->window;
@@ -249,7 +250,7 @@ static __attribute__((noinline)) void each_copy(const dq_conv_direct *r, size_t 
         return;
     size_t last = w->rank - 1, size = r->shape->in_size / (size_t)w->in[0];
     for (size_t q = 0; q < r->step[last]; q++) {
-        const stretch s = find_stretch(r, q, first);
+        const span s = find_span(r, q, first);
         const rows_copy line = {.from = s.from,
                                 .from_row = 0,
                                 .step = s.step,
@@ -401,5 +402,5 @@ void dq_conv_direct_run(const dq_op_call *call, const dq_conv_direct *r, const d
     size_t out = (size_t)s->window.out[0];
     job j = {call, r, o, out / r->band + (out % r->band != 0)};
     size_t work = s->group_out * s->group_in * s->kernel_size * r->band * (s->out_size / out);
-    dq_parallel(call->threads, s->batch * s->group * j.bands, WORK / (work + 1) + 1, piece, &j);
+    dq_parallel(call->threads, s->batch * s->group * j.bands, MACS_PER_TASK / (work + 1) + 1, piece, &j);
 }

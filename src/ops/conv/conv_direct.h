@@ -17,12 +17,12 @@ typedef struct dq_conv_run {
 
 typedef struct dq_conv_direct {
     const dq_conv_shape *shape;
-    size_t band;                /* output places along the first axis that are done at a time */
-    size_t step[DQ_MAX_RANK];   /* along each axis, how far windows are apart */
-    size_t places[DQ_MAX_RANK]; /* of the copy that are so far apart, along each axis, for a whole band */
-    size_t pitch[DQ_MAX_RANK];  /* places from one to the next along each axis */
-    size_t plane;               /* all of them: there are as many planes as steps multiply to */
-    size_t copy;                /* floats of the copy */
+    size_t band;                   /* output places along the first axis that are done at a time */
+    size_t step[DQ_MAX_RANK];      /* along each axis, how far windows are apart */
+    size_t positions[DQ_MAX_RANK]; /* of the copy that are so far apart, along each axis, for a whole band */
+    size_t pitch[DQ_MAX_RANK];     /* places from one to the next along each axis */
+    size_t plane;                  /* all of them: there are as many planes as steps multiply to */
+    size_t copy;                   /* floats of the copy */
     const dq_conv_run *runs;
     size_t run_count;      /* 0 where there is one axis */
     const size_t *offsets; /* of the kernel's elements in the copy */

@@ -8,9 +8,10 @@
 #include <math.h>
 
 enum {
-    FEW = 64,
-    SOME = 256, /* windows of an image: any, and where they are its pixels and products are many */
-    MANY = 96,
+    MAX_WINDOWS = 64,
+    MAX_POINTWISE_WINDOWS =
+        256, /* windows of an image: any, and where they are its pixels and products are many */
+    MIN_POINTWISE_CHANNELS = 96,
     STEPS = 256, /* of the windows that are laid out at a time, about */
     LINE = 16
 };
@@ -123,7 +124,10 @@ bool dq_conv_f32_gemm_small_is_applicable(const void *problem, dq_reason *reason
 {
     const dq_conv_f32_problem *p = problem;
     const dq_conv_shape *s = p->shape;
-    const size_t most = s->kernel_size == 1 && s->group_in >= MANY && s->group_out >= MANY ? SOME : FEW;
+    const size_t most =
+        s->kernel_size == 1 && s->group_in >= MIN_POINTWISE_CHANNELS && s->group_out >= MIN_POINTWISE_CHANNELS
+            ? MAX_POINTWISE_WINDOWS
+            : MAX_WINDOWS;
     if (!dq_conv_f32_is_countable(p, reason))
         return false;
     if (!p->constant_weights || !p->float_weights)

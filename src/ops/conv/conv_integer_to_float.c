@@ -16,7 +16,7 @@ typedef struct state {
     dq_bounds bounds;
     bool z_same; /* z has the result's shape */
     size_t z_strides[DQ_MAX_RANK];
-    dq_dynamic_place place;
+    dq_dynamic_offsets offsets;
 } state;
 
 /* Input i (when given) has one element, or one a channel. */
@@ -73,7 +73,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 {
     state st = {0};
     dq_dynamic_call v;
-    dq_dynamic_look(call, INPUTS, X, X_SCALE, X_ZERO, &v);
+    dq_dynamic_bind(call, INPUTS, X, X_SCALE, X_ZERO, &v);
     DQ_TRY(resolve(&v.call, &st, err));
     return dq_call_output(call, 0, DQ_FLOAT, st.conv.s.rank, st.conv.s.dims, err);
 }
@@ -132,11 +132,11 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *st = call->state;
     dq_dynamic_call v;
-    dq_dynamic_look(call, INPUTS, X, X_SCALE, X_ZERO, &v);
+    dq_dynamic_bind(call, INPUTS, X, X_SCALE, X_ZERO, &v);
     DQ_TRY(resolve(&v.call, st, err));
     st->conv.store = store;
     DQ_TRY(dq_conv_s8_prepare(&v.call, &st->conv, err));
-    return dq_dynamic_reserve(call, X, &v, &st->place, err);
+    return dq_dynamic_reserve(call, X, &v, &st->offsets, err);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
@@ -144,8 +144,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const state *st = call->state;
     (void)err;
     dq_dynamic_call v;
-    dq_dynamic_look(call, INPUTS, X, X_SCALE, X_ZERO, &v);
-    dq_dynamic_fill(call, X, &st->place, &v);
+    dq_dynamic_bind(call, INPUTS, X, X_SCALE, X_ZERO, &v);
+    dq_dynamic_quantize_operand(call, X, &st->offsets, &v);
     dq_conv_s8_run(&v.call, &st->conv);
     return DQ_OK;
 }

@@ -91,7 +91,7 @@ static void look_at_zeros(const dq_op_call *call, const dq_conv_s8 *conv, dq_con
 }
 
 /* Whether all that the codes of a result are computed from, but x, is known. */
-static bool knows_codes(const dq_op_call *call, const dq_conv_s8 *conv)
+static bool knows_requantization(const dq_op_call *call, const dq_conv_s8 *conv)
 {
     const uint32_t known[] = {conv->w, conv->x_zero, conv->w_zero, conv->bias};
     double scale;
@@ -99,7 +99,7 @@ static bool knows_codes(const dq_op_call *call, const dq_conv_s8 *conv)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (dq_call_in(call, known[i]) && !dq_call_constant(call, known[i]))
             return false;
-    return conv->codes && conv->codes(call, 0, &scale, &to);
+    return conv->qvalues && conv->qvalues(call, 0, &scale, &to);
 }
 
 static dq_conv_s8_problem describe(const dq_op_call *call, dq_conv_s8 *conv)
@@ -109,7 +109,7 @@ static dq_conv_s8_problem describe(const dq_op_call *call, dq_conv_s8 *conv)
                             .depthwise = s->group_in == 1 && s->group > 1,
                             .unpadded = conv->image.whole,
                             .constant_weights = dq_call_constant(call, conv->w),
-                            .known_codes = knows_codes(call, conv),
+                            .known_requantization = knows_requantization(call, conv),
                             .image_bytes = s->in_channels * s->in_size,
                             .kernels = call->kernels};
     look_at_zeros(call, conv, &p);

@@ -45,7 +45,7 @@ typedef struct dq_conv_sums {
     const dq_op_call *call;
     size_t batch, channel, channels, first, count, c_stride;
     bool transposed;
-    uint8_t *codes;
+    uint8_t *qvalues;
     const int32_t *c;
 } dq_conv_sums;
 typedef void dq_conv_sums_fn(const dq_conv_sums *sums);
@@ -55,7 +55,8 @@ void dq_conv_sums_transpose(const dq_conv_sums *sums, void *out);
 /** What becomes of the sums of an output channel, for operators that make codes of them and nothing else;
  * to->out: where those of the first image are. `scale` is what to->scale then points to. False: it is not
  * known before a run. */
-typedef bool dq_conv_codes_fn(const dq_op_call *call, size_t channel, double *scale, dq_requantize_to *to);
+typedef bool dq_conv_requantize_params_fn(const dq_op_call *call, size_t channel, double *scale,
+                                          dq_requantize_to *to);
 
 /** How a depthwise convolution takes planes (conv_s8_depthwise.c). */
 typedef struct dq_dwconv_planes {
@@ -101,9 +102,9 @@ typedef struct dq_nc4hw4_way {
     size_t panels;                     /* of output channels of a group */
     size_t sums_offset, starts_offset; /* of the packed weights, whose last panel is ones */
     size_t c_stride, c_offset, pixel_sums_offset, block_offset, row_offset; /* of a worker's scratch */
-    size_t codes_offset; /* 0: results go at once where they belong */
-    float *exact_scale;  /* of each output channel what kernels/conv_nc4hw4/nc4hw4.h has of that name; NULL: 0
-                            of all */
+    size_t results_offset; /* 0: results go at once where they belong */
+    float *exact_scale; /* of each output channel what kernels/conv_nc4hw4/nc4hw4.h has of that name; NULL: 0
+                           of all */
 } dq_nc4hw4_way;
 
 /** Where the rows of a matrix product are. */
@@ -119,7 +120,7 @@ struct dq_conv_s8 {
     uint32_t x, w, x_zero, w_zero, bias;
     bool x_last, y_last; /* channels of x and of the result */
     dq_conv_sums_fn *store;
-    dq_conv_codes_fn *codes; /* NULL: sums are wanted */
+    dq_conv_requantize_params_fn *qvalues; /* NULL: sums are wanted */
     size_t own; /* bytes a channel of the result, at the start of call->scratch, that are the operator's */
     /* Worked out: */
     dq_conv_shape s;

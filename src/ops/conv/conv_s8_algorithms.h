@@ -12,13 +12,13 @@ typedef struct dq_conv_s8_problem {
     bool depthwise; /* several groups, of one input channel each */
     bool unpadded;  /* nothing of the image is padded or cropped */
     bool constant_weights;
-    bool equal_weight_zeros; /* the zero points of the weights are known and equal … */
-    bool no_weight_zeros;    /* … and 0, once the weights are signed */
-    bool known_codes;        /* all but x that the quantized result is computed from is known */
-    bool same_sign;          /* x has the sign that matrix products take */
-    size_t image_bytes;      /* of one image of x */
-    size_t run, runs;        /* of a window of all channels: bytes of a contiguous piece, and their number */
-    size_t weight_chunks;    /* into how many the threads divide the weights of a matrix product */
+    bool equal_weight_zeros;   /* the zero points of the weights are known and equal … */
+    bool no_weight_zeros;      /* … and 0, once the weights are signed */
+    bool known_requantization; /* all but x that the quantized result is computed from is known */
+    bool same_sign;            /* x has the sign that matrix products take */
+    size_t image_bytes;        /* of one image of x */
+    size_t run, runs;     /* of a window of all channels: bytes of a contiguous piece, and their number */
+    size_t weight_chunks; /* into how many the threads divide the weights of a matrix product */
     const dq_kernels *kernels;
 } dq_conv_s8_problem;
 

@@ -36,7 +36,7 @@ static dq_algorithm_work work_of(const dq_conv_s8_problem *p)
                                .calls = planes};
 }
 
-bool dq_conv_s8_depthwise_nchw_codes_is_applicable(const void *problem, dq_reason *reason)
+bool dq_conv_s8_depthwise_nchw_requantize_is_applicable(const void *problem, dq_reason *reason)
 {
     const dq_conv_s8_problem *p = problem;
     const dq_window *w = &p->shape->window;
@@ -44,7 +44,7 @@ bool dq_conv_s8_depthwise_nchw_codes_is_applicable(const void *problem, dq_reaso
         return false;
     if (!p->kernels->dwconv_requantize_s8->pack)
         return dq_not_applicable(reason, "there is no kernel for this instruction set");
-    if (!p->known_codes)
+    if (!p->known_requantization)
         return dq_not_applicable(reason, "weights, bias, scales or zero points are not constant, or the "
                                          "result is not quantized");
     return (w->rank <= 2 && w->stride[w->rank - 1] <= 2) ||
@@ -52,7 +52,7 @@ bool dq_conv_s8_depthwise_nchw_codes_is_applicable(const void *problem, dq_reaso
                              (int)w->stride[w->rank - 1]);
 }
 
-dq_algorithm_work dq_conv_s8_depthwise_nchw_codes_work(const void *problem)
+dq_algorithm_work dq_conv_s8_depthwise_nchw_requantize_work(const void *problem)
 {
     return work_of(problem);
 }
@@ -219,9 +219,9 @@ static void make_channels(void *packed, const dq_tensor *from, const void *key)
         uint64_t *to = (uint64_t *)(void *)((char *)packed + j * size);
         int32_t init = take_weights(k->run, j, k->w);
         double scale;
-        dq_requantize_to codes;
-        *to = conv->codes(k->run->call, j, &scale, &codes) &&
-              k->kernel->pack(k->w, k->at, 2 * conv->planes.pairs, init, &codes, to + 1);
+        dq_requantize_to qvalues;
+        *to = conv->qvalues(k->run->call, j, &scale, &qvalues) &&
+              k->kernel->pack(k->w, k->at, 2 * conv->planes.pairs, init, &qvalues, to + 1);
     }
 }
 
@@ -243,7 +243,7 @@ static bool find_elements(const dq_conv_s8 *conv, size_t *at)
 }
 
 /* Of each channel what is packed, with places for this plan's rows. */
-static dq_status place_channels(dq_op_call *call, dq_conv_s8 *conv, const char *packed, dq_error *err)
+static dq_status resolve_channels(dq_op_call *call, dq_conv_s8 *conv, const char *packed, dq_error *err)
 {
     const dq_dwconv_requantize_s8 *kernel = call->kernels->dwconv_requantize_s8;
     dq_dwconv_planes *p = &conv->planes;
@@ -251,18 +251,18 @@ static dq_status place_channels(dq_op_call *call, dq_conv_s8 *conv, const char *
     size_t all = 0;
     for (size_t j = 0; j < n; j++)
         if (*(const uint64_t *)(const void *)(packed + j * size))
-            all += kernel->place(packed + j * size + sizeof(uint64_t), p->pitch, NULL);
-    char *placed = dq_arena_alloc(call->arena, all, sizeof(uint64_t));
+            all += kernel->resolve(packed + j * size + sizeof(uint64_t), p->pitch, NULL);
+    char *resolved = dq_arena_alloc(call->arena, all, sizeof(uint64_t));
     p->channels = DQ_NEW_ARRAY(call->arena, n, const void *);
-    if (!placed || !p->channels)
+    if (!resolved || !p->channels)
         return dq_no_memory(err, n, "channels of a convolution");
     for (size_t j = 0, wrote; j < n; j++, packed += size) {
         const char *from = packed + sizeof(uint64_t);
-        if (!*(const uint64_t *)(const void *)packed || !kernel->place(from, p->pitch, NULL))
+        if (!*(const uint64_t *)(const void *)packed || !kernel->resolve(from, p->pitch, NULL))
             continue;
-        wrote = kernel->place(from, p->pitch, placed);
-        p->channels[j] = placed;
-        placed += wrote;
+        wrote = kernel->resolve(from, p->pitch, resolved);
+        p->channels[j] = resolved;
+        resolved += wrote;
     }
     return DQ_OK;
 }
@@ -309,7 +309,7 @@ static dq_status pack_channels(dq_op_call *call, dq_conv_s8 *conv, dq_error *err
             status = dq_no_memory(err, all, "channels of a convolution");
         }
         if (status == DQ_OK)
-            status = place_channels(call, conv, packed, err);
+            status = resolve_channels(call, conv, packed, err);
     }
     dq_arena_free(&passing);
     return status;
@@ -351,7 +351,7 @@ dq_status dq_conv_s8_depthwise_nchw_3x3_prepare(dq_op_call *call, void *state, d
     return prepare(call, state, true, err);
 }
 
-dq_status dq_conv_s8_depthwise_nchw_codes_prepare(dq_op_call *call, void *state, dq_error *err)
+dq_status dq_conv_s8_depthwise_nchw_requantize_prepare(dq_op_call *call, void *state, dq_error *err)
 {
     DQ_TRY(prepare(call, state, false, err));
     return pack_channels(call, state, err);
@@ -459,7 +459,7 @@ static void run_channel(plane *p, size_t channel)
 }
 
 /* One output channel to codes at once. */
-static void put_codes(const plane *p, size_t channel)
+static void put_qvalues(const plane *p, size_t channel)
 {
     const dq_op_call *call = p->run->call;
     const dq_conv_s8 *conv = p->run->conv;
@@ -478,7 +478,7 @@ static void run_plane(plane *p, size_t group)
     const void **channels = conv->planes.channels;
     for (size_t j = group * conv->s.group_out, end = j + conv->s.group_out; j < end; j++)
         if (channels && channels[j])
-            put_codes(p, j);
+            put_qvalues(p, j);
         else
             run_channel(p, j);
 }

@@ -108,9 +108,9 @@ size_t dq_conv_s8_gemm_chunks(const dq_op_call *call, dq_conv_s8 *conv)
 /* ---- Rows of the table -------------------------------------------------------------------------------- */
 
 enum {
-    COPY = 32, /* bytes that a copy of a run writes, however short it is */
-    STEP = 4,  /* bytes of a row that kernels multiply at once */
-    RUN = 32   /* products that take the time of going to the next run */
+    COPY_BYTES = 32, /* bytes that a copy of a run writes, however short it is */
+    STEP = 4,        /* bytes of a row that kernels multiply at once */
+    RUN = 32         /* products that take the time of going to the next run */
 };
 
 static dq_algorithm_work product_of(const dq_conv_s8_problem *p, double depth, double bytes)
@@ -153,17 +153,17 @@ bool dq_conv_s8_gemm_im2col_is_applicable(const void *problem, dq_reason *reason
         return false;
     if (p->runs <= 1)
         return dq_not_applicable(reason, "windows are contiguous");
-    return p->run <= COPY || dq_not_applicable(reason,
-                                               "contiguous pieces of windows have %zu bytes, expected "
-                                               "at most %d",
-                                               p->run, COPY);
+    return p->run <= COPY_BYTES || dq_not_applicable(reason,
+                                                     "contiguous pieces of windows have %zu bytes, expected "
+                                                     "at most %d",
+                                                     p->run, COPY_BYTES);
 }
 
 dq_algorithm_work dq_conv_s8_gemm_im2col_work(const void *problem)
 {
     const dq_conv_s8_problem *p = problem;
     const dq_conv_shape *s = p->shape;
-    const double copied = (double)s->out_size * (double)s->group * (double)p->runs * COPY;
+    const double copied = (double)s->out_size * (double)s->group * (double)p->runs * COPY_BYTES;
     return product_of(p, step_up(p->runs * p->run), 2 * (double)p->image_bytes + copied);
 }
 
@@ -353,7 +353,7 @@ static void gather(const dq_conv_s8 *conv, dq_qblock *block)
         uint8_t *to = (uint8_t *)block->extra + i * row_size(conv->weights.b.run);
         block->row_pointers[i] = to;
         for (size_t t = 0; t < conv->runs; t++, to += conv->run)
-            memcpy(to, corner + conv->offsets[t], COPY);
+            memcpy(to, corner + conv->offsets[t], COPY_BYTES);
     }
 }
 
@@ -374,7 +374,7 @@ static void transpose(const part *p)
 
 /* Pixels first … of x. Those that have another sign, and the last ones, behind which nothing may be read, are
  * copied. */
-static void place(const part *p)
+static void set_row_pointers(const part *p)
 {
     const dq_conv_s8 *conv = p->run->conv;
     const dq_conv_shape *s = &conv->s;
@@ -411,7 +411,7 @@ static void find_rows(const dq_conv_s8_pass *run, const where *at, dq_qblock *bl
         if (conv->rows == DQ_CONV_S8_TRANSPOSED)
             transpose(&p);
         else if (conv->rows == DQ_CONV_S8_PLACED)
-            place(&p);
+            set_row_pointers(&p);
         else
             set_windows(&p, run->images + (p.image - run->first) * conv->image.size +
                                 at->group * conv->s.group_in);

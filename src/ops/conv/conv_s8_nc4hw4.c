@@ -110,20 +110,20 @@ static size_t depth_of(const dq_conv_shape *s, bool unpadded)
 
 bool dq_conv_s8_nc4hw4_is_applicable(const void *problem, dq_reason *reason)
 {
-    enum { FAR = 8, DEEP = 256 };
+    enum { MAX_STRIDE = 8, MAX_DEPTH = 256 };
     const dq_conv_s8_problem *p = problem;
     const dq_conv_shape *s = p->shape;
     const dq_window *w = &s->window;
     const dq_conv_nc4hw4_s8 *kernel = p->kernels->conv_nc4hw4_s8;
     const size_t in = s->group_in, depth = depth_of(s, p->unpadded);
-    const size_t most = s->kernel_size == 1 ? dq_least(kernel->deepest, DEEP) : DEEP;
+    const size_t most = s->kernel_size == 1 ? dq_least(kernel->deepest, MAX_DEPTH) : MAX_DEPTH;
     if (p->depthwise)
         return dq_not_applicable(reason, "groups have one input channel each (depthwise)");
     if (!p->constant_weights)
         return dq_not_applicable(reason, "weights are not constant");
     if (in == 0 || (round_up(in) > 2 * in && !is_by_rows(s, p->unpadded)))
         return dq_not_applicable(reason, "%zu input channels do not fill groups of %d", in, STEP);
-    if (depth > most || s->kernel_size > DEEP)
+    if (depth > most || s->kernel_size > MAX_DEPTH)
         return dq_not_applicable(reason, "windows have %zu bytes, expected at most %zu", depth, most);
     if (s->out_size < kernel->least)
         return dq_not_applicable(reason, "%zu output pixels, expected at least %zu", s->out_size,
@@ -132,9 +132,9 @@ bool dq_conv_s8_nc4hw4_is_applicable(const void *problem, dq_reason *reason)
         return dq_not_applicable(reason, "the kernel takes and gives channels first only");
     if (is_linear(s, p->unpadded))
         return true;
-    if (w->rank != 2 || w->stride[1] > FAR)
+    if (w->rank != 2 || w->stride[1] > MAX_STRIDE)
         return dq_not_applicable(reason, "%zu spatial axes and stride %d, expected 2 and at most %d", w->rank,
-                                 (int)w->stride[w->rank - 1], FAR);
+                                 (int)w->stride[w->rank - 1], MAX_STRIDE);
     const size_t width = (size_t)w->out[1],
                  wide = (width + kernel->lanes - 1) / kernel->lanes * kernel->lanes;
     return wide - width <= width / 4 ||
@@ -217,11 +217,11 @@ static dq_status find_offsets(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 /* Blocks of pixels that stay in a cache with all their channels while panel after panel goes over them. */
 static void cut(dq_conv_s8 *conv)
 {
-    enum { CACHE = 1 << 15, LEAST = 32, MOST = 512 };
+    enum { BLOCK_BYTES = 1 << 15, MIN_PIXELS = 32, MAX_PIXELS = 512 };
     const dq_conv_shape *s = &conv->s;
     dq_nc4hw4_way *l = &conv->nc4hw4;
-    size_t pixels = CACHE / (l->planes * STEP), blocks;
-    pixels = pixels < LEAST ? LEAST : pixels > MOST ? MOST : pixels;
+    size_t pixels = BLOCK_BYTES / (l->planes * STEP), blocks;
+    pixels = pixels < MIN_PIXELS ? MIN_PIXELS : pixels > MAX_PIXELS ? MAX_PIXELS : pixels;
     l->across = l->width;
     l->rows_per_task = 1;
     if (l->linear) {
@@ -265,19 +265,19 @@ static bool lay_out_weights(const dq_op_call *call, dq_conv_s8 *conv, form *f, s
 /* What codes are made by where all that they depend on is known. Few pixels do not repay it. */
 static dq_status find_exact_scale(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 {
-    enum { LEAST = 196 };
+    enum { MIN_PIXELS = 196 };
     const dq_conv_shape *s = &conv->s;
     const dq_conv_nc4hw4_s8 *kernel = call->kernels->conv_nc4hw4_s8;
     double scale, most = 255.0 * 255.0 * (double)(s->group_in * s->kernel_size);
     dq_requantize_to to;
-    if (s->out_size < LEAST || s->y_last || !kernel->exact_scale || !conv->codes ||
-        !conv->codes(call, 0, &scale, &to) ||
+    if (s->out_size < MIN_PIXELS || s->y_last || !kernel->exact_scale || !conv->qvalues ||
+        !conv->qvalues(call, 0, &scale, &to) ||
         (dq_call_in(call, conv->bias) && !dq_call_constant(call, conv->bias)))
         return DQ_OK;
     float *exact_scale = conv->nc4hw4.exact_scale = DQ_NEW_ARRAY(call->arena, s->out_channels, float);
     if (!exact_scale)
         return dq_no_memory(err, s->out_channels, "scales of a convolution");
-    for (size_t j = 0; j < s->out_channels && conv->codes(call, j, &scale, &to); j++)
+    for (size_t j = 0; j < s->out_channels && conv->qvalues(call, j, &scale, &to); j++)
         exact_scale[j] = kernel->exact_scale(&to, most + fabs((double)dq_conv_s8_bias(call, conv, j)));
     return DQ_OK;
 }
@@ -305,12 +305,12 @@ dq_status dq_conv_s8_nc4hw4_prepare(dq_op_call *call, void *state, dq_error *err
         dq_reserve_size(worker, l->linear ? l->plane : 0, l->planes, DQ_ALIGN, &l->block_offset) &&
         dq_reserve_size(worker, dq_conv_s8_nc4hw4_row(conv), 1, DQ_ALIGN, &l->row_offset);
     if (s->y_last && s->group_out % OUTS == 0)
-        fits = fits && dq_reserve_size(worker, l->c_stride, TRANSPOSED * OUTS, DQ_ALIGN, &l->codes_offset);
+        fits = fits && dq_reserve_size(worker, l->c_stride, TRANSPOSED * OUTS, DQ_ALIGN, &l->results_offset);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "padded images");
     DQ_TRY(find_offsets(call, conv, err));
     DQ_TRY(find_exact_scale(call, conv, err));
-    return dq_call_pack_later(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
+    return dq_call_pack_deferred(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
 }
 
 /* ---- A run -------------------------------------------------------------------------------------------- */
@@ -343,7 +343,7 @@ typedef struct task {
     size_t image, group, row, px; /* image of the batch; the first window */
     size_t rows, pixels;          /* rows of windows, and windows of a row */
     int32_t *c, *pixel_sums;
-    uint8_t *codes; /* TURNED panels of results with channels last, before they are turned; NULL: none */
+    uint8_t *qvalues; /* TURNED panels of results with channels last, before they are turned; NULL: none */
 } task;
 
 static void sum_panel(const task *t, size_t panel, const int32_t *init, int32_t *c)
@@ -388,7 +388,7 @@ static void run_panel(const task *t, size_t panel)
         out.transposed = true;
         out.channels = channels;
         out.c_stride = l->c_stride;
-        out.codes = t->codes ? t->codes + panel % TRANSPOSED * l->c_stride * OUTS : NULL;
+        out.qvalues = t->qvalues ? t->qvalues + panel % TRANSPOSED * l->c_stride * OUTS : NULL;
         conv->store(&out);
         return;
     }
@@ -397,14 +397,14 @@ static void run_panel(const task *t, size_t panel)
 }
 
 /* Puts the codes of panels first … end - 1 where they belong: elements of 32 bits, turned. */
-static void put_codes(const task *t, size_t first, size_t end)
+static void put_qvalues(const task *t, size_t first, size_t end)
 {
     const dq_conv_shape *s = &t->pass->conv->s;
     const dq_nc4hw4_way *l = &t->pass->conv->nc4hw4;
     const dq_op_call *call = t->pass->call;
     size_t pixel = t->image * s->out_size + t->row * l->width + t->px;
     uint8_t *out = dq_data(call->out[0], uint8_t) + pixel * s->out_channels + t->group * s->group_out;
-    call->kernels->transpose_x32((const uint32_t *)(void *)t->codes + first % TRANSPOSED * l->c_stride,
+    call->kernels->transpose_x32((const uint32_t *)(void *)t->qvalues + first % TRANSPOSED * l->c_stride,
                                  l->c_stride, end - first, t->rows * t->pixels,
                                  (uint32_t *)(void *)(out + first * OUTS), s->out_channels / OUTS);
 }
@@ -413,8 +413,8 @@ static void run_panels(const task *t, size_t first, size_t end)
 {
     for (size_t panel = first, begin = first; panel < end; panel++) {
         run_panel(t, panel);
-        if (t->codes && (panel % TRANSPOSED == TRANSPOSED - 1 || panel + 1 == end)) {
-            put_codes(t, begin, panel + 1);
+        if (t->qvalues && (panel % TRANSPOSED == TRANSPOSED - 1 || panel + 1 == end)) {
+            put_qvalues(t, begin, panel + 1);
             begin = panel + 1;
         }
     }
@@ -447,7 +447,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_nc4hw4_way *l = &conv->nc4hw4;
     char *scratch = dq_call_worker_scratch(pass->call, worker);
     bool zeros = any_zero(pass);
-    bool transposes = l->codes_offset && (uintptr_t)pass->call->out[0]->data % sizeof(uint32_t) == 0;
+    bool transposes = l->results_offset && (uintptr_t)pass->call->out[0]->data % sizeof(uint32_t) == 0;
     size_t down = (l->every_row ? (size_t)conv->s.window.stride[0] : 1) * l->row;
     for (size_t i = begin; i < end; i++) {
         size_t first, last, at = dq_partition_piece(&all->cut, i, all->sets, &first, &last);
@@ -466,7 +466,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         t.pixel_sums = (int32_t *)(scratch + l->pixel_sums_offset);
         if (zeros)
             sum_panel(&t, conv->s.group * l->panels, none, t.pixel_sums);
-        t.codes = transposes ? (uint8_t *)scratch + l->codes_offset : NULL;
+        t.qvalues = transposes ? (uint8_t *)scratch + l->results_offset : NULL;
         last *= all->some;
         run_panels(&t, first * all->some, last < l->panels ? last : l->panels);
     }

@@ -22,13 +22,13 @@ typedef struct filling {
 /* Pixels 0, stride … of a row: n of them from element `at` of the planes on. */
 static void put_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
 {
-    enum { SOME = 128 };
+    enum { PIXELS_PER_BLOCK = 128 };
     const dq_kernels *kernels = f->pass->call->kernels;
     size_t stride = f->pass->conv->nc4hw4.stride;
-    uint8_t picked[STEP][SOME];
+    uint8_t picked[STEP][PIXELS_PER_BLOCK];
     const uint8_t *from[STEP];
     for (size_t p = 0, some; p < n; p += some) {
-        some = stride == 1 || n - p < SOME ? n - p : SOME;
+        some = stride == 1 || n - p < PIXELS_PER_BLOCK ? n - p : PIXELS_PER_BLOCK;
         for (size_t e = 0; e < STEP; e++) {
             const uint8_t *x = f->planes[e] ? f->planes[e] + at + p * stride : NULL;
             from[e] = x;
@@ -60,12 +60,12 @@ static void transpose_quads(const filling *f, const void *x, size_t step, size_t
  * behind the channels then meets weights of zero. */
 static void transpose_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
 {
-    enum { MOST = 4096 };
+    enum { MAX_WORDS = 4096 };
     const dq_conv_shape *s = &f->pass->conv->s;
     const dq_nc4hw4_way *l = &f->pass->conv->nc4hw4;
     const uint8_t *x = f->pixels + at * s->in_channels;
-    size_t step = l->stride * s->in_channels, most = MOST / l->planes;
-    uint32_t whole[MOST];
+    size_t step = l->stride * s->in_channels, most = MAX_WORDS / l->planes;
+    uint32_t whole[MAX_WORDS];
     if (s->group_in % STEP == 0 && (uintptr_t)x % sizeof *whole == 0) {
         transpose_quads(f, x, step / STEP, n, out);
         return;

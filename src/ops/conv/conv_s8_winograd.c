@@ -17,7 +17,7 @@ enum { POINTS = DQ_WINOGRAD_POINTS, COLS = DQ_WINOGRAD_COLS, TAPS = 9, SIDE = 4 
 
 /* How the packed form is made: what tells it apart from others of the same weights. */
 typedef struct form {
-    size_t in, in_wide, out, panels; /* channels; in_wide: as kernels take them */
+    size_t in, in_padded, out, panels; /* channels; in_padded: as kernels take them */
     uint8_t sign_xor;
 } form;
 
@@ -50,7 +50,7 @@ static void transform(int16_t g[TAPS][LANES], int16_t *to, size_t point)
 static void make(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
-    size_t point = f->in_wide * COLS;
+    size_t point = f->in_padded * COLS;
     int16_t *to = packed, g[TAPS][LANES];
     int32_t *sums = (int32_t *)(void *)(to + f->panels * POINTS * point);
     for (size_t first = 0; first < f->out; first += COLS, to += POINTS * point, sums += COLS) {
@@ -121,7 +121,7 @@ dq_status dq_conv_s8_winograd_2d_prepare(dq_op_call *call, void *state, dq_error
     dq_conv_s8 *conv = state;
     const dq_conv_shape *s = &conv->s;
     dq_conv_s8_winograd *g = &conv->winograd;
-    size_t wide, size, rows = ((size_t)s->window.out[0] + 1) / 2, *used = &call->scratch_size;
+    size_t padded, size, rows = ((size_t)s->window.out[0] + 1) / 2, *used = &call->scratch_size;
     size_t *worker = &call->worker_scratch_size, slack;
     g->across = ((size_t)s->window.out[1] + 1) / 2;
     g->rows_per_task = g->across < TILES ? TILES / g->across : 1;
@@ -132,28 +132,28 @@ dq_status dq_conv_s8_winograd_2d_prepare(dq_op_call *call, void *state, dq_error
     form f;
     memset(&f, 0, sizeof f);
     f.in = s->in_channels;
-    f.in_wide = wide = (s->in_channels + DQ_WINOGRAD_STEP - 1) / DQ_WINOGRAD_STEP * DQ_WINOGRAD_STEP;
+    f.in_padded = padded = (s->in_channels + DQ_WINOGRAD_STEP - 1) / DQ_WINOGRAD_STEP * DQ_WINOGRAD_STEP;
     f.out = s->out_channels;
     f.panels = g->panels;
     f.sign_xor = dq_gemm_s8_sign_xor(call->in[conv->w]->dtype, true);
     g->tiles = g->rows_per_task * g->across;
-    g->channels = wide;
+    g->channels = padded;
     /* odd outputs: the last tiles reach a row and a pixel further */
     bool fits = dq_mul_size(conv->own, s->out_channels, used) && dq_align_size(*used, DQ_ALIGN, used) &&
                 dq_reserve_size(used, g->panels * COLS, sizeof(int32_t), DQ_ALIGN, &conv->columns_offset) &&
                 dq_reserve_size(used, conv->image.size, conv->pass, DQ_ALIGN, &conv->images_offset) &&
                 dq_add_size(conv->image.width, 2, &slack) && dq_mul_size(slack, conv->image.unit, &slack) &&
                 dq_add_size(*used, slack, used) && dq_add_size(*used, DQ_GEMM_S8_SLACK, used) &&
-                dq_mul_size(g->tiles, wide, &size) &&
+                dq_mul_size(g->tiles, padded, &size) &&
                 dq_reserve_size(worker, size, POINTS * sizeof(int16_t), DQ_ALIGN, &g->v_offset) &&
                 dq_reserve_size(worker, g->tiles, POINTS * COLS * sizeof(int32_t), DQ_ALIGN, &g->m_offset) &&
                 dq_reserve_size(worker, g->tiles, SIDE * COLS * sizeof(int32_t), DQ_ALIGN, &g->y_offset) &&
-                dq_mul_size(g->panels * COLS, wide, &size) &&
+                dq_mul_size(g->panels * COLS, padded, &size) &&
                 dq_mul_size(size, POINTS * sizeof(int16_t), &g->sums_offset) &&
                 dq_add_size(g->sums_offset, g->panels * COLS * sizeof(int32_t), &size);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "transformed weights and pixels");
-    return dq_call_pack_later(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
+    return dq_call_pack_deferred(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
 }
 
 /* ---- A run -------------------------------------------------------------------------------------------- */

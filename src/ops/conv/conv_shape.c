@@ -6,13 +6,13 @@
 
 static dq_status check_kernel(const dq_op_call *call, uint32_t w, const dq_tensor *tw, dq_error *err)
 {
-    size_t rank = tw->rank - 2, given;
-    const int64_t *kernel = dq_node_ints(call->node, "kernel_shape", &given);
-    if (given && given != rank)
+    size_t rank = tw->rank - 2, value;
+    const int64_t *kernel = dq_node_ints(call->node, "kernel_shape", &value);
+    if (value && value != rank)
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'kernel_shape' has %zu values, expected %zu",
-                            given, rank);
+                            value, rank);
     for (size_t i = 0; i < rank; i++) {
-        if (given && kernel[i] != tw->dims[2 + i])
+        if (value && kernel[i] != tw->dims[2 + i])
             return dq_call_fail(call, err, DQ_BAD_MODEL,
                                 "attribute 'kernel_shape' has %" PRId64
                                 " at place %zu, but the weights have %" PRId64,

@@ -33,11 +33,11 @@ typedef struct operands {
 /* ---- Shapes -------------------------------------------------------------------------------------------- */
 
 static dq_status read_list(const dq_op_call *call, const char *name, size_t count, int64_t least,
-                           int64_t absent, int64_t *to, bool *given, dq_error *err)
+                           int64_t absent, int64_t *to, bool *value, dq_error *err)
 {
     size_t length;
     const int64_t *list = dq_node_ints(call->node, name, &length);
-    *given = length > 0;
+    *value = length > 0;
     if (length && length != count)
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute '%s' has %zu values, expected %zu", name,
                             length, count);
@@ -108,14 +108,14 @@ static dq_status read_channels(const dq_op_call *call, dq_transposed *s, dq_erro
 
 static dq_status read_shape(const dq_op_call *call, dq_transposed *s, dq_error *err)
 {
-    bool given, sized;
+    bool value, sized;
     int64_t pads[2 * DQ_MAX_RANK], extra[DQ_MAX_RANK];
     memset(s, 0, sizeof *s);
     DQ_TRY(read_channels(call, s, err));
-    DQ_TRY(read_list(call, "strides", s->rank, 1, 1, s->stride, &given, err));
-    DQ_TRY(read_list(call, "dilations", s->rank, 1, 1, s->dilation, &given, err));
-    DQ_TRY(read_list(call, "output_padding", s->rank, 0, 0, extra, &given, err));
-    DQ_TRY(read_list(call, "pads", 2 * s->rank, 0, 0, pads, &given, err));
+    DQ_TRY(read_list(call, "strides", s->rank, 1, 1, s->stride, &value, err));
+    DQ_TRY(read_list(call, "dilations", s->rank, 1, 1, s->dilation, &value, err));
+    DQ_TRY(read_list(call, "output_padding", s->rank, 0, 0, extra, &value, err));
+    DQ_TRY(read_list(call, "pads", 2 * s->rank, 0, 0, pads, &value, err));
     DQ_TRY(read_list(call, "output_shape", s->rank, 0, 0, s->out, &sized, err));
     const char *auto_pad = dq_node_string(call->node, "auto_pad", "NOTSET");
     for (size_t d = 0; d < s->rank; d++) {

@@ -21,7 +21,7 @@ typedef struct dq_transposed_phase {
     int64_t first[DQ_MAX_RANK];                  /* place of the phase's first result */
     int64_t tap[DQ_MAX_RANK], step[DQ_MAX_RANK]; /* the window's first kernel element, and down to the next */
     size_t weights;                              /* where its weights begin in the arranged ones */
-    size_t place;                                /* of the phase's first result in a channel */
+    size_t offset;                               /* of the phase's first result in a channel */
     dq_gemm_f32 product;
     dq_conv_shape shape; /* direct convolution by rows */
     dq_conv_direct rows;

@@ -219,7 +219,7 @@ static void bring(const job *j, const dq_gemm_part *part, const dq_gemm_block_f3
             channel = 0;
             phase++;
         }
-        float *to = out + channel * s->out_size + j->phase[phase].place;
+        float *to = out + channel * s->out_size + j->phase[phase].offset;
         if (twos && phase % 2 == 0 && i + s->group_out < part->rows)
             pair(from, from + next, count, to);
         else if (!twos || phase % 2 == 0 || i < s->group_out)
@@ -255,7 +255,7 @@ static void part_done(const void *arg, const dq_gemm_part *part, const dq_gemm_b
 
 /* ---- Rows --------------------------------------------------------------------------------------------- */
 
-static void set_shape(const dq_transposed *s, size_t taps, size_t places, dq_transposed_phase *p)
+static void set_shape(const dq_transposed *s, size_t taps, size_t offsets, dq_transposed_phase *p)
 {
     p->shape = (dq_conv_shape){.window = p->window,
                                .batch = s->batch,
@@ -266,7 +266,7 @@ static void set_shape(const dq_transposed *s, size_t taps, size_t places, dq_tra
                                .group_out = s->group_out,
                                .in_size = s->in_size,
                                .kernel_size = taps,
-                               .out_size = places};
+                               .out_size = offsets};
 }
 
 typedef struct interleaved {
@@ -288,7 +288,7 @@ static void bring_rows(void *arg, size_t begin, size_t end, unsigned worker)
     for (size_t c = begin; c < end; c++)
         for (size_t row = 0; row < p->shape.out_size / n; row++) {
             const float *from = t->sums + c * p->shape.out_size + row * n;
-            float *to = t->out + c * s->out_size + p->place + row_offset(s, &p->window, row);
+            float *to = t->out + c * s->out_size + p->offset + row_offset(s, &p->window, row);
             if (few)
                 pair(from, t->sums + t->f->sums + c * p[1].shape.out_size + row * few, few, to);
             for (size_t e = few; e < n; e++)
@@ -349,18 +349,18 @@ static dq_status prepare_phases(dq_op_call *call, dq_transposed_floats *f, dq_er
                      s->out[d] == s->in[d] * s->stride[d];
     for (size_t i = 0; i < f->count; i++) {
         dq_transposed_phase *p = &f->phases[i];
-        size_t taps = set_phase(s, i, p), places = 1, size = 1;
-        p->place = 0;
+        size_t taps = set_phase(s, i, p), offsets = 1, size = 1;
+        p->offset = 0;
         for (size_t d = s->rank; d-- > 0; size *= (size_t)s->out[d]) {
-            places *= (size_t)p->window.out[d];
-            p->place += (size_t)p->first[d] * size;
+            offsets *= (size_t)p->window.out[d];
+            p->offset += (size_t)p->first[d] * size;
         }
-        set_shape(s, taps, places, p);
+        set_shape(s, taps, offsets, p);
         p->weights = weights;
         weights += s->group * s->group_out * s->group_in * taps;
         p->product = (dq_gemm_f32){.batches = s->batch * s->group,
                                    .m = s->group_out * (f->at_once ? f->count : 1),
-                                   .n = places,
+                                   .n = offsets,
                                    .k = s->group_in * taps,
                                    .grain = taps ? taps : 1,
                                    .c_workspace = true,
@@ -389,7 +389,7 @@ dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transpose
     if (dq_call_constant(call, w) && bytes) {
         const dq_transposed key = arrangement(shape);
         const void *packed;
-        DQ_TRY(dq_call_pack_later(call, w, make_weights, &key, sizeof key, bytes, &packed, err));
+        DQ_TRY(dq_call_pack_deferred(call, w, make_weights, &key, sizeof key, bytes, &packed, err));
         f->weights = packed;
         return DQ_OK;
     }

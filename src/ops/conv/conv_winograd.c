@@ -16,13 +16,14 @@ enum {
     TAPS = 9,
     TILES = 56,    /* of a chunk, about */
     CHANNELS = 64, /* of the pixels that are laid out at a time, at most … */
-    SOME = 32,     /* … where they come first and are few, so that threads have each their part */
-    KERNELS = 16,  /* input channels of the weights that are laid out at a time */
-    DEPTH = 256,   /* steps of the sums at a time: a panel of them stays in the first cache */
+    CHANNELS_CHANNELS_LAST =
+        32,       /* … where they come first and are few, so that threads have each their part */
+    KERNELS = 16, /* input channels of the weights that are laid out at a time */
+    DEPTH = 256,  /* steps of the sums at a time: a panel of them stays in the first cache */
     PANELS_PER_TASK = 2,
     /* Threads, at most, that each transform for themselves what all of them need: with a few it takes less
      * time than to fetch from one core what another one has written. */
-    FEW_THREADS = 4
+    MAX_REPEATING_THREADS = 4
 };
 
 typedef struct job {
@@ -98,8 +99,8 @@ static void cut(const dq_conv_shape *s, size_t threads, dq_conv_winograd *g)
     g->rows = (g->down + g->chunks - 1) / g->chunks;
     g->tiles = g->rows * g->across;
     g->pixels_first = s->batch == 1 && g->chunks == 1;
-    g->own = threads <= FEW_THREADS;
-    g->wide = (s->group_in + DQ_FWINOGRAD_STEP - 1) / DQ_FWINOGRAD_STEP * DQ_FWINOGRAD_STEP;
+    g->own = threads <= MAX_REPEATING_THREADS;
+    g->in_padded = (s->group_in + DQ_FWINOGRAD_STEP - 1) / DQ_FWINOGRAD_STEP * DQ_FWINOGRAD_STEP;
     g->panels = (s->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
     g->panels_per_task = dq_least(PANELS_PER_TASK, g->panels);
 }
@@ -150,7 +151,7 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, size_t *used, dq_
     g->form.out = s->group_out;
     g->form.point = row_stride(point);
     if (g->pixels_first && dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT)
-        return dq_call_pack_later(call, w, make, &g->form, sizeof g->form, size, &g->packed, err);
+        return dq_call_pack_deferred(call, w, make, &g->form, sizeof g->form, size, &g->packed, err);
     const bool fits = g->own ? dq_reserve_size(used, size, 1, DQ_ALIGN, &g->u_offset)
                              : dq_call_reserve(call, size, 1, 1, &g->u_offset);
     return fits ? DQ_OK : dq_no_memory(err, SIZE_MAX, "transformed weights");
@@ -166,8 +167,8 @@ dq_status dq_conv_winograd_prepare(dq_op_call *call, uint32_t w, const dq_conv_f
     cut(s, dq_threads_count(call->threads), g);
     size_t cols = g->panels_per_task * DQ_FPANEL, line = POINTS * sizeof(float);
     g->m_point = row_stride(g->tiles * cols);
-    bool fits =
-        dq_mul_size(g->tiles, g->wide, &v) && dq_mul_size(2 * g->rows + 2, (size_t)s->window.in[1], &pixels);
+    bool fits = dq_mul_size(g->tiles, g->in_padded, &v) &&
+                dq_mul_size(2 * g->rows + 2, (size_t)s->window.in[1], &pixels);
     g->v_point = fits ? row_stride(v) : 0;
     fits = fits && dq_reserve_size(&used, 1, sizeof(held), DQ_ALIGN, &g->held_offset) &&
            (g->pixels_first && !g->own ? dq_call_reserve(call, g->v_point, s->group, line, &g->v_offset)
@@ -197,12 +198,12 @@ static void pixels(const job *j, const task *t, size_t c, size_t count, float *i
     const int64_t top = (int64_t)(2 * t->first) - w->begin[0], bottom = top + (int64_t)(2 * t->rows) + 2;
     const int64_t low = top > 0 ? top : 0, high = bottom < height ? bottom : height;
     const float *x = j->o->x + (t->image * s->in_channels + t->group * s->group_in + c) * s->in_size;
-    size_t wide = (count + DQ_FWINOGRAD_STEP - 1) / DQ_FWINOGRAD_STEP * DQ_FWINOGRAD_STEP;
+    size_t padded = (count + DQ_FWINOGRAD_STEP - 1) / DQ_FWINOGRAD_STEP * DQ_FWINOGRAD_STEP;
     if (low < high)
         j->call->kernels->transpose_x32((const uint32_t *)(const void *)(x + low * width), s->in_size, count,
                                         (size_t)((high - low) * width), (uint32_t *)(void *)image, CHANNELS);
     v += c;
-    for (size_t i = 0; i < t->tiles; i++, v += g->wide) {
+    for (size_t i = 0; i < t->tiles; i++, v += g->in_padded) {
         const float *d[POINTS];
         int64_t y0 = top + 2 * (int64_t)(i / g->across), x0 = 2 * (int64_t)(i % g->across) - w->begin[1];
         for (int p = 0; p < POINTS; p++) {
@@ -210,7 +211,7 @@ static void pixels(const job *j, const task *t, size_t c, size_t count, float *i
             bool inside = row >= low && row < high && col >= 0 && col < width;
             d[p] = inside ? image + ((row - low) * width + col) * CHANNELS : zeros;
         }
-        j->call->kernels->winograd_f32->input(d, wide, v, g->v_point);
+        j->call->kernels->winograd_f32->input(d, padded, v, g->v_point);
     }
 }
 
@@ -224,7 +225,7 @@ static void products(const job *j, const task *t, const float *u, float *m)
     u += (t->group * g->panels + t->panel) * POINTS * point;
     dq_gemm_block_f32 block = {.rows = t->tiles,
                                .cols = t->panels * DQ_FPANEL,
-                               .a_row = g->wide,
+                               .a_row = g->in_padded,
                                .b_step = DQ_FPANEL,
                                .b_panel = POINTS * point,
                                .c_row = cols};
@@ -364,7 +365,7 @@ static void run_chunks(void *arg, size_t begin, size_t end, unsigned worker)
 
 static size_t channels_at_once(size_t in)
 {
-    return in < 4 * CHANNELS ? SOME : CHANNELS;
+    return in < 4 * CHANNELS ? CHANNELS_CHANNELS_LAST : CHANNELS;
 }
 
 /* All pixels, some channels at a time. */

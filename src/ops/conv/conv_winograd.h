@@ -28,7 +28,8 @@ typedef struct dq_conv_winograd {
     size_t across, down; /* tiles of a plane */
     size_t rows, chunks; /* rows of tiles in a chunk, at most; chunks of a plane */
     size_t tiles;        /* of a chunk */
-    size_t wide, panels; /* of a group: input channels as the kernels take them, panels of output channels */
+    size_t in_padded,
+        panels; /* of a group: input channels as the kernels take them, panels of output channels */
     size_t panels_per_task; /* panels whose products are made at a time */
     bool pixels_first; /* one chunk is all there is: its pixels are transformed before the panels' turn */
     bool own;          /* each thread transforms for itself what all of them need */

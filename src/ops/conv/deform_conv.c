@@ -20,8 +20,8 @@ static dq_status read_list(const dq_op_call *call, const char *name, size_t coun
     dq_list list;
     DQ_TRY(dq_list_from_attr(call, name, &list, err));
     for (size_t d = 0; d < count; d++) {
-        to[d] = list.given && d < list.count ? list.at[d] : absent;
-        if ((list.given && list.count != count) || to[d] < least || to[d] > INT32_MAX)
+        to[d] = list.present && d < list.count ? list.at[d] : absent;
+        if ((list.present && list.count != count) || to[d] < least || to[d] > INT32_MAX)
             return dq_call_fail(call, err, DQ_BAD_MODEL,
                                 "attribute '%s' wants %zu numbers from %" PRId64 " on", name, count, least);
     }
@@ -136,23 +136,24 @@ static double sample(const state *s, const dq_tensor *x, size_t plane, double ro
 }
 
 /* What all taps of all channels read for one place of the result. */
-static void read_taps(const dq_op_call *call, size_t batch, size_t place, double *values)
+static void read_taps(const dq_op_call *call, size_t batch, size_t position, double *values)
 {
     const state *s = call->state;
     const dq_tensor *mask = dq_call_in(call, MASK);
-    size_t places = (size_t)(s->result[0] * s->result[1]), plane = (size_t)(s->size[0] * s->size[1]);
-    double row = (double)((int64_t)(place / (size_t)s->result[1]) * s->stride[0] - s->begin[0]);
-    double col = (double)((int64_t)(place % (size_t)s->result[1]) * s->stride[1] - s->begin[1]);
+    size_t positions = (size_t)(s->result[0] * s->result[1]), plane = (size_t)(s->size[0] * s->size[1]);
+    double row = (double)((int64_t)(position / (size_t)s->result[1]) * s->stride[0] - s->begin[0]);
+    double col = (double)((int64_t)(position % (size_t)s->result[1]) * s->stride[1] - s->begin[1]);
     for (size_t c = 0; c < s->in; c++) {
         size_t group = batch * s->offset_groups + c / (s->in / s->offset_groups);
         for (size_t t = 0; t < s->taps; t++) {
             size_t tap = group * s->taps + t, wide = (size_t)s->kernel[1];
             double y = row + (double)((int64_t)(t / wide) * s->dilation[0]) +
-                       dq_tensor_get_double(call->in[OFFSET], 2 * tap * places + place);
+                       dq_tensor_get_double(call->in[OFFSET], 2 * tap * positions + position);
             double z = col + (double)((int64_t)(t % wide) * s->dilation[1]) +
-                       dq_tensor_get_double(call->in[OFFSET], (2 * tap + 1) * places + place);
+                       dq_tensor_get_double(call->in[OFFSET], (2 * tap + 1) * positions + position);
             double value = sample(s, call->in[X], (batch * s->in + c) * plane, y, z);
-            values[c * s->taps + t] = mask ? value * dq_tensor_get_double(mask, tap * places + place) : value;
+            values[c * s->taps + t] =
+                mask ? value * dq_tensor_get_double(mask, tap * positions + position) : value;
         }
     }
 }
@@ -162,17 +163,17 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
     const dq_tensor *bias = dq_call_in(call, B);
-    size_t places = (size_t)(s->result[0] * s->result[1]), terms = s->in / s->groups * s->taps;
+    size_t positions = (size_t)(s->result[0] * s->result[1]), terms = s->in / s->groups * s->taps;
     double *values = dq_call_worker_scratch(call, worker);
     for (size_t i = begin; i < end; i++) {
-        size_t batch = i / places, place = i % places;
-        read_taps(call, batch, place, values);
+        size_t batch = i / positions, position = i % positions;
+        read_taps(call, batch, position, values);
         for (size_t o = 0; o < s->out; o++) {
             const double *mine = values + o / (s->out / s->groups) * terms;
             double sum = bias ? dq_tensor_get_double(bias, o) : 0;
             for (size_t k = 0; k < terms; k++)
                 sum += mine[k] * dq_tensor_get_double(call->in[W], o * terms + k);
-            dq_tensor_put_double(call->out[0], (batch * s->out + o) * places + place, sum);
+            dq_tensor_put_double(call->out[0], (batch * s->out + o) * positions + position, sum);
         }
     }
 }

@@ -10,20 +10,21 @@
 #include <string.h>
 
 enum {
-    SMALL = 128,         /* places of results, at most, … */
-    LARGE = 256,         /* … and of the image */
-    WORKSPACE = 1 << 13, /* floats that are turned together, about */
-    WORK = 1 << 15,      /* products of a piece of parallel work, at least about */
-    SOME = DQ_CONV_F32_CHANNELS
+    MAX_OUT_PIXELS = 128,    /* places of results, at most, … */
+    MAX_IN_PIXELS = 256,     /* … and of the image */
+    WORKSPACE = 1 << 13,     /* floats that are turned together, about */
+    MACS_PER_TASK = 1 << 15, /* products of a piece of parallel work, at least about */
+    CHANNELS_PER_BLOCK = DQ_CONV_F32_CHANNELS
 };
 
 bool dq_dwconv_nchwc_is_applicable(const dq_conv_shape *s, dq_reason *reason)
 {
-    if (s->group_in != 1 || s->group_out != 1 || s->group < SOME / 2)
+    if (s->group_in != 1 || s->group_out != 1 || s->group < CHANNELS_PER_BLOCK / 2)
         return dq_not_applicable(reason, "%zu groups of %zu by %zu channels, expected at least %d of 1 by 1",
-                                 s->group, s->group_in, s->group_out, SOME / 2);
-    if (s->out_size == 0 || s->out_size > SMALL || s->in_size > LARGE)
-        return dq_not_applicable(reason, "images of %zu pixels, expected at most %d", s->in_size, LARGE);
+                                 s->group, s->group_in, s->group_out, CHANNELS_PER_BLOCK / 2);
+    if (s->out_size == 0 || s->out_size > MAX_OUT_PIXELS || s->in_size > MAX_IN_PIXELS)
+        return dq_not_applicable(reason, "images of %zu pixels, expected at most %d", s->in_size,
+                                 MAX_IN_PIXELS);
     return (s->kernel_size > 0 && s->kernel_size <= DQ_DWCONV_NCHWC_TAPS) ||
            dq_not_applicable(reason, "the kernel has %zu elements, expected 1 to %d", s->kernel_size,
                              DQ_DWCONV_NCHWC_TAPS);
@@ -31,12 +32,12 @@ bool dq_dwconv_nchwc_is_applicable(const dq_conv_shape *s, dq_reason *reason)
 
 size_t dq_dwconv_nchwc_weights(const dq_conv_shape *s)
 {
-    return (s->group + SOME - 1) / SOME * SOME * s->kernel_size;
+    return (s->group + CHANNELS_PER_BLOCK - 1) / CHANNELS_PER_BLOCK * CHANNELS_PER_BLOCK * s->kernel_size;
 }
 
 size_t dq_dwconv_nchwc_weight(size_t taps, size_t channel, size_t tap)
 {
-    return (channel / SOME * taps + tap) * SOME + channel % SOME;
+    return (channel / CHANNELS_PER_BLOCK * taps + tap) * CHANNELS_PER_BLOCK + channel % CHANNELS_PER_BLOCK;
 }
 
 static void make_weights(void *packed, const dq_tensor *from, const void *key)
@@ -53,12 +54,12 @@ size_t dq_dwconv_nchwc_image(const dq_dwconv_nchwc *c)
 
 size_t dq_dwconv_nchwc_workspace(const dq_dwconv_nchwc *c)
 {
-    return dq_dwconv_nchwc_image(c) + c->places * c->channels;
+    return dq_dwconv_nchwc_image(c) + c->positions * c->channels;
 }
 
 size_t dq_dwconv_nchwc_grain(const dq_dwconv_nchwc *c)
 {
-    return WORK / (c->places * c->shape->kernel_size * c->channels) + 1;
+    return MACS_PER_TASK / (c->positions * c->shape->kernel_size * c->channels) + 1;
 }
 
 size_t dq_dwconv_nchwc_tasks(const dq_dwconv_nchwc *c)
@@ -85,33 +86,35 @@ static size_t images_per_task(const dq_conv_shape *s)
 /* Of one image the places are rounded up, as are the channels. */
 dq_algorithm_work dq_dwconv_nchwc_work(const dq_conv_shape *s)
 {
-    const size_t images = images_per_task(s), blocks = (s->group + SOME - 1) / SOME;
-    const size_t places =
+    const size_t images = images_per_task(s),
+                 blocks = (s->group + CHANNELS_PER_BLOCK - 1) / CHANNELS_PER_BLOCK;
+    const size_t positions =
         (images * s->out_size + DQ_CONV_F32_PLACES - 1) / DQ_CONV_F32_PLACES * DQ_CONV_F32_PLACES;
     const double tasks = (double)((s->batch + images - 1) / images) * (double)blocks;
-    return (dq_algorithm_work){.macs = tasks * (double)(SOME * places * s->kernel_size),
-                               .bytes = tasks * (double)(images * (s->in_size + s->out_size) * SOME) *
-                                        sizeof(float),
-                               .calls = tasks};
+    return (dq_algorithm_work){
+        .macs = tasks * (double)(CHANNELS_PER_BLOCK * positions * s->kernel_size),
+        .bytes = tasks * (double)(images * (s->in_size + s->out_size) * CHANNELS_PER_BLOCK) * sizeof(float),
+        .calls = tasks};
 }
 
 dq_status dq_dwconv_nchwc_lay_out(dq_op_call *call, const dq_conv_shape *s, dq_dwconv_nchwc *c, dq_error *err)
 {
     const size_t images = images_per_task(s), all = images * s->in_size, results = images * s->out_size;
-    const size_t places = (results + DQ_CONV_F32_PLACES - 1) / DQ_CONV_F32_PLACES * DQ_CONV_F32_PLACES;
-    const size_t workspace = dq_least(WORKSPACE / (all + places) / SOME * SOME, DQ_DWCONV_NCHWC_CHANNELS);
-    const size_t channels = workspace ? workspace : SOME;
-    uint32_t *to = DQ_NEW_ARRAY(call->arena, places * s->kernel_size, uint32_t);
+    const size_t positions = (results + DQ_CONV_F32_PLACES - 1) / DQ_CONV_F32_PLACES * DQ_CONV_F32_PLACES;
+    const size_t fitting_channels = dq_least(
+        WORKSPACE / (all + positions) / CHANNELS_PER_BLOCK * CHANNELS_PER_BLOCK, DQ_DWCONV_NCHWC_CHANNELS);
+    const size_t channels = fitting_channels ? fitting_channels : CHANNELS_PER_BLOCK;
+    uint32_t *to = DQ_NEW_ARRAY(call->arena, positions * s->kernel_size, uint32_t);
     *c = (dq_dwconv_nchwc){.shape = s,
                            .channels = channels,
                            .blocks = (s->group + channels - 1) / channels,
                            .images = images,
-                           .places = places,
+                           .positions = positions,
                            .offsets = to};
     if (!to)
-        return dq_no_memory(err, places * s->kernel_size, "places of the kernel");
+        return dq_no_memory(err, positions * s->kernel_size, "places of the kernel");
     for (size_t t = 0; t < s->kernel_size; t++)
-        for (size_t i = 0; i < places; i++) {
+        for (size_t i = 0; i < positions; i++) {
             int64_t origin[DQ_MAX_RANK], at;
             dq_window_origin(&s->window, i % s->out_size, origin);
             at = i < results ? dq_window_at(&s->window, origin, t) : -1;
@@ -125,29 +128,29 @@ dq_status dq_dwconv_nchwc_prepare(dq_op_call *call, uint32_t w, const dq_conv_sh
 {
     DQ_TRY(dq_dwconv_nchwc_lay_out(call, shape, c, err));
     call->worker_scratch_size = dq_dwconv_nchwc_workspace(c) * sizeof(float);
-    return dq_call_pack_later(call, w, make_weights, &shape->kernel_size, sizeof shape->kernel_size,
-                              dq_dwconv_nchwc_weights(shape) * sizeof(float), (const void **)&c->weights,
-                              err);
+    return dq_call_pack_deferred(call, w, make_weights, &shape->kernel_size, sizeof shape->kernel_size,
+                                 dq_dwconv_nchwc_weights(shape) * sizeof(float), (const void **)&c->weights,
+                                 err);
 }
 
 void dq_dwconv_nchwc_sums(const dq_op_call *call, const dq_dwconv_nchwc *c, const dq_dwconv_nchwc_task *task,
-                          const float *bias, float low, float high, float *workspace)
+                          const float *bias, float low, float high, float *fitting_channels)
 {
-    float biases[SOME];
+    float biases[CHANNELS_PER_BLOCK];
     const size_t taps = c->shape->kernel_size;
     dq_dwconv_nchwc_f32 f = {.bias = biases,
                              .offsets = c->offsets,
                              .taps = taps,
-                             .n = c->places,
+                             .n = c->positions,
                              .pitch = c->channels,
                              .low = low,
                              .high = high};
-    for (size_t at = 0; at < task->n; at += SOME) {
-        for (size_t i = 0; i < SOME; i++)
+    for (size_t at = 0; at < task->n; at += CHANNELS_PER_BLOCK) {
+        for (size_t i = 0; i < CHANNELS_PER_BLOCK; i++)
             biases[i] = bias && at + i < task->n ? bias[task->channel + at + i] : -0.0f;
-        f.x = workspace + at;
+        f.x = fitting_channels + at;
         f.w = c->weights + (task->channel + at) * taps;
-        f.y = workspace + dq_dwconv_nchwc_image(c) + at;
+        f.y = fitting_channels + dq_dwconv_nchwc_image(c) + at;
         call->kernels->dwconv_nchwc_f32(&f);
     }
 }
@@ -175,7 +178,7 @@ static void pass_gate(const job *j, size_t n, float *y)
         j->call->kernels->gemm_block_f32(&rest);
 }
 
-static void run_task(const job *j, const dq_dwconv_nchwc_task *t, float *workspace)
+static void run_task(const job *j, const dq_dwconv_nchwc_task *t, float *fitting_channels)
 {
     const dq_dwconv_nchwc *c = j->c;
     const dq_conv_floats *o = j->o;
@@ -183,12 +186,12 @@ static void run_task(const job *j, const dq_dwconv_nchwc_task *t, float *workspa
     const float low = o->z ? -INFINITY : o->finish->low, high = o->z ? INFINITY : o->finish->high;
     const size_t first = t->image * s->group + t->channel;
     dq_transpose_x32_fn *transpose = j->call->kernels->transpose_x32;
-    float *y = workspace + dq_dwconv_nchwc_image(c);
+    float *y = fitting_channels + dq_dwconv_nchwc_image(c);
     for (size_t m = 0; m < t->images; m++)
         transpose((const uint32_t *)(const void *)(o->x + (first + m * s->group) * s->in_size), s->in_size,
-                  t->n, s->in_size, (uint32_t *)(void *)(workspace + m * s->in_size * c->channels),
+                  t->n, s->in_size, (uint32_t *)(void *)(fitting_channels + m * s->in_size * c->channels),
                   c->channels);
-    dq_dwconv_nchwc_sums(j->call, c, t, o->bias, low, high, workspace);
+    dq_dwconv_nchwc_sums(j->call, c, t, o->bias, low, high, fitting_channels);
     pass_gate(j, t->n, y);
     for (size_t m = 0; m < t->images; m++) {
         const dq_plane_sums out = {(first + m * s->group) * s->out_size, t->n, s->out_size, s->out_size};
@@ -201,11 +204,11 @@ static void run_task(const job *j, const dq_dwconv_nchwc_task *t, float *workspa
 static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
-    float *workspace = dq_call_worker_scratch(j->call, worker);
-    memset(workspace, 0, dq_dwconv_nchwc_image(j->c) * sizeof *workspace);
+    float *fitting_channels = dq_call_worker_scratch(j->call, worker);
+    memset(fitting_channels, 0, dq_dwconv_nchwc_image(j->c) * sizeof *fitting_channels);
     for (size_t i = begin; i < end; i++) {
         const dq_dwconv_nchwc_task t = dq_dwconv_nchwc_task_at(j->c, i);
-        run_task(j, &t, workspace);
+        run_task(j, &t, fitting_channels);
     }
 }
 

@@ -20,7 +20,7 @@ typedef struct dq_dwconv_nchwc {
     size_t channels;      /* of a block */
     size_t blocks;        /* blocks of an image */
     size_t images;        /* images of a task */
-    size_t places;        /* output positions, rounded up to what kernels take */
+    size_t positions;     /* output positions, rounded up to what kernels take */
     uint32_t *offsets;    /* of the kernel elements for each output position; after the images there is a
                              position of zeros */
 } dq_dwconv_nchwc;

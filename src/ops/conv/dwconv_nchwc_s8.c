@@ -53,11 +53,11 @@ dq_status dq_conv_s8_depthwise_nchwc_prepare(dq_op_call *call, void *state, dq_e
     DQ_TRY(dq_dwconv_nchwc_lay_out(call, s, c, err));
     if (!dq_mul_size(conv->own, s->out_channels, &call->scratch_size) ||
         !dq_reserve_size(used, dq_dwconv_nchwc_workspace(c), sizeof(float), DQ_ALIGN, &at) ||
-        !dq_reserve_size(used, c->places * c->channels, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) ||
+        !dq_reserve_size(used, c->positions * c->channels, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) ||
         !dq_reserve_size(used, c->images * s->in_size, c->channels, DQ_ALIGN, &conv->images_offset))
         return dq_no_memory(err, SIZE_MAX, "channels side by side");
-    return dq_call_pack_later(call, conv->w, make_weights, &f, sizeof f,
-                              dq_dwconv_nchwc_weights(s) * sizeof(float), (const void **)&c->weights, err);
+    return dq_call_pack_deferred(call, conv->w, make_weights, &f, sizeof f,
+                                 dq_dwconv_nchwc_weights(s) * sizeof(float), (const void **)&c->weights, err);
 }
 
 typedef struct job {
@@ -66,7 +66,7 @@ typedef struct job {
 } job;
 
 /* A task's planes to the room, without their zero point. */
-static void take(const job *j, const dq_dwconv_nchwc_task *t, uint8_t *codes, float *workspace)
+static void take(const job *j, const dq_dwconv_nchwc_task *t, uint8_t *qvalues, float *workspace)
 {
     static const float one = 1;
     const dq_conv_shape *s = &j->conv->s;
@@ -78,11 +78,11 @@ static void take(const job *j, const dq_dwconv_nchwc_task *t, uint8_t *codes, fl
     const uint8_t high = (uint8_t)zero;
     for (size_t m = 0; m < t->images; m++)
         k->transpose_x8(dq_data(x, uint8_t) + ((t->image + m) * s->group + t->channel) * s->in_size,
-                        s->in_size, t->n, s->in_size, 0, codes + m * s->in_size * pitch, pitch);
+                        s->in_size, t->n, s->in_size, 0, qvalues + m * s->in_size * pitch, pitch);
     if (x->dtype == DQ_INT8)
-        k->dequantize_s8_f32((const int8_t *)codes, all, &one, &low, 0, workspace);
+        k->dequantize_s8_f32((const int8_t *)qvalues, all, &one, &low, 0, workspace);
     else
-        k->dequantize_u8_f32(codes, all, &one, &high, 0, workspace);
+        k->dequantize_u8_f32(qvalues, all, &one, &high, 0, workspace);
 }
 
 /* The sums with their biases, which wrap. */

@@ -57,8 +57,8 @@ static void find_origins(const dq_window *w, size_t first, size_t count, origins
 }
 
 /* The places under one kernel element: `tap` along each axis, `offset` in all. */
-static void find_places(const dq_window *w, const origins *o, const int32_t tap[DQ_MAX_RANK], int32_t offset,
-                        int32_t at[DQ_FPANEL])
+static void find_positions(const dq_window *w, const origins *o, const int32_t tap[DQ_MAX_RANK],
+                           int32_t offset, int32_t at[DQ_FPANEL])
 {
     for (size_t j = 0; j < DQ_FPANEL; j++)
         at[j] = o->offset[j] + offset;
@@ -84,7 +84,7 @@ static void panel(const dq_kernels *kernels, const dq_window *w, const float *x,
         int64_t offset = 0;
         for (size_t d = 0; d < w->rank; d++)
             offset = offset * w->in[d] + tap[d];
-        find_places(w, o, tap, (int32_t)offset, at);
+        find_positions(w, o, tap, (int32_t)offset, at);
         kernels->im2col_gather_f32(x, at, channels, plane, taps * DQ_FPANEL, to);
         for (size_t d = w->rank; d-- > 0;) {
             tap[d] += (int32_t)w->dilation[d];
@@ -99,11 +99,12 @@ static void panel(const dq_kernels *kernels, const dq_window *w, const float *x,
 
 bool dq_conv_patches(const dq_window *w, size_t channels)
 {
-    enum { FAR = 4, FOUR = 4, EIGHT = 8, WIDE = 12, FEW = 4 };
+    enum { MIN_STRIDE = 4, FOUR = 4, EIGHT = 8, MIN_ODD_WIDTH = 12, MAX_FEW_CHANNELS = 4 };
     const size_t last = w->rank - 1;
     const int64_t across = w->kernel[last];
-    bool suits = w->rank <= 2 && w->stride[last] >= FAR && w->dilation[last] == 1 &&
-                 across >= (channels <= FEW ? FOUR : EIGHT) && (across % FOUR == 0 || across >= WIDE);
+    bool suits = w->rank <= 2 && w->stride[last] >= MIN_STRIDE && w->dilation[last] == 1 &&
+                 across >= (channels <= MAX_FEW_CHANNELS ? FOUR : EIGHT) &&
+                 (across % FOUR == 0 || across >= MIN_ODD_WIDTH);
     for (size_t d = 0; d < w->rank; d++)
         suits =
             suits && w->begin[d] == 0 && (w->out[d] - 1) * w->stride[d] + dq_window_span(w, d) <= w->in[d];

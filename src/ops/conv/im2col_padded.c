@@ -7,29 +7,35 @@
 #include <string.h>
 
 /* Whether the places of a window's elements are dear beside the products that some channels have there. */
-static bool has_dear_places(const dq_conv_shape *s)
+static bool has_costly_positions(const dq_conv_shape *s)
 {
-    enum { FEW = 4, MANY = 64, SOME = 32, DEEP = 16, LARGE = 1 << 22 /* elements */ };
+    enum {
+        MAX_CHANNELS = 4,
+        MIN_TAPS = 64,
+        MAX_CHANNELS_3D = 32,
+        MIN_TAPS_3D = 16,
+        MAX_ELEMENTS_3D = 1 << 22 /* elements */
+    };
     const dq_window *w = &s->window;
-    if (s->in_channels <= FEW || s->kernel_size >= MANY)
+    if (s->in_channels <= MAX_CHANNELS || s->kernel_size >= MIN_TAPS)
         return true;
     /* along three axes, in rows of whole panels, where most places have a window */
-    return w->rank > 2 && s->in_channels <= SOME && s->kernel_size >= DEEP &&
+    return w->rank > 2 && s->in_channels <= MAX_CHANNELS_3D && s->kernel_size >= MIN_TAPS_3D &&
            w->out[w->rank - 1] >= DQ_FPANEL && s->out_size >= s->in_size / 2 &&
-           s->in_channels * s->in_size <= LARGE;
+           s->in_channels * s->in_size <= MAX_ELEMENTS_3D;
 }
 
 /* Padding is copied, too. */
 static bool suits(const dq_conv_shape *s)
 {
-    enum { MOST_STRIDE = 8, FAR = 64 };
+    enum { MAX_STRIDE = 8, MAX_PADDING = 64 };
     const dq_window *w = &s->window;
-    if (w->rank < 2 || s->group != 1 || s->kernel_size == 1 || s->out_size == 0 || !has_dear_places(s) ||
+    if (w->rank < 2 || s->group != 1 || s->kernel_size == 1 || s->out_size == 0 || !has_costly_positions(s) ||
         dq_conv_patches(w, s->in_channels))
         return false;
     for (size_t d = 0; d < w->rank; d++)
-        if (w->stride[d] > MOST_STRIDE ||
-            (w->out[d] - 1) * w->stride[d] + dq_window_span(w, d) > w->in[d] + FAR)
+        if (w->stride[d] > MAX_STRIDE ||
+            (w->out[d] - 1) * w->stride[d] + dq_window_span(w, d) > w->in[d] + MAX_PADDING)
             return false;
     return true;
 }
@@ -169,14 +175,14 @@ void dq_im2col_padded_copy(const dq_op_call *call, const dq_im2col_padded *p, co
 /* ---- Panels ------------------------------------------------------------------------------------------- */
 
 /* Columns of a panel that stand in a row of the copy, from a lane on. */
-typedef struct stretch {
+typedef struct span {
     size_t lane;
     const float *from;
-} stretch;
+} span;
 
 /* Of the next columns, as many as a panel has: from place `col` of row `row` of the results on. */
-static size_t find_stretches(const dq_im2col_padded *p, const float *copy, size_t *row, size_t *col,
-                             stretch s[DQ_FPANEL])
+static size_t find_spans(const dq_im2col_padded *p, const float *copy, size_t *row, size_t *col,
+                         span s[DQ_FPANEL])
 {
     const dq_window *w = &p->shape->window;
     const size_t width = (size_t)w->out[w->rank - 1];
@@ -194,7 +200,7 @@ static size_t find_stretches(const dq_im2col_padded *p, const float *copy, size_
 
 /* A stretch is copied as long as a panel: what is too much of it the next one overwrites, or the next step.
  */
-static void panel(const stretch *s, size_t count, const uint32_t *steps, size_t k, float *to)
+static void panel(const span *s, size_t count, const uint32_t *steps, size_t k, float *to)
 {
     for (size_t i = 0; i + 1 < k; i++, to += DQ_FPANEL)
         for (size_t r = 0; r < count; r++)
@@ -210,9 +216,8 @@ void dq_im2col_padded_panels(const dq_op_call *call, const dq_im2col_padded *p, 
     const float *copy = copy_of(call, p);
     size_t row = part->col / width, col = part->col % width;
     for (size_t j = 0; j < part->cols; j += DQ_FPANEL) {
-        stretch s[DQ_FPANEL];
-        panel(s, find_stretches(p, copy, &row, &col, s), p->steps + part->p, part->k,
-              workspace + j * part->k);
+        span s[DQ_FPANEL];
+        panel(s, find_spans(p, copy, &row, &col, s), p->steps + part->p, part->k, workspace + j * part->k);
     }
     block->b = workspace;
     block->b_step = DQ_FPANEL;

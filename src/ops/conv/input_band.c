@@ -87,11 +87,11 @@ bool dq_input_band_size(const dq_input_band *b, size_t planes, size_t *elements)
 /* The largest band that takes `bytes`, but `LEAST` outputs or more. */
 static bool choose_band(dq_input_band *b, size_t planes, size_t bytes)
 {
-    enum { LEAST = 192 };
+    enum { MIN_OUTPUTS = 192 };
     size_t out = (size_t)b->w.out[0], each = 1, low, high, size;
     for (size_t d = 1; d < b->w.rank; d++)
         each *= (size_t)b->w.out[d];
-    low = LEAST / each + 1;
+    low = MIN_OUTPUTS / each + 1;
     low = low < out ? low : out;
     for (high = out; low < high;) { /* sizes grow with the band */
         size_t middle = high - (high - low) / 2;
@@ -107,7 +107,7 @@ static bool choose_band(dq_input_band *b, size_t planes, size_t bytes)
     return lay_out(b, low < out ? low : out);
 }
 
-static void place_taps(dq_input_band *b)
+static void set_tap_offsets(dq_input_band *b)
 {
     const dq_window *w = &b->w;
     size_t last = w->rank - 1, taps = 1;
@@ -137,7 +137,7 @@ dq_status dq_input_band_prepare(dq_op_call *call, const dq_conv_shape *s, size_t
     find_phases(b);
     if (!choose_band(b, planes, bytes) || !dq_input_band_size(b, planes, &elements))
         return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
-    place_taps(b);
+    set_tap_offsets(b);
     return DQ_OK;
 }
 
@@ -156,7 +156,7 @@ size_t dq_input_band_rows(const dq_input_band *b, size_t count)
     return rows;
 }
 
-size_t dq_input_band_place(const dq_input_band *b, size_t row)
+size_t dq_input_band_offset(const dq_input_band *b, size_t row)
 {
     size_t at = 0, step = b->row;
     for (size_t d = b->w.rank - 1; d-- > 0; step *= b->extent[d]) {

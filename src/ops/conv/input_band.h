@@ -42,7 +42,7 @@ static inline size_t dq_input_band_columns(const dq_input_band *b, size_t count)
 {
     return b->w.rank == 1 ? count : (size_t)b->w.out[b->w.rank - 1];
 }
-size_t dq_input_band_place(const dq_input_band *b, size_t row);
+size_t dq_input_band_offset(const dq_input_band *b, size_t row);
 
 /** Fills the planes of `channels` channels, from element `at` of x on, of the band that begins at output
  * `first`: pairs of channels; an odd last channel is paired with zeros. */

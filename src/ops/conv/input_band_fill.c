@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The planes of input_band.h are filled. */
-#include "ops/codes.h"
 #include "ops/conv/input_band.h"
 #include "ops/matmul/qgemm16_pack.h"
+#include "ops/row_quantizer.h"
 
 #include <string.h>
 
@@ -47,32 +47,32 @@ static size_t rows_of(const dq_input_band *b)
 
 /* Places `from` to `end` - 1 of a row, or of a column of rows, are of the image: the first is its place `at`,
  * the next ones are `step` apart. The others are padding. */
-typedef struct stretch {
+typedef struct span {
     size_t from, end, at, step;
-} stretch;
+} span;
 
 /* Of n places, of which the first is place `start` of `in`. */
-static stretch inside(int64_t start, int64_t step, int64_t in, int64_t n)
+static span inside(int64_t start, int64_t step, int64_t in, int64_t n)
 {
     int64_t from = start < 0 ? (-start - 1) / step + 1 : 0;
     int64_t end = in > start ? (in - start - 1) / step + 1 : 0;
     end = end < n ? end : n;
     if (from >= end)
-        return (stretch){0};
-    return (stretch){(size_t)from, (size_t)end, (size_t)(start + from * step), (size_t)step};
+        return (span){0};
+    return (span){(size_t)from, (size_t)end, (size_t)(start + from * step), (size_t)step};
 }
 
-static stretch find_stretch(const dq_input_band *b, size_t first, size_t phase)
+static span find_span(const dq_input_band *b, size_t first, size_t phase)
 {
     const size_t last = b->w.rank - 1;
     const int64_t stride = b->w.stride[last], before = last == 0 ? (int64_t)first * stride : 0;
     return inside((int64_t)phase + before - b->w.begin[last], stride, b->w.in[last], (int64_t)b->pitch);
 }
 
-static void fill(int16_t code, size_t n, int16_t *to)
+static void fill(int16_t qvalue, size_t n, int16_t *to)
 {
     for (size_t i = 0; i < n; i++)
-        to[i] = code;
+        to[i] = qvalue;
 }
 
 /* Every `step`-th of a channel's codes, of 16 bits. */
@@ -80,7 +80,7 @@ static inline void take_16(const uint16_t *from, size_t step, size_t n, uint16_t
                            int16_t *restrict to)
 {
     if (step == 1)
-        dq_codes_sign_xor((const int16_t *)from, n, sign_xor, to);
+        dq_sign_xor_16((const int16_t *)from, n, sign_xor, to);
     else if (step == 2)
         for (size_t i = 0; i < n; i++)
             to[i] = (int16_t)(from[i * 2] ^ sign_xor);
@@ -128,7 +128,7 @@ static void pad_pairs(int16_t first, int16_t second, size_t n, int16_t *to)
     }
 }
 
-static void fill_pairs(const stretch *s, const dq_tensor *x, size_t one, size_t two, size_t n, int16_t pad,
+static void fill_pairs(const span *s, const dq_tensor *x, size_t one, size_t two, size_t n, int16_t pad,
                        int16_t *to)
 {
     int16_t second = two == SIZE_MAX ? 0 : pad;
@@ -152,12 +152,12 @@ void dq_input_band_fill(const dq_input_band *b, const dq_tensor *x, size_t first
     const size_t rows = rows_of(b), channel = channel_size(b);
     for (size_t i = 0; i < rows * b->phases; i++) {
         const size_t row = i / b->phases;
-        stretch s = find_stretch(b, first, b->phase[i % b->phases]);
+        span s = find_span(b, first, b->phase[i % b->phases]);
         int64_t source;
         if (find_source(b, row, first, &source))
             s.at += (size_t)source;
         else
-            s = (stretch){0};
+            s = (span){0};
         for (size_t c = 0; c < channels; c += 2) {
             size_t one = at + c * channel;
             fill_pairs(&s, x, one, c + 1 < channels ? one + channel : SIZE_MAX, b->pitch, pad,
@@ -182,7 +182,7 @@ static inline __attribute__((always_inline)) void split_quads(const uint16_t *co
     }
 }
 
-static void fill_quads(const stretch *s, const uint16_t *const x[4], uint16_t sign_xor, size_t n, int16_t pad,
+static void fill_quads(const span *s, const uint16_t *const x[4], uint16_t sign_xor, size_t n, int16_t pad,
                        int16_t *low, int16_t *high)
 {
     const size_t count = s->end - s->from;
@@ -203,12 +203,12 @@ void dq_input_band_fill_quads(const dq_input_band *b, const dq_tensor *x, size_t
     const size_t rows = rows_of(b), channel = channel_size(b);
     const uint16_t sign_xor = x->dtype == DQ_UINT16 ? 0x8000 : 0;
     for (size_t i = 0; i < rows * b->phases; i++) {
-        stretch s = find_stretch(b, first, b->phase[i % b->phases]);
+        span s = find_span(b, first, b->phase[i % b->phases]);
         int64_t source;
         if (find_source(b, i / b->phases, first, &source))
             s.at += (size_t)source;
         else
-            s = (stretch){0};
+            s = (span){0};
         for (size_t c = 0; c < channels; c += 4) {
             int16_t *low = to + c / 2 * b->plane + 2 * i * b->pitch;
             const uint16_t *from[4];
@@ -220,14 +220,14 @@ void dq_input_band_fill_quads(const dq_input_band *b, const dq_tensor *x, size_t
 }
 
 /* The rows of a plane of two axes. */
-static stretch find_rows(const dq_input_band *b, size_t first)
+static span find_rows(const dq_input_band *b, size_t first)
 {
     const int64_t step = b->w.kernel[0] == 1 ? b->w.stride[0] : 1;
     return inside((int64_t)first * b->w.stride[0] - b->w.begin[0], step, b->w.in[0], (int64_t)b->extent[0]);
 }
 
 /* One phase of a plane of two axes, of 16-bit codes. */
-static void take_phase(const dq_input_band *b, const uint16_t *x, const stretch *rows, const stretch *s,
+static void take_phase(const dq_input_band *b, const uint16_t *x, const span *rows, const span *s,
                        uint16_t sign_xor, int16_t *to)
 {
     const size_t in = (size_t)b->w.in[1], n = s->end - s->from, step = s->step, down = rows->step * in;
@@ -242,12 +242,12 @@ void dq_input_band_fill_single(const dq_input_band *b, const dq_tensor *x, size_
                                int16_t pad, int16_t *to)
 {
     const size_t rows = rows_of(b), pitch = b->pitch;
-    const bool wide = dq_dtype_get(x->dtype)->bits == 16, flat = b->w.rank == 2 && wide;
+    const bool is_16_bit = dq_dtype_get(x->dtype)->bits == 16, flat = b->w.rank == 2 && is_16_bit;
     const uint16_t sign_xor = x->dtype == DQ_UINT16 ? 0x8000 : 0;
-    const stretch image = flat ? find_rows(b, first) : (stretch){0};
+    const span image = flat ? find_rows(b, first) : (span){0};
     fill(pad, rows * b->row + 1, to); /* no kernel element meets the last, as those behind rows */
     for (size_t i = 0; i < b->phases; i++) {
-        const stretch s = find_stretch(b, first, b->phase[i]);
+        const span s = find_span(b, first, b->phase[i]);
         int16_t *out = to + i * pitch;
         if (flat) {
             take_phase(b, (const uint16_t *)x->data + at, &image, &s, sign_xor, out);
@@ -258,12 +258,12 @@ void dq_input_band_fill_single(const dq_input_band *b, const dq_tensor *x, size_
             int64_t source;
             if (!find_source(b, row, first, &source))
                 continue;
-            const size_t place = at + (size_t)source + s.at;
-            if (wide)
-                take_16((const uint16_t *)x->data + place, s.step, n, sign_xor, out + s.from);
+            const size_t source_index = at + (size_t)source + s.at;
+            if (is_16_bit)
+                take_16((const uint16_t *)x->data + source_index, s.step, n, sign_xor, out + s.from);
             else
                 for (size_t k = 0; k < n; k += each)
-                    dq_qgemm16_load(x->dtype, x->data, place + k * s.step, each, out + s.from + k);
+                    dq_qgemm16_load(x->dtype, x->data, source_index + k * s.step, each, out + s.from + k);
         }
     }
 }

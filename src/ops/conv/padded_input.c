@@ -72,10 +72,10 @@ bool dq_padded_input_source(const dq_padded_input *image, const dq_window *w, si
     size_t plane = (size_t)w->in[image->rank - 1];
     *at = 0;
     for (size_t i = image->rank - 1; i-- > 0; row /= image->extent[i]) {
-        size_t place = row % image->extent[i], begin = (size_t)w->begin[i];
-        if (place < begin || place - begin >= (size_t)w->in[i])
+        size_t position = row % image->extent[i], begin = (size_t)w->begin[i];
+        if (position < begin || position - begin >= (size_t)w->in[i])
             return false;
-        *at += (place - begin) * plane;
+        *at += (position - begin) * plane;
         plane *= (size_t)w->in[i];
     }
     return true;

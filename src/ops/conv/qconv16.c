@@ -31,9 +31,9 @@ typedef struct state {
     dq_qconv16_bytesplit q; /* of gemm_bytes */
     dq_qgemm16 w;           /* of gemm, and so are the others */
     dq_input_band b;
-    size_t planes;                        /* of a band: pairs of channels */
-    size_t chunk, chunks;                 /* panels of a task */
-    size_t band_at, codes_at, offsets_at; /* of a worker's scratch */
+    size_t planes;                          /* of a band: pairs of channels */
+    size_t chunk, chunks;                   /* panels of a task */
+    size_t band_at, qvalues_at, offsets_at; /* of a worker's scratch */
 } state;
 
 static dq_status check(const dq_op_call *call, dq_conv_shape *s, dq_error *err)
@@ -62,7 +62,7 @@ static bool lay_out(state *st, size_t *used)
     return dq_input_band_size(&st->b, st->planes, &elements) &&
            dq_reserve_size(used, elements, sizeof(int16_t), DQ_ALIGN, &st->band_at) &&
            dq_reserve_size(used, DQ_Q16_TILES * dq_qgemm16_panel(&st->w), sizeof(int16_t), DQ_ALIGN,
-                           &st->codes_at) &&
+                           &st->qvalues_at) &&
            dq_reserve_size(used, st->w.pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at);
 }
 
@@ -93,7 +93,7 @@ typedef struct task {
     const dq_qconv16_run *run;
     const state *st;
     size_t image, group, first, count; /* places on the first axis */
-    int16_t *band, *codes;
+    int16_t *band, *qvalues;
     uint32_t *offsets;
 } task;
 
@@ -124,7 +124,7 @@ static void find_blocks(const task *t, size_t *row, size_t *column, blocks *o)
     for (size_t i = 0; i < o->count; i++) {
         o->n[i] = columns - *column < NR ? columns - *column : NR;
         o->at[i] = start + *row * columns + *column;
-        o->x[i] = t->band + dq_input_band_place(&st->b, *row) + 2 * *column;
+        o->x[i] = t->band + dq_input_band_offset(&st->b, *row) + 2 * *column;
         o->contiguous = o->contiguous && o->at[i] == o->at[0] + i * NR;
         *column += NR;
         if (*column >= columns) {
@@ -137,15 +137,15 @@ static void find_blocks(const task *t, size_t *row, size_t *column, blocks *o)
 static void put_blocks(const task *t, dq_q16_sums *s, const blocks *o, size_t at)
 {
     dq_tensor *y = t->run->call->out[0];
-    bool wide = dq_dtype_get(y->dtype)->bits == 16;
-    uint16_t codes[DQ_Q16_TILES * DQ_Q16_TILE];
+    bool is_16_bit = dq_dtype_get(y->dtype)->bits == 16;
+    uint16_t qvalues[DQ_Q16_TILES * DQ_Q16_TILE];
     s->cols = o->count * NR;
     s->out_stride = COLS;
-    t->run->call->kernels->requantize_s64(s, codes);
+    t->run->call->kernels->requantize_s64(s, qvalues);
     for (size_t i = 0; i < s->rows; i++, at += t->st->s.out_size)
         for (size_t k = 0; k < o->count; k++) {
-            const uint16_t *from = codes + i * COLS + k * NR;
-            if (!wide)
+            const uint16_t *from = qvalues + i * COLS + k * NR;
+            if (!is_16_bit)
                 dq_qgemm16_store(y->dtype, y->data, at + o->at[k], o->n[k], from);
             else
                 dq_copy_row(dq_data(y, uint16_t) + at + o->at[k], from, o->n[k] * sizeof *from);
@@ -183,12 +183,12 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     dq_qgemm16_terms(t->run, t->group, first, n, &terms);
     dq_q16_sums_by(t->run->call, t->run->factor, &terms, 0, t->group * st->w.n + first, &s);
     for (size_t i = 0; i < panels; i++)
-        dq_qgemm16_expand(t->run, t->group, panel + i, t->codes + i * each);
+        dq_qgemm16_expand(t->run, t->group, panel + i, t->qvalues + i * each);
     for (size_t at = 0; at < all; at += DQ_GEMM_S16_BLOCKS) {
         blocks o;
         o.count = all - at < DQ_GEMM_S16_BLOCKS ? all - at : DQ_GEMM_S16_BLOCKS;
         find_blocks(t, &row, &column, &o);
-        dq_qgemm16_tiles(t->run, t->codes, each, panels, o.x, t->offsets, o.count, &tiles);
+        dq_qgemm16_tiles(t->run, t->qvalues, each, panels, o.x, t->offsets, o.count, &tiles);
         s.extra = tiles.has_extra ? tiles.extra[0] : NULL;
         put_tiles(t, &s, &o, first);
     }
@@ -201,7 +201,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     char *scratch = dq_call_worker_scratch(t.run->call, worker);
     size_t inner = st->w.inner, planes = st->planes * st->b.plane, filled = SIZE_MAX;
     t.band = (int16_t *)(void *)(scratch + st->band_at);
-    t.codes = (int16_t *)(void *)(scratch + st->codes_at);
+    t.qvalues = (int16_t *)(void *)(scratch + st->qvalues_at);
     t.offsets = (uint32_t *)(void *)(scratch + st->offsets_at);
     memset(t.band + planes, 0, 2 * NR * sizeof *t.band); /* read, and of no consequence */
     for (size_t p = 0; p < st->w.pairs; p++)

@@ -13,10 +13,10 @@ enum {
     COLS = DQ_GEMM_BYTESPLIT_COLS,
     NR = DQ_GEMM_BYTESPLIT_NR,
     QUAD = 4,
-    NARROW =
-        1 << 16,    /* 2^31 / 2^15: of weights whose sizes add up to less, 32 bits hold the sum with codes */
-    BAND = 3 << 16, /* bytes of a band, about … */
-    GATHERED = 5 << 17 /* … and of gathered columns, at most */
+    MAX_INT32_WEIGHT_SUM =
+        1 << 16, /* 2^31 / 2^15: of weights whose sizes add up to less, 32 bits hold the sum with codes */
+    BAND_BYTES = 3 << 16,        /* bytes of a band, about … */
+    MAX_GATHERED_BYTES = 5 << 17 /* … and of gathered columns, at most */
 };
 
 bool dq_conv_s16_gemm_bytes_is_applicable(const void *problem, dq_reason *reason)
@@ -59,11 +59,11 @@ static void pack(void *packed, const dq_tensor *from, const void *key)
         for (size_t c = 0; c < f->depth; c++)
             for (size_t t = 0; t < f->taps; t++, x++) {
                 const size_t quad = c / QUAD * f->taps + t;
-                const int8_t code = (int8_t)(*x ^ sign_xor);
+                const int8_t qvalue = (int8_t)(*x ^ sign_xor);
                 to[quad / DQ_GEMM_BYTESPLIT_DEPTH * DQ_GEMM_BYTESPLIT_WEIGHTS +
-                   quad % DQ_GEMM_BYTESPLIT_DEPTH * QUAD + c % QUAD] = code;
-                sum += code;
-                size += code < 0 ? -code : code;
+                   quad % DQ_GEMM_BYTESPLIT_DEPTH * QUAD + c % QUAD] = qvalue;
+                sum += qvalue;
+                size += qvalue < 0 ? -qvalue : qvalue;
             }
         sums[panel * ROWS + row % ROWS] = sum;
         if (size > *largest)
@@ -90,9 +90,9 @@ dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s,
     c->quads = channels * s->kernel_size;
     c->blocks = (c->quads + DQ_GEMM_BYTESPLIT_DEPTH - 1) / DQ_GEMM_BYTESPLIT_DEPTH;
     c->panels = (s->group_out + ROWS - 1) / ROWS;
-    DQ_TRY(dq_input_band_prepare(call, s, c->planes, false, BAND, &c->b, err));
+    DQ_TRY(dq_input_band_prepare(call, s, c->planes, false, BAND_BYTES, &c->b, err));
     cut(s, c);
-    columns = GATHERED / (c->blocks * DQ_GEMM_BYTESPLIT_CODES);
+    columns = MAX_GATHERED_BYTES / (c->blocks * DQ_GEMM_BYTESPLIT_CODES);
     c->gathered = columns > 1 ? columns : 1;
     if (!dq_mul_size(s->group * c->panels, c->blocks * DQ_GEMM_BYTESPLIT_WEIGHTS, &c->sums_offset) ||
         !dq_mul_size(s->group * c->panels, ROWS * sizeof(int32_t), &size) ||
@@ -111,7 +111,7 @@ dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s,
                       .depth = s->group_in,
                       .taps = s->kernel_size,
                       .sums_offset = c->sums_offset};
-    return dq_call_pack_later(call, DQ_Q16_W, pack, &key, sizeof key, size, &c->packed, err);
+    return dq_call_pack_deferred(call, DQ_Q16_W, pack, &key, sizeof key, size, &c->packed, err);
 }
 
 /* ---- A run --------------------------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static const uint8_t *find_block(const task *t, size_t *row, size_t *column, siz
 {
     const dq_input_band *b = &t->c->b;
     const size_t all = dq_input_band_columns(b, t->count);
-    const int16_t *x = t->band + dq_input_band_place(b, *row) + 2 * *column;
+    const int16_t *x = t->band + dq_input_band_offset(b, *row) + 2 * *column;
     *n = all - *column < NR ? all - *column : NR;
     *at = t->first * (t->s->out_size / (size_t)b->w.out[0]) + *row * all + *column;
     *column += NR;
@@ -171,7 +171,7 @@ static void run_panels(const task *t, size_t panel, size_t panels, const columns
     s.stride = COLS;
     s.out_stride = t->s->out_size;
     s.row_step = 1;
-    s.narrow = sums[t->s->group * c->panels * ROWS] < NARROW;
+    s.narrow = sums[t->s->group * c->panels * ROWS] < MAX_INT32_WEIGHT_SUM;
     dq_q16_sums_by(t->call, t->factor, &t->terms, channel, channel, &s);
     for (size_t i = 0; i < count; i++, at++) {
         t->call->kernels->gemm_bytesplit_s16s8->tile(w, sums + first * ROWS, panels, c->blocks,
@@ -189,11 +189,11 @@ static void run_panels(const task *t, size_t panel, size_t panels, const columns
 /* Panels first … end - 1 with all columns of the band. */
 static void run_band(const task *t, size_t first, size_t end)
 {
-    enum { MOST = GATHERED / DQ_GEMM_BYTESPLIT_CODES };
+    enum { MAX_COLUMNS = MAX_GATHERED_BYTES / DQ_GEMM_BYTESPLIT_CODES };
     const dq_qconv16_bytesplit *c = t->c;
     const dq_gemm_bytesplit_s16s8 *kernel = t->call->kernels->gemm_bytesplit_s16s8;
     const size_t all = dq_input_band_rows(&c->b, t->count);
-    columns at[MOST];
+    columns at[MAX_COLUMNS];
     for (size_t row = 0, column = 0; row < all;) {
         size_t n = 0;
         for (; n < c->gathered && row < all; n++) {

@@ -106,8 +106,8 @@ typedef struct task {
     const dq_qconv16_depthwise *d;
     dq_q16_sums sums; /* what is the same for all channels */
     int64_t x_zero;
-    int32_t w_zero; /* of all channels, where there is one */
-    bool wide;      /* weights of 16 bits */
+    int32_t w_zero;   /* of all channels, where there is one */
+    bool is_w_16_bit; /* weights of 16 bits */
     int16_t *plane, *weights;
     int32_t *workspace;
     double *extra, factor;
@@ -120,12 +120,12 @@ static int32_t take_weights(const task *t, size_t channel, bool high)
     const dq_tensor *w = t->call->in[DQ_Q16_W], *zeros = t->call->in[DQ_Q16_W_ZERO];
     const int32_t zero = zeros->count == 1 ? t->w_zero : (int32_t)dq_qgemm16_zero(zeros, channel);
     int32_t sum = 0;
-    int16_t codes[TAPS + 1];
-    dq_qgemm16_load(w->dtype, w->data, channel * t->s->kernel_size, t->s->kernel_size, codes);
+    int16_t qvalues[TAPS + 1];
+    dq_qgemm16_load(w->dtype, w->data, channel * t->s->kernel_size, t->s->kernel_size, qvalues);
     for (size_t i = 0; i < 2 * t->d->pairs; i++) {
         uint32_t tap = i % 2 ? t->d->second[i / 2] : t->d->first[i / 2];
-        int32_t v = tap == UINT32_MAX ? 0 : codes[tap] - zero, upper = (v + 128) >> 8;
-        v = !t->wide ? v : high ? upper : v - 256 * upper;
+        int32_t v = tap == UINT32_MAX ? 0 : qvalues[tap] - zero, upper = (v + 128) >> 8;
+        v = !t->is_w_16_bit ? v : high ? upper : v - 256 * upper;
         t->weights[i] = (int16_t)v;
         sum += v;
     }
@@ -144,7 +144,7 @@ static void sum_rows(const task *t, int32_t weights)
         even = 1;
     }
     for (size_t row = 0; row < (d->joined ? 1 : t->rows); row += even)
-        t->call->kernels->dwconv_rows_s16(t->plane + dq_input_band_place(b, row), step, even, d->offsets,
+        t->call->kernels->dwconv_rows_s16(t->plane + dq_input_band_offset(b, row), step, even, d->offsets,
                                           t->weights, d->pairs, init, columns, t->workspace + row * columns);
 }
 
@@ -152,22 +152,22 @@ static void sum_rows(const task *t, int32_t weights)
 static void put_joined(const task *t, dq_q16_sums *s, uint16_t *out)
 {
     enum { PIECE = 512 };
-    uint16_t codes[PIECE];
+    uint16_t qvalues[PIECE];
     const size_t pitch = t->d->b.pitch, each = PIECE / pitch;
     for (size_t row = 0, n; row < t->rows; row += n) {
         n = t->rows - row < each ? t->rows - row : each;
         dq_q16_sums part = dq_q16_rest(s, 0, row * pitch);
         part.cols = (n - 1) * pitch + t->columns;
-        t->call->kernels->requantize_s64(&part, codes);
+        t->call->kernels->requantize_s64(&part, qvalues);
         for (size_t i = 0; i < n; i++, out += t->columns)
-            dq_copy_row(out, codes + i * pitch, t->columns * sizeof *out);
+            dq_copy_row(out, qvalues + i * pitch, t->columns * sizeof *out);
     }
 }
 
 /* An output channel's band, whose outputs begin at element `at` of y. */
 static void run_channel(const task *t, size_t channel, size_t at)
 {
-    enum { FEW = 8 };
+    enum { MIN_DIRECT_COLUMNS = 8 };
     dq_tensor *y = t->call->out[0];
     double workspace[3];
     dq_q16_terms terms = dq_q16_terms_in(workspace, 1);
@@ -176,7 +176,7 @@ static void run_channel(const task *t, size_t channel, size_t at)
     s.cols = t->d->joined ? t->columns : t->rows * t->columns;
     s.stride = s.extra_stride = t->d->b.pitch;
     s.out_stride = t->columns;
-    if (t->wide) {
+    if (t->is_w_16_bit) {
         sum_rows(t, take_weights(t, channel, true));
         for (size_t i = 0; i < (s.rows - 1) * s.stride + s.cols; i++)
             t->extra[i] = 256.0 * t->workspace[i];
@@ -185,8 +185,8 @@ static void run_channel(const task *t, size_t channel, size_t at)
     dq_q16_term(t->call, t->factor, channel, 0, 0, &terms);
     dq_q16_sums_by(t->call, t->factor, &terms, 0, channel, &s);
     s.sums = t->workspace;
-    s.extra = t->wide ? t->extra : NULL;
-    if (t->d->joined && t->columns < FEW && dq_dtype_get(y->dtype)->bits == 16)
+    s.extra = t->is_w_16_bit ? t->extra : NULL;
+    if (t->d->joined && t->columns < MIN_DIRECT_COLUMNS && dq_dtype_get(y->dtype)->bits == 16)
         put_joined(t, &s, dq_data(y, uint16_t) + at);
     else
         dq_qgemm16_put(t->call, &s, at);
@@ -227,6 +227,6 @@ void dq_qconv16_depthwise_run(const dq_op_call *call, const dq_conv_shape *s, co
     size_t products = outputs(d) * s->kernel_size * s->group_out;
     t.x_zero = dq_qgemm16_zero(call->in[DQ_Q16_X_ZERO], 0);
     t.w_zero = (int32_t)dq_qgemm16_zero(call->in[DQ_Q16_W_ZERO], 0);
-    t.wide = dq_dtype_get(call->in[DQ_Q16_W]->dtype)->bits == 16;
+    t.is_w_16_bit = dq_dtype_get(call->in[DQ_Q16_W]->dtype)->bits == 16;
     dq_parallel(call->threads, s->batch * s->group * d->b.bands, dq_gemm_s8_grain(products), run_tasks, &t);
 }

@@ -7,15 +7,16 @@
 
 #include <string.h>
 
-enum { FEW = 4, NR = DQ_GEMM_S16_NR, BLOCKS = DQ_GEMM_S16_BLOCKS, COLS = DQ_GEMM_S16_COLS };
+enum { MAX_OUTPUTS = 4, NR = DQ_GEMM_S16_NR, BLOCKS = DQ_GEMM_S16_BLOCKS, COLS = DQ_GEMM_S16_COLS };
 
 bool dq_conv_s16_few_outputs_is_applicable(const void *problem, dq_reason *reason)
 {
     const dq_conv_s16_problem *p = problem;
     if (!p->by_bytes)
         return dq_not_applicable(reason, "not 16 by 8 bits with constant, symmetric weights");
-    return p->shape->out_size <= FEW ||
-           dq_not_applicable(reason, "%zu output pixels, expected at most %d", p->shape->out_size, FEW);
+    return p->shape->out_size <= MAX_OUTPUTS ||
+           dq_not_applicable(reason, "%zu output pixels, expected at most %d", p->shape->out_size,
+                             MAX_OUTPUTS);
 }
 
 dq_algorithm_work dq_conv_s16_few_outputs_work(const void *problem)
@@ -30,7 +31,7 @@ dq_algorithm_work dq_conv_s16_few_outputs_work(const void *problem)
 }
 
 /* Where kernel element `tap` of output `out` is in a channel. */
-static ptrdiff_t place_of(const dq_window *w, size_t out, size_t tap)
+static ptrdiff_t tap_offset(const dq_window *w, size_t out, size_t tap)
 {
     ptrdiff_t at = 0, step = 1;
     for (size_t d = w->rank; d-- > 0; step *= (ptrdiff_t)w->in[d]) {
@@ -49,7 +50,7 @@ dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_q
 {
     enum { PANELS = 8 };
     const size_t depth = s->group_in * s->kernel_size;
-    size_t places, at;
+    size_t offsets, at;
     f->w = (dq_qgemm16){.strip_width = NR,
                         .matrices = s->group,
                         .n = s->group_out,
@@ -62,14 +63,14 @@ dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_q
     f->chunk = (dq_qgemm16_chunk(&f->w, s->batch * s->group, PANELS) + BLOCKS - 1) / BLOCKS * BLOCKS;
     f->chunks = (f->w.panels + f->chunk - 1) / f->chunk;
     f->row = 2 * f->w.pairs;
-    f->places = dq_mul_size(s->out_size, s->kernel_size, &places)
-                    ? DQ_NEW_ARRAY(call->arena, places, ptrdiff_t)
-                    : NULL;
-    if (!f->places ||
-        !dq_reserve_size(&call->worker_scratch_size, FEW * f->row, sizeof(int16_t), DQ_ALIGN, &at))
+    f->offsets = dq_mul_size(s->out_size, s->kernel_size, &offsets)
+                     ? DQ_NEW_ARRAY(call->arena, offsets, ptrdiff_t)
+                     : NULL;
+    if (!f->offsets ||
+        !dq_reserve_size(&call->worker_scratch_size, MAX_OUTPUTS * f->row, sizeof(int16_t), DQ_ALIGN, &at))
         return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");
-    for (size_t i = 0; i < places; i++)
-        f->places[i] = place_of(&s->window, i / s->kernel_size, i % s->kernel_size);
+    for (size_t i = 0; i < offsets; i++)
+        f->offsets[i] = tap_offset(&s->window, i / s->kernel_size, i % s->kernel_size);
     return DQ_OK;
 }
 
@@ -90,11 +91,11 @@ static void gather(const task *t, size_t image, size_t group, int16_t *to)
     for (size_t o = 0; o < s->out_size; o++, to += t->f->row) {
         const uint16_t *from =
             (const uint16_t *)x->data + (image * s->in_channels + group * s->group_in) * s->in_size;
-        const ptrdiff_t *place = t->f->places + o * s->kernel_size;
+        const ptrdiff_t *offset = t->f->offsets + o * s->kernel_size;
         size_t n = 0;
         for (size_t c = 0; c < s->group_in; c++, from += s->in_size)
             for (size_t k = 0; k < s->kernel_size; k++)
-                to[n++] = place[k] < 0 ? pad : (int16_t)(from[place[k]] ^ sign_xor);
+                to[n++] = offset[k] < 0 ? pad : (int16_t)(from[offset[k]] ^ sign_xor);
         to[t->f->row - 1] = n < t->f->row ? 0 : to[t->f->row - 1];
     }
 }
@@ -106,7 +107,7 @@ static void run_panels(const task *t, size_t image, size_t group, size_t panel, 
     const dq_op_call *call = t->run->call;
     const size_t first = panel * NR, left = t->f->w.n - first, each = t->s->out_size;
     double workspace[3 * COLS];
-    uint16_t codes[COLS], transposed[FEW * COLS];
+    uint16_t qvalues[COLS], transposed[MAX_OUTPUTS * COLS];
     dq_q16_tiles tiles;
     dq_q16_sums s = dq_qgemm16_sums(call);
     s.rows = s.col_step = 1;
@@ -118,9 +119,9 @@ static void run_panels(const task *t, size_t image, size_t group, size_t panel, 
     dq_q16_sums_by(call, t->run->factor, &terms, 0, group * t->f->w.n + first, &s);
     for (size_t o = 0; o < each; o++) {
         dq_qgemm16_row(t->run, group, panel, panels, rows + o * t->f->row, &tiles);
-        call->kernels->requantize_s64(&s, codes);
+        call->kernels->requantize_s64(&s, qvalues);
         for (size_t j = 0; j < s.cols; j++)
-            transposed[j * each + o] = codes[j];
+            transposed[j * each + o] = qvalues[j];
     }
     dq_tensor *y = call->out[0];
     const size_t channel = image * t->s->out_channels + group * t->s->group_out + first;

@@ -10,7 +10,7 @@
 
 typedef struct dq_qconv16_gemv {
     dq_qgemm16 w;
-    ptrdiff_t *places;    /* by output and kernel element: in the image of a channel; -1: padding */
+    ptrdiff_t *offsets;   /* by output and kernel element: in the image of a channel; -1: padding */
     size_t chunk, chunks; /* panels of a task */
     size_t row;           /* int16 elements of an output's window */
 } dq_qconv16_gemv;

@@ -95,7 +95,7 @@ static dq_status find_shifts(dq_op_call *call, const double *scales, state *st, 
 }
 
 /* How sums become 8 bits, but for pointers. */
-static dq_requantize_to codes_of(const dq_op_call *call)
+static dq_requantize_to qvalues_of(const dq_op_call *call)
 {
     const int32_t lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0;
     return (dq_requantize_to){.factors = {.a = (double)dq_data(call->in[X_SCALE], float)[0],
@@ -123,17 +123,17 @@ static bool exact_of(const dq_requantize_to *to, size_t n)
     return !to->bias.shift && dq_exact_products(to->scale, &to->factors, n);
 }
 
-static bool knows_codes(const dq_op_call *call)
+static bool knows_requantization(const dq_op_call *call)
 {
     return knows_scales(call) && dq_call_constant(call, Y_ZERO);
 }
 
-static bool codes(const dq_op_call *call, size_t channel, double *scale, dq_requantize_to *to)
+static bool qvalues(const dq_op_call *call, size_t channel, double *scale, dq_requantize_to *to)
 {
-    if (!knows_codes(call))
+    if (!knows_requantization(call))
         return false;
     *scale = scale_of(call, channel);
-    *to = codes_of(call);
+    *to = qvalues_of(call);
     begin_at(call, channel, scale, to);
     to->exact = exact_of(to, 1);
     return true;
@@ -145,7 +145,7 @@ static void store(const dq_conv_sums *sums)
     const dq_conv_shape *s = &st->conv.s;
     const dq_op_call *call = sums->call;
     const double *scales = st->scales ? st->scales : (const double *)call->scratch;
-    dq_requantize_to to = st->known ? st->to : codes_of(call);
+    dq_requantize_to to = st->known ? st->to : qvalues_of(call);
     begin_at(call, sums->channel, scales + sums->channel, &to);
     to.out = dq_data(call->out[0], uint8_t);
     if (s->y_last) {
@@ -156,13 +156,13 @@ static void store(const dq_conv_sums *sums)
         to.out_stride = s->out_size;
         to.transposed = s->out_size > 1;
     }
-    if (sums->codes) {
-        to.out = sums->codes;
+    if (sums->qvalues) {
+        to.out = sums->qvalues;
         to.out_stride = DQ_NC4HW4_OUTS;
     }
     const float *exact_scale = st->conv.nc4hw4.exact_scale;
     if (exact_scale && exact_scale[sums->channel] > 0)
-        call->kernels->conv_nc4hw4_s8->codes(sums->c, sums->count, exact_scale[sums->channel], &to);
+        call->kernels->conv_nc4hw4_s8->qvalues(sums->c, sums->count, exact_scale[sums->channel], &to);
     else if (sums->transposed)
         call->kernels->conv_nc4hw4_s8->store(sums->c, sums->c_stride, sums->count, sums->channels, &to);
     else if (sums->channels == 1 && sums->c_stride == 1 && !s->y_last)
@@ -176,7 +176,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *st = call->state;
     st->conv.store = store;
-    st->conv.codes = codes;
+    st->conv.qvalues = qvalues;
     DQ_TRY(check(call, &st->conv, err));
     const size_t channels = st->conv.s.out_channels;
     if (!knows_scales(call)) {
@@ -189,9 +189,9 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     }
     if (dq_call_in(call, FLOAT_BIAS))
         DQ_TRY(find_shifts(call, st->scales, st, err));
-    st->known = knows_codes(call) && channels;
+    st->known = knows_requantization(call) && channels;
     if (st->known) {
-        st->to = codes_of(call);
+        st->to = qvalues_of(call);
         begin_at(call, 0, st->scales, &st->to);
         st->to.exact = exact_of(&st->to, channels);
     }

@@ -31,7 +31,7 @@ typedef struct job {
 /* Some tiles of a row. */
 typedef struct task {
     size_t batch, first, count; /* batch: image and group */
-    size_t place;               /* of the first output of the first one … */
+    size_t offset;              /* of the first output of the first one … */
     bool whole;                 /* … and whether all that are between its outputs are of the strip */
 } task;
 
@@ -194,7 +194,7 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, dq_winograd_1d *g
         !dq_mul_size(point_of(f, POINTS) * sizeof(float), f->groups, &size))
         return dq_no_memory(err, SIZE_MAX, "transformed weights");
     if (dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT)
-        return dq_call_pack_later(call, w, make, f, sizeof *f, size, &g->packed, err);
+        return dq_call_pack_deferred(call, w, make, f, sizeof *f, size, &g->packed, err);
     return dq_call_reserve(call, size, 1, 1, &g->u_offset)
                ? DQ_OK
                : dq_no_memory(err, SIZE_MAX, "transformed weights");
@@ -227,7 +227,7 @@ static void fetch(const dq_winograd_1d *g, const task *t, const float *row, size
     enum { LINE = 16 };
     const bool dense = g->pair_distance < g->strip;
     const size_t length = dense ? 2 * t->count + (taps - 2) * g->pair_distance : t->count;
-    row += t->place;
+    row += t->offset;
     for (size_t i = 0; i < (dense ? 1 : taps); i++, row += g->pair_distance)
         for (size_t k = 0; k < length; k += LINE)
             __builtin_prefetch(row + k);
@@ -244,8 +244,8 @@ static inline __attribute__((always_inline)) void alike(const float *x, size_t x
 }
 
 /* Short ones are of constant lengths, which take an instruction or two. */
-static __attribute__((noinline)) void stretches(const float *x, size_t x_step, float *y, size_t y_step,
-                                                size_t n, size_t count)
+static __attribute__((noinline)) void spans(const float *x, size_t x_step, float *y, size_t y_step, size_t n,
+                                            size_t count)
 {
     if (n == 1)
         alike(x, x_step, y, y_step, 1, count);
@@ -276,25 +276,25 @@ static void bring(const job *j, const task *t, const float *x, size_t e, float *
 {
     const size_t pair_distance = j->g->pair_distance;
     const int64_t in = j->g->in, shift = (int64_t)(e * pair_distance) - j->g->begin;
-    const int64_t from = (int64_t)t->place + shift;
+    const int64_t from = (int64_t)t->offset + shift;
     if (pair_distance == 1) {
         every_second(j, x, from, t->count, to);
         return;
     }
     if (t->whole && from >= 0 && from + 2 * (int64_t)t->count - (int64_t)pair_distance <= in) {
         memset(to + t->count, 0, (j->g->strip - t->count) * sizeof *to);
-        stretches(x + from, 2 * pair_distance, to, pair_distance, pair_distance, t->count / pair_distance);
+        spans(x + from, 2 * pair_distance, to, pair_distance, pair_distance, t->count / pair_distance);
         return;
     }
     memset(to, 0, j->g->strip * sizeof *to);
     for (size_t i = 0, n; i < t->count; i += n) {
         const size_t tile = t->first + i, off = tile % pair_distance;
-        const int64_t place = (int64_t)(2 * tile - off) + shift;
+        const int64_t offset = (int64_t)(2 * tile - off) + shift;
         n = dq_least(pair_distance - off, t->count - i);
-        const int64_t begin = place < 0 ? -place : 0, left = in - place;
+        const int64_t begin = offset < 0 ? -offset : 0, left = in - offset;
         const int64_t end = left < (int64_t)n ? left : (int64_t)n;
         if (begin < end)
-            memcpy(to + i + begin, x + place + begin, (size_t)(end - begin) * sizeof *to);
+            memcpy(to + i + begin, x + offset + begin, (size_t)(end - begin) * sizeof *to);
     }
 }
 
@@ -355,11 +355,10 @@ static void bring_away(const dq_winograd_1d *g, const task *t, const float *y, f
 {
     const size_t pair_distance = g->pair_distance, row = g->row, count = t->count;
     const float *z = y + g->strip;
-    if (t->whole && t->place + 2 * count <= row) {
-        out += t->place;
-        stretches(y, pair_distance, out, 2 * pair_distance, pair_distance, count / pair_distance);
-        stretches(z, pair_distance, out + pair_distance, 2 * pair_distance, pair_distance,
-                  count / pair_distance);
+    if (t->whole && t->offset + 2 * count <= row) {
+        out += t->offset;
+        spans(y, pair_distance, out, 2 * pair_distance, pair_distance, count / pair_distance);
+        spans(z, pair_distance, out + pair_distance, 2 * pair_distance, pair_distance, count / pair_distance);
         return;
     }
     for (size_t i = 0, n; i < count; i += n) {

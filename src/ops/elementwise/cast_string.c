@@ -55,8 +55,8 @@ static literal classify(const char *text)
 
 /* Returns the string without surrounding spaces, zero-terminated: in `small`, or in the arena if it is long.
  * A string with a zero byte becomes empty, which is not a number. */
-enum { SMALL = 64 };
-static dq_status trimmed(const dq_op_call *call, dq_string s, char small[SMALL], const char **out,
+enum { INLINE_BYTES = 64 };
+static dq_status trimmed(const dq_op_call *call, dq_string s, char small[INLINE_BYTES], const char **out,
                          dq_error *err)
 {
     const char *from = s.bytes;
@@ -67,7 +67,7 @@ static dq_status trimmed(const dq_op_call *call, dq_string s, char small[SMALL],
         length--;
     if (length && memchr(from, 0, length))
         length = 0;
-    if (length >= SMALL) {
+    if (length >= INLINE_BYTES) {
         *out = dq_arena_string(call->strings, from, length);
         return *out ? DQ_OK : dq_no_memory(err, length, "a string");
     }
@@ -179,7 +179,7 @@ static dq_status read_element(const dq_op_call *call, size_t i, bool saturate, d
 {
     dq_string s = dq_data(call->in[0], dq_string)[i];
     dq_tensor *y = call->out[0];
-    char small[SMALL];
+    char small[INLINE_BYTES];
     const char *text;
     DQ_TRY(trimmed(call, s, small, &text, err));
     literal kind = classify(text);

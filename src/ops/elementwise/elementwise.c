@@ -6,13 +6,13 @@
 #include <string.h>
 
 enum {
-    BLOCK = 256,     /* elements that are widened at a time */
-    GRAIN = 16384,   /* elements of a task */
-    SLOTS = 3,       /* operands of a kernel, except for folds */
-    COPIES = 4096,   /* bytes of materialized copies of a scalar operand or of a short repeated segment */
-    SHORT = 1024,    /* most bytes of a short repeated segment … */
-    BROADCAST = 256, /* … and of one of broadcast values */
-    FEW = 4          /* a segment that repeats at most this often is not materialized */
+    BLOCK = 256,   /* elements that are widened at a time */
+    GRAIN = 16384, /* elements of a task */
+    SLOTS = 3,     /* operands of a kernel, except for folds */
+    COPIES = 4096, /* bytes of materialized copies of a scalar operand or of a short repeated segment */
+    MAX_SHORT_BYTES = 1024, /* most bytes of a short repeated segment … */
+    BROADCAST = 256,        /* … and of one of broadcast values */
+    MAX_REPEATS = 4         /* a segment that repeats at most this often is not materialized */
 };
 
 typedef struct operand {
@@ -163,13 +163,13 @@ static size_t rows_at_once(const state *s)
     for (size_t i = 0; i < s->operand_count; i++) {
         const operand *o = &s->operands[i];
         const size_t bytes = s->dims[last] * o->width;
-        if ((repeats(s, o) && bytes <= SHORT) || (broadcasts(s, o) && bytes <= BROADCAST))
+        if ((repeats(s, o) && bytes <= MAX_SHORT_BYTES) || (broadcasts(s, o) && bytes <= BROADCAST))
             rows = rows < COPIES / bytes ? rows : COPIES / bytes;
         else if (o->strides[last - 1] != s->dims[last] * o->strides[last])
             return 0;
     }
     rows = rows < s->dims[last - 1] ? rows : s->dims[last - 1];
-    return rows < FEW ? 0 : rows;
+    return rows < MAX_REPEATS ? 0 : rows;
 }
 
 /* ---- Prepare ------------------------------------------------------------------------------------------ */
@@ -402,8 +402,8 @@ static void broadcast(const char *from, size_t stride, size_t width, size_t rows
 }
 
 typedef struct written {
-    _Alignas(16) char bytes[COPIES + SHORT]; /* a segment may begin inside the first copy */
-    const char *from;                        /* source of the copies */
+    _Alignas(16) char bytes[COPIES + MAX_SHORT_BYTES]; /* a segment may begin inside the first copy */
+    const char *from;                                  /* source of the copies */
 } written;
 
 /* Data of operand o for n results from offset `within` of the innermost two dimensions on. These begin at
@@ -425,7 +425,7 @@ static const void *rows_of(const state *s, const operand *o, const char *from, s
 }
 
 /* Computes results begin … end - 1, several innermost segments at a time. */
-static void piece_by_rows(const job *j, size_t begin, size_t end)
+static void run_rows(const job *j, size_t begin, size_t end)
 {
     const state *s = j->s;
     const size_t last = s->rank - 1, row = s->dims[last], plane = s->dims[last - 1] * row;
@@ -464,7 +464,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const state *s = j->s;
     if (s->rows) {
-        piece_by_rows(j, begin, end);
+        run_rows(j, begin, end);
         return;
     }
     size_t coord[DQ_MAX_RANK] = {0};

@@ -98,9 +98,9 @@ const dq_ew_named *dq_ew_find(const char *name, size_t length);
  * as for the compiler the output might alias them. */
 #define DQ_EW_UNARY(name, T, R, expr)                                                                        \
     static void name(void *out, const void *const in[], const size_t step[], size_t n,                       \
-                     const dq_ew_params *given)                                                              \
+                     const dq_ew_params *value)                                                              \
     {                                                                                                        \
-        const dq_ew_params held = *given, *const params = &held;                                             \
+        const dq_ew_params held = *value, *const params = &held;                                             \
         (void)params, (void)step; /* one operand is never broadcast */                                       \
         const T *x = in[0];                                                                                  \
         R *y = out;                                                                                          \

@@ -13,8 +13,8 @@
 #include "base/checked.h"
 #include "kernels/quantize/reciprocal.h"
 #include "ops/broadcast.h"
-#include "ops/codes.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/row_quantizer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +22,16 @@
 enum {
     STRIP = 1024, /* elements of a strip */
     GRAIN = 2 * STRIP,
-    MOST_STEPS = 24,
-    MOST_VALUES = DQ_LOOP_OPERANDS + MOST_STEPS,
-    MOST_OUTPUTS = 2,
+    MAX_STEPS = 24,
+    MAX_VALUES = DQ_LOOP_OPERANDS + MAX_STEPS,
+    MAX_OUTPUTS = 2,
     ARGS = 3,
-    SHORT = 256, /* most elements of a segment that is merged with others, … */
-    FEW = 4,     /* … unless there are at most this many of them */
-    CODES = 1 << 16,
-    WORTH_A_LOOK = 3,                /* a lookup table is made for at least this many steps, … */
-    WORTH_A_TABLE = CODES / 4,       /* … elements (making it then costs as much as four runs), … */
-    WORTH_ITS_MEMORY = CODES / 4 * 5 /* … and steps times elements of a run */
+    MAX_SHORT_ELEMENTS = 256, /* most elements of a segment that is merged with others, … */
+    MAX_FEW_ELEMENTS = 4,     /* … unless there are at most this many of them */
+    QVALUES_16 = 1 << 16,
+    MIN_TABLE_STEPS = 3,                 /* a lookup table is made for at least this many steps, … */
+    MIN_TABLE_ELEMENTS = QVALUES_16 / 4, /* … elements (making it then costs as much as four runs), … */
+    MIN_TABLE_WORK = QVALUES_16 / 4 * 5  /* … and steps times elements of a run */
 };
 
 typedef struct step {
@@ -44,20 +44,20 @@ typedef struct step {
 
 /* How an input continues from one merged segment to the next: contiguous, repeated, or constant along each.
  */
-typedef enum joint { GOES_ON, COMES_AGAIN, STAYS_ALONG } joint;
+typedef enum layout { CONTIGUOUS, REPEATED, CONSTANT } layout;
 
 typedef struct state {
     dq_loop loop;
     size_t row; /* elements of an original segment, if segments are merged */
-    joint joint[DQ_LOOP_OPERANDS];
+    layout layout[DQ_LOOP_OPERANDS];
     size_t inputs, steps, strips; /* strips: buffers that a worker needs */
-    step step[MOST_STEPS];
-    dq_codes in[DQ_LOOP_OPERANDS], out[MOST_OUTPUTS];
-    uint8_t result[MOST_OUTPUTS];
-    int8_t strip[MOST_VALUES];  /* number of the value's strip buffer; -1: none, it has memory of its own */
-    int8_t direct[MOST_VALUES]; /* the float output to which the last value is written directly; -1: none */
-    size_t varies;              /* with a table: the variable input */
-    const uint16_t *table;      /* results by 16-bit input; NULL: steps are run */
+    step step[MAX_STEPS];
+    dq_row_quantizer in[DQ_LOOP_OPERANDS], out[MAX_OUTPUTS];
+    uint8_t result[MAX_OUTPUTS];
+    int8_t strip[MAX_VALUES];  /* number of the value's strip buffer; -1: none, it has memory of its own */
+    int8_t direct[MAX_VALUES]; /* the float output to which the last value is written directly; -1: none */
+    size_t varies;             /* with a table: the variable input */
+    const uint16_t *table;     /* results by 16-bit input; NULL: steps are run */
 } state;
 
 const dq_ew_named *dq_ew_find(const char *name, size_t length)
@@ -88,18 +88,18 @@ static dq_status read_ends(const dq_op_call *call, state *s, const float *scales
 {
     enum { OF_OUTPUT = 3 };
     const dq_attr *list = list_of(call, "codes", s->inputs + call->out_count * OF_OUTPUT);
-    if (!list || call->out_count > MOST_OUTPUTS)
+    if (!list || call->out_count > MAX_OUTPUTS)
         return bad(call, err);
     for (size_t i = 0; i < s->inputs; i++) {
-        s->in[i] = dq_codes_make(call->in[i]->dtype, scales[i], list->u.ints[i]);
+        s->in[i] = dq_row_quantizer_make(call->in[i]->dtype, scales[i], list->u.ints[i]);
     }
     for (size_t i = 0; i < call->out_count; i++) {
         const int64_t *to = list->u.ints + s->inputs + i * OF_OUTPUT;
         if (to[0] < 0 || to[0] >= (int64_t)(s->inputs + s->steps) ||
-            (to[1] != DQ_FLOAT && !dq_codes_take(to[1])))
+            (to[1] != DQ_FLOAT && !dq_row_quantizer_supports(to[1])))
             return bad(call, err);
         s->result[i] = (uint8_t)to[0];
-        s->out[i] = dq_codes_make((dq_dtype)to[1], scales[s->inputs + i], to[2]);
+        s->out[i] = dq_row_quantizer_make((dq_dtype)to[1], scales[s->inputs + i], to[2]);
     }
     return DQ_OK;
 }
@@ -111,7 +111,7 @@ static dq_status read_steps(const dq_op_call *call, state *s, dq_error *err)
     s->steps = names->count;
     const dq_attr *operands = list_of(call, "operands", s->steps * ARGS);
     const dq_attr *numbers = list_of(call, "numbers", s->steps * ARGS + s->inputs + call->out_count);
-    if (s->steps > MOST_STEPS || s->inputs > DQ_LOOP_OPERANDS || !operands || !numbers)
+    if (s->steps > MAX_STEPS || s->inputs > DQ_LOOP_OPERANDS || !operands || !numbers)
         return bad(call, err);
     for (size_t i = 0; i < s->steps; i++) {
         step *to = &s->step[i];
@@ -171,15 +171,15 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 
 /* ---- Merging short segments ---------------------------------------------------------------------------- */
 
-static bool joint_of(const dq_loop *l, size_t i, joint *to)
+static bool joint_of(const dq_loop *l, size_t i, layout *to)
 {
     const size_t *strides = l->strides[i], last = l->rank - 1;
     if (strides[last - 1] == l->dims[last] * strides[last])
-        *to = GOES_ON;
+        *to = CONTIGUOUS;
     else if (strides[last] && !strides[last - 1])
-        *to = COMES_AGAIN;
+        *to = REPEATED;
     else if (!strides[last] && strides[last - 1] == 1)
-        *to = STAYS_ALONG;
+        *to = CONSTANT;
     else
         return false;
     return true;
@@ -190,18 +190,18 @@ static void join_runs(state *s)
 {
     dq_loop *l = &s->loop;
     const size_t last = l->rank - 1;
-    joint joints[DQ_LOOP_OPERANDS];
-    if (last == 0 || l->dims[last] > SHORT || l->dims[last - 1] <= FEW)
+    layout joints[DQ_LOOP_OPERANDS];
+    if (last == 0 || l->dims[last] > MAX_SHORT_ELEMENTS || l->dims[last - 1] <= MAX_FEW_ELEMENTS)
         return;
     for (size_t i = 0; i < s->inputs; i++)
         if (!joint_of(l, i, &joints[i]))
             return;
-    memcpy(s->joint, joints, sizeof joints);
+    memcpy(s->layout, joints, sizeof joints);
     s->row = l->dims[last];
     l->dims[last - 1] *= s->row;
     l->rank--;
     for (size_t i = 0; i < s->inputs; i++)
-        l->strides[i][last - 1] = joints[i] == GOES_ON ? l->strides[i][last] : 0;
+        l->strides[i][last - 1] = joints[i] == CONTIGUOUS ? l->strides[i][last] : 0;
 }
 
 /* ---- Buffers ------------------------------------------------------------------------------------------ */
@@ -209,8 +209,8 @@ static void join_runs(state *s)
 /* Assigns strip buffers to values. A buffer is free again after the last step that reads its value. */
 static void lay_out(const dq_op_call *call, state *s)
 {
-    size_t last[MOST_VALUES] = {0}, values = s->inputs + s->steps;
-    bool used[MOST_VALUES] = {false};
+    size_t last[MAX_VALUES] = {0}, values = s->inputs + s->steps;
+    bool used[MAX_VALUES] = {false};
     for (size_t i = 0; i < s->steps; i++)
         for (size_t a = 0; a < s->step[i].args; a++)
             last[s->step[i].arg[a]] = i + 1;
@@ -229,7 +229,7 @@ static void lay_out(const dq_op_call *call, state *s)
                 used[s->strip[u]] = false;
                 last[u] = SIZE_MAX; /* freed once: another value may have the buffer now */
             }
-        if (v < s->inputs && s->in[v].dtype == DQ_FLOAT && s->joint[v] == GOES_ON)
+        if (v < s->inputs && s->in[v].dtype == DQ_FLOAT && s->layout[v] == CONTIGUOUS)
             continue;
         size_t free = 0;
         while (used[free])
@@ -259,16 +259,16 @@ static const float *dequantize(const piece *p, size_t i, size_t offset, size_t n
     const dq_tensor *t = p->call->in[i];
     if (t->dtype == DQ_FLOAT)
         return dq_data(t, float) + offset;
-    dq_codes_read(p->call->kernels, &p->s->in[i], t->data, offset, n, to);
+    dq_row_quantizer_dequantize(p->call->kernels, &p->s->in[i], t->data, offset, n, to);
     return to;
 }
 
 /* Materializes n elements of an input from `within` of the merged segments on; these begin at `offset`. */
-static const float *written_out(const piece *p, size_t i, size_t offset, size_t within, size_t n, float *to)
+static const float *materialize(const piece *p, size_t i, size_t offset, size_t within, size_t n, float *to)
 {
     const size_t row = p->s->row, first = within % row;
     float workspace[STRIP];
-    if (p->s->joint[i] == COMES_AGAIN) {
+    if (p->s->layout[i] == REPEATED) {
         const float *from = dequantize(p, i, offset, row, workspace);
         const size_t begun = dq_least(row - first, n);
         memcpy(to, from + first, begun * sizeof *to);
@@ -319,24 +319,24 @@ static void give(const piece *p, size_t i, size_t at, size_t n, const value *v)
         from = broadcast;
     }
     if (out->dtype != DQ_FLOAT)
-        dq_codes_write(p->call->kernels, &p->s->out[i], from, n, out->data, at);
+        dq_row_quantizer_quantize(p->call->kernels, &p->s->out[i], from, n, out->data, at);
     else if (from != dq_data(out, float) + at)
         memcpy(dq_data(out, float) + at, from, n * sizeof *from);
 }
 
-static void one_run(void *arg, const dq_loop_run *run)
+static void one_run(void *arg, const dq_loop_segment *run)
 {
     const piece *p = arg;
     const state *s = p->s;
     const size_t plane = s->loop.dims[s->loop.rank - 1];
-    value values[MOST_VALUES];
+    value values[MAX_VALUES];
     for (size_t done = 0; done < run->n; done += STRIP) {
         size_t n = run->n - done < STRIP ? run->n - done : STRIP, at = run->at + done;
         for (size_t i = 0; i < s->inputs; i++) {
             float *to = s->strip[i] < 0 ? NULL : p->strips + s->strip[i] * STRIP;
             size_t moves = run->step[i];
-            if (s->joint[i] != GOES_ON) {
-                values[i] = (value){written_out(p, i, run->offset[i], at % plane, n, to), 1};
+            if (s->layout[i] != CONTIGUOUS) {
+                values[i] = (value){materialize(p, i, run->offset[i], at % plane, n, to), 1};
                 continue;
             }
             values[i] = (value){dequantize(p, i, run->offset[i] + done * moves, moves ? n : 1, to), moves};
@@ -362,8 +362,8 @@ static bool wants_table(const dq_op_call *call, state *s)
             varying++;
         }
     const dq_tensor *x = call->in[s->varies];
-    return varying == 1 && call->packs && call->out_count == 1 && s->steps >= WORTH_A_LOOK &&
-           out->count >= WORTH_A_TABLE && out->count >= WORTH_ITS_MEMORY / s->steps &&
+    return varying == 1 && call->packs && call->out_count == 1 && s->steps >= MIN_TABLE_STEPS &&
+           out->count >= MIN_TABLE_ELEMENTS && out->count >= MIN_TABLE_WORK / s->steps &&
            x->count == out->count && dq_dtype_get(x->dtype)->bits == 16 &&
            dq_dtype_get(out->dtype)->bits == 16;
 }
@@ -380,17 +380,17 @@ static void fill_table(void *packed, const dq_tensor *from, const void *key)
 {
     const source *all = (const source *)(const void *)from;
     const state *s = all->call->state;
-    dq_tensor codes = {.dtype = all->call->in[s->varies]->dtype, .data = packed};
+    dq_tensor qvalues = {.dtype = all->call->in[s->varies]->dtype, .data = packed};
     dq_tensor results = {.dtype = all->call->out[0]->dtype, .data = packed}, *out = &results;
     const dq_tensor *in[DQ_LOOP_OPERANDS];
     dq_op_call view = *all->call;
-    dq_loop_run run = {.n = CODES};
+    dq_loop_segment run = {.n = QVALUES_16};
     uint16_t *table = packed;
     (void)key;
-    for (size_t i = 0; i < CODES; i++)
+    for (size_t i = 0; i < QVALUES_16; i++)
         table[i] = (uint16_t)i;
     for (size_t i = 0; i < s->inputs; i++)
-        in[i] = i == s->varies ? &codes : all->call->in[i];
+        in[i] = i == s->varies ? &qvalues : all->call->in[i];
     run.step[s->varies] = 1;
     view.in = in;
     view.out = &out;
@@ -409,7 +409,7 @@ static dq_status make_table(dq_op_call *call, state *s, dq_error *err)
     for (size_t i = 0; i < s->inputs; i++)
         if (i != s->varies)
             constants[i] = *dequantize(&(piece){.call = call, .s = s}, i, 0, 1, constants + i);
-    const dq_packing expected = {fill_table, constants, sizeof constants, CODES * sizeof(uint16_t), 0};
+    const dq_packing expected = {fill_table, constants, sizeof constants, QVALUES_16 * sizeof(uint16_t), 0};
     dq_status status = dq_packs_get(call->packs, &all.program, &expected, &table, err);
     free(all.strips);
     s->table = table;

@@ -54,17 +54,20 @@ static int64_t remainder_of(int64_t a, int64_t b)
  * For magnitudes below 2^23, a quotient that is not an integer differs from the next integer by more than its
  * rounding error. Truncating it is therefore exact. */
 
-enum { SMALL = 1 << 23, DIVIDED = 1u << DQ_UINT8 | 1u << DQ_INT8 | 1u << DQ_INT32 | 1u << DQ_INT64 };
+enum {
+    MAX_EXACT_FLOAT = 1 << 23,
+    DIVIDED = 1u << DQ_UINT8 | 1u << DQ_INT8 | 1u << DQ_INT32 | 1u << DQ_INT64
+};
 
 #define SMALL_FLOATS(name, T, U)                                                                             \
     static bool name(const T *x, size_t n, float *y)                                                         \
     {                                                                                                        \
         U large = 0;                                                                                         \
         for (size_t i = 0; i < n; i++) {                                                                     \
-            large |= (U)x[i] + SMALL;                                                                        \
+            large |= (U)x[i] + MAX_EXACT_FLOAT;                                                              \
             y[i] = (float)(int32_t)x[i];                                                                     \
         }                                                                                                    \
-        return large < 2 * SMALL;                                                                            \
+        return large < 2 * MAX_EXACT_FLOAT;                                                                  \
     }
 SMALL_FLOATS(small_32, int32_t, uint32_t)
 SMALL_FLOATS(small_64, int64_t, uint64_t)

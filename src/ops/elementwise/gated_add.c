@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { X, Y, GATE, WEIGHT };
-enum { WORK = 4096 /* elements of a task, about */ };
+enum { ELEMENTS_PER_TASK = 4096 /* elements of a task, about */ };
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
@@ -60,7 +60,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     (void)err;
     if (call->in[X]->count)
         dq_parallel(call->threads, call->in[GATE]->count,
-                    WORK / (call->in[X]->count / call->in[GATE]->count) + 1, piece, &call);
+                    ELEMENTS_PER_TASK / (call->in[X]->count / call->in[GATE]->count) + 1, piece, &call);
     return DQ_OK;
 }
 

@@ -50,11 +50,11 @@ static double normal(uint64_t seed, uint64_t i)
 
 static dq_status read_type(const dq_op_call *call, dq_dtype absent, dq_dtype *out, dq_error *err)
 {
-    int64_t given = dq_node_int(call->node, "dtype", absent);
-    if (!dq_dtype_valid(given))
+    int64_t value = dq_node_int(call->node, "dtype", absent);
+    if (!dq_dtype_valid(value))
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'dtype' is %" PRId64 ", which is no type",
-                            given);
-    *out = (dq_dtype)given;
+                            value);
+    *out = (dq_dtype)value;
     return DQ_OK;
 }
 

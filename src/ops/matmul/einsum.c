@@ -17,7 +17,7 @@
 /* Two operands as matrices: labels of both and the result, of the first and the result, of the second and the
  * result, and those that are summed over. */
 typedef enum group { BATCH, ROWS, COLS, STEPS, GROUPS } group;
-enum { LEFT, RIGHT, RESULT, SIDES, MOST = 1 << 20 /* places of a group that are listed */ };
+enum { LEFT, RIGHT, RESULT, SIDES, MAX_LISTED_OFFSETS = 1 << 20 /* places of a group that are listed */ };
 enum { MOST_STEPS = 1 << 14 /* a worker lays out that many rows and columns */ };
 #define UNEVEN SIZE_MAX
 
@@ -205,7 +205,7 @@ static group group_of(const state *s, size_t label)
  * to the batch, when what is left is worth a product. */
 static void split_side(state *s, group side, const size_t out_strides[])
 {
-    enum { FEW = 8 };
+    enum { MIN_PRODUCT_SIDE = 8 };
     const size_t *strides = s->strides[side == ROWS ? LEFT : RIGHT];
     size_t count = 1, last = s->rank, end = 0; /* of the stretch, which is labels last … end */
     for (size_t d = s->rank; d-- > 0;) {
@@ -219,15 +219,15 @@ static void split_side(state *s, group side, const size_t out_strides[])
         count *= s->dims[d];
         last = d;
     }
-    for (size_t d = 0; d < end && count >= FEW; d++)
+    for (size_t d = 0; d < end && count >= MIN_PRODUCT_SIDE; d++)
         s->group[d] = s->group[d] == side ? BATCH : s->group[d];
 }
 
 /* Lists where the places of a group are. False: there are too many. */
-static bool list_places(dq_op_call *call, state *s, group which, const size_t out_strides[], size_t *count,
-                        dq_status *failed, dq_error *err)
+static bool list_offsets(dq_op_call *call, state *s, group which, const size_t out_strides[], size_t *count,
+                         dq_status *failed, dq_error *err)
 {
-    const size_t most = which == STEPS ? MOST_STEPS : MOST;
+    const size_t most = which == STEPS ? MOST_STEPS : MAX_LISTED_OFFSETS;
     *count = 1;
     for (size_t d = 0; d < s->labels; d++)
         if (s->group[d] == which && (!dq_mul_size(*count, s->dims[d], count) || *count > most))
@@ -406,7 +406,7 @@ static dq_status plan_product(dq_op_call *call, state *s, dq_error *err)
     split_side(s, ROWS, strides);
     split_side(s, COLS, strides);
     for (group g = BATCH; g < GROUPS; g++)
-        if (!list_places(call, s, g, strides, &counts[g], &failed, err))
+        if (!list_offsets(call, s, g, strides, &counts[g], &failed, err))
             return failed;
     s->product = true;
     s->by_blocks = find_blocks(s, false, counts) || find_blocks(s, true, counts);
@@ -521,13 +521,13 @@ dq_status dq_einsum_run(const dq_op_call *call, dq_error *err)
         else
             dq_matmul_generic_run(call, &s->mm, &o);
     } else if (s->operands == 1 && s->labels == s->rank && out->count) {
-        dq_move m = {0};
+        dq_copy_nd m = {0};
         size_t strides[DQ_MAX_RANK];
         dq_strides(out->rank, out->dims, strides);
         for (size_t d = 0; d < s->rank; d++)
-            dq_move_add(&m, s->dims[d], (int64_t)s->strides[0][d], strides[d]);
-        dq_move_join(&m);
-        dq_move_run(call, &m, out->dtype, out->data, call->in[0]->data);
+            dq_copy_nd_add(&m, s->dims[d], (int64_t)s->strides[0][d], strides[d]);
+        dq_copy_nd_coalesce(&m);
+        dq_copy_nd_run(call, &m, out->dtype, out->data, call->in[0]->data);
     } else {
         dq_parallel(call->threads, out->count, 64, piece, &call);
     }

@@ -241,7 +241,7 @@ static void begin(const dq_op_call *call, search *f)
 }
 
 /* The results of all but the last step stand in the scratch. */
-static dq_status place_results(dq_op_call *call, state *s, dq_error *err)
+static dq_status store_results(dq_op_call *call, state *s, dq_error *err)
 {
     for (uint32_t i = 0; i < s->steps; i++) {
         step *p = &s->step[i];
@@ -283,7 +283,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         return prepare_at_once(call, s, err);
     }
     DQ_TRY(add_last(call, s, &f, err));
-    return place_results(call, s, err);
+    return store_results(call, s, err);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)

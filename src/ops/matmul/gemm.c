@@ -22,7 +22,7 @@ typedef struct state {
 } state;
 
 enum { B = 1 };
-enum { WORK = 4096 /* results of a piece of parallel work, about */ };
+enum { ELEMENTS_PER_TASK = 4096 /* results of a piece of parallel work, about */ };
 
 typedef struct operands {
     const state *s;
@@ -297,7 +297,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         dq_matmul_f32_run(call, &s->floats, &floats);
         results r = {s, floats.c};
         if (s->fn)
-            dq_parallel(call->threads, s->mm.m, WORK / s->mm.n + 1, activate_rows, &r);
+            dq_parallel(call->threads, s->mm.m, ELEMENTS_PER_TASK / s->mm.n + 1, activate_rows, &r);
         dq_half_floats_done(call, &s->halves);
     } else {
         dq_matmul_generic_run(call, &s->mm, &o);

@@ -17,14 +17,14 @@ enum {
     LITTLE_DEPTH = 384,
     MADE_ROWS = 32, /* of a B that is made for so few rows a block stays in the first cache */
     MADE_DEPTH = 96,
-    DEEP = 1024, /* steps of blocks that are narrow, where all of A stays */
-    NARROW = COLS / 2,
+    NARROW_DEPTH = 1024, /* steps of blocks that are narrow, where all of A stays */
+    NARROW_COLS = COLS / 2,
     FLAT_COLS = 2048, /* of B read where it stands, for one row of A */
     FEW_ROWS = 48,
     PART_ROWS = 24, /* of a block that is cut, as it would leave threads without work; at least about */
-    FAR = 1 << 22,  /* results that are more than caches keep, … */
-    FAR_ROWS = 48,  /* … and so many rows of them at a time, lest what is fetched falls out again */
-    WORK = 1 << 17  /* products of a piece of parallel work, at least about */
+    UNCACHED_RESULTS = 1 << 22, /* results that are more than caches keep, … */
+    UNCACHED_ROWS = 48,     /* … and so many rows of them at a time, lest what is fetched falls out again */
+    MACS_PER_TASK = 1 << 17 /* products of a piece of parallel work, at least about */
 };
 
 static size_t pieces(size_t n, size_t each)
@@ -43,7 +43,7 @@ static size_t depth_of(const dq_gemm_f32 *f)
     else if (f->strip && rows <= MADE_ROWS)
         depth = MADE_DEPTH;
     else if (!f->flat && rows && rows == f->m && f->k <= RESIDENT / rows)
-        depth = DEEP;
+        depth = NARROW_DEPTH;
     size_t grain = f->grain ? f->grain : 1, grains = f->k / grain, most = grain < depth ? depth / grain : 1;
     size_t blocks = pieces(grains, most);
     return blocks ? pieces(grains, blocks) * grain : f->k;
@@ -54,19 +54,19 @@ static size_t width_of(const dq_gemm_f32 *f)
 {
     if (f->flat)
         return FLAT_COLS;
-    return f->laid_out || (f->depth <= DEPTH && !(f->strip && f->m <= MADE_ROWS)) ? COLS : NARROW;
+    return f->laid_out || (f->depth <= DEPTH && !(f->strip && f->m <= MADE_ROWS)) ? COLS : NARROW_COLS;
 }
 
 /* Columns of a piece of work: few pieces, of few rows that are not cut, go up in threads. Where panels stand
  * alone they become more of them, else fewer, as narrow ones are tiles' waste. */
 static size_t columns_of(const dq_gemm_f32 *f, size_t workers)
 {
-    enum { FEW = 8, WIDE = 2 * DQ_FPANEL };
-    size_t most = width_of(f), blocks = pieces(f->n, most), wide = f->strip ? f->strip : WIDE;
+    enum { BLOCKS_PER_WORKER = 8, STRIP_COLS = 2 * DQ_FPANEL };
+    size_t most = width_of(f), blocks = pieces(f->n, most), wide = f->strip ? f->strip : STRIP_COLS;
     if (!f->flat && !f->laid_out && blocks > 1 && f->n % most && f->n % most <= most / 4)
         return pieces(f->n, (blocks - 1) * wide) * wide; /* no block of few columns */
     if (f->flat || f->m >= 2 * FEW_ROWS || blocks * f->batches % workers == 0 ||
-        blocks * f->batches >= FEW * workers)
+        blocks * f->batches >= BLOCKS_PER_WORKER * workers)
         return most;
     if (!f->laid_out) {
         size_t less = blocks - blocks % workers, even = less ? pieces(f->n, less) : COLS + 1;
@@ -83,7 +83,7 @@ dq_status dq_gemm_f32_prepare(dq_op_call *call, dq_gemm_f32 *f, dq_error *err)
     f->depth = depth_of(f);
     f->col_block = columns_of(f, workers);
     f->row_block = f->m ? f->m : 1;
-    f->far = !f->laid_out && f->m && f->n && FAR / f->m / f->n < f->batches;
+    f->far = !f->laid_out && f->m && f->n && UNCACHED_RESULTS / f->m / f->n < f->batches;
     size_t parts = f->batches * pieces(f->n, f->col_block);
     if (workers > 1 && parts && parts < 2 * workers && f->m >= 2 * FEW_ROWS) {
         size_t cuts = dq_least(pieces(2 * workers, parts), f->m / FEW_ROWS);
@@ -116,8 +116,7 @@ typedef struct job {
 } job;
 
 /* Of a B that stands, the panel that the part's last one is followed by. */
-static const float *panel_behind(const dq_gemm_f32 *f, const dq_gemm_part *part,
-                                 const dq_gemm_block_f32 *block)
+static const float *next_panel(const dq_gemm_f32 *f, const dq_gemm_part *part, const dq_gemm_block_f32 *block)
 {
     if (!f->laid_out || !part->k)
         return NULL;
@@ -132,8 +131,8 @@ static void rows_of(const job *j, const dq_gemm_part *whole, float *a_workspace,
 {
     const dq_gemm_f32 *f = j->f;
     dq_gemm_part part = *whole;
-    const float *behind = panel_behind(f, whole, block);
-    const size_t most = block->far ? FAR_ROWS : ROWS;
+    const float *behind = next_panel(f, whole, block);
+    const size_t most = block->far ? UNCACHED_ROWS : ROWS;
     for (size_t row = 0; row < whole->rows && !dq_threads_cancelled(j->call->threads); row += part.rows) {
         part.row = whole->row + row;
         part.rows = dq_least(most, whole->rows - row);
@@ -213,8 +212,8 @@ void dq_gemm_f32_run(const dq_op_call *call, const dq_gemm_f32 *f, const void *a
     j.by_rows = workers > 1 && j.row_blocks % workers == 0 &&
                 (!f->laid_out || f->batches * j.col_blocks % workers != 0);
     size_t work = dq_least(f->row_block, f->m) * dq_least(f->col_block, f->n);
-    work = f->k && work > WORK / f->k ? WORK : work * f->k + 1;
-    const size_t blocks = f->batches * j.col_blocks, grain = pieces(WORK, work);
+    work = f->k && work > MACS_PER_TASK / f->k ? MACS_PER_TASK : work * f->k + 1;
+    const size_t blocks = f->batches * j.col_blocks, grain = pieces(MACS_PER_TASK, work);
     j.cut = dq_threads_cut(call->threads, blocks, grain == 1 ? f->m / PART_ROWS : 1);
     dq_parallel(call->threads, j.row_blocks == 1 ? dq_partition_count(&j.cut) : blocks * j.row_blocks, grain,
                 piece, &j);
@@ -369,8 +368,8 @@ static void make_panels(void *packed, const dq_tensor *from, const void *key)
             for (size_t j = 0; j < others; j += other)
                 make_part(m, from, batch, by_steps ? j : i, by_steps ? i : j, packed);
             if (from->mapped)
-                dq_file_forget_behind(from->data, &given_back,
-                                      (batch * lines + dq_least(i + piece, lines)) * line);
+                dq_file_drop_pages(from->data, &given_back,
+                                   (batch * lines + dq_least(i + piece, lines)) * line);
         }
 }
 

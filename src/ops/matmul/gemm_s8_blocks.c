@@ -68,7 +68,7 @@ static size_t pack_copied(const dq_qweights *w, const dq_tensor *from, void *pac
     size_t cols = w->b.cols < end * nr ? w->b.cols - column : end * nr - column;
     for (size_t k = 0; k < w->b.run; k++) {
         memcpy(copy + k * cols, data + k * row + column, cols);
-        dq_file_forget_behind(data, &given_back, (k + 1) * row);
+        dq_file_drop_pages(data, &given_back, (k + 1) * row);
     }
     dq_file_forget(data + given_back, from->size - given_back);
     some.b.data = copy;
@@ -85,10 +85,10 @@ static size_t pack_copied(const dq_qweights *w, const dq_tensor *from, void *pac
  * then saves the memory that the pages would take, at the price of looking at them again for each copy. */
 static bool make_by_copies(const dq_qweights *w, const dq_tensor *from, void *packed)
 {
-    enum { LARGE = 1 << 23, COPIES = 8 };
+    enum { MIN_COPIED_BYTES = 1 << 23, COPIES = 8 };
     size_t some = w->panels / COPIES;
-    if (!from->mapped || from->size < LARGE || w->matrices != 1 || w->b.runs != 1 || w->b.col_stride != 1 ||
-        w->b.inner != w->b.run || some == 0)
+    if (!from->mapped || from->size < MIN_COPIED_BYTES || w->matrices != 1 || w->b.runs != 1 ||
+        w->b.col_stride != 1 || w->b.inner != w->b.run || some == 0)
         return false;
     uint8_t *copy = malloc(some * w->kernel->nr * w->b.run);
     size_t start = first_panel(w);
@@ -111,7 +111,7 @@ static void make(void *packed, const dq_tensor *from, const void *key)
     for (size_t i = 0; i < w->panels * w->matrices; i++) {
         start = pack_panel(w, from->data, packed, i, start);
         if (from->mapped && in_order)
-            dq_file_forget_behind(from->data, &given_back, end_of_panel(w, i));
+            dq_file_drop_pages(from->data, &given_back, end_of_panel(w, i));
     }
 }
 
@@ -119,8 +119,9 @@ dq_status dq_qweights_constant(dq_op_call *call, uint32_t i, const dq_qweights *
                                dq_error *err)
 {
     *packed = NULL;
-    return dq_call_constant(call, i) ? dq_call_pack_later(call, i, make, w, sizeof *w, w->size, packed, err)
-                                     : DQ_OK;
+    return dq_call_constant(call, i)
+               ? dq_call_pack_deferred(call, i, make, w, sizeof *w, w->size, packed, err)
+               : DQ_OK;
 }
 
 typedef struct pack_job {
@@ -194,8 +195,8 @@ static size_t even_chunk(size_t panels, size_t blocks, size_t chunk)
 /* Weights that fit no cache. */
 static bool far(const dq_qweights *w)
 {
-    enum { FAR = 3 << 19 };
-    return w->size > FAR;
+    enum { UNCACHED_BYTES = 3 << 19 };
+    return w->size > UNCACHED_BYTES;
 }
 
 size_t dq_gemm_s8_chunk(const dq_qweights *w, const dq_threads *threads, size_t blocks, size_t rows)

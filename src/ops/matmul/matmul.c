@@ -142,12 +142,12 @@ static dq_status prepare_broadcast(dq_op_call *call, state *s, dq_error *err)
     const dq_tensor *b = call->in[1];
     const size_t matrix = shape->k * shape->n;
     const bool rows = s->a.row == shape->k && s->a.col == 1 && s->a.matrix == shape->m * shape->k;
-    s->gathered = b->times && (matrix == 0 || b->run % matrix != 0);
+    s->gathered = b->repeats && (matrix == 0 || b->block % matrix != 0);
     if (s->gathered && !dq_call_reserve(call, b->count, 1, sizeof(float), &s->gathered_at))
         return dq_no_memory(err, SIZE_MAX, "an operand");
-    s->sharing = b->times && b->run == matrix && rows && shape->a_batches == shape->batches &&
+    s->sharing = b->repeats && b->block == matrix && rows && shape->a_batches == shape->batches &&
                          shape->b_batches == shape->batches
-                     ? b->times
+                     ? b->repeats
                      : 1;
     shape->m *= s->sharing;
     shape->batches /= s->sharing;
@@ -192,8 +192,8 @@ static void offsets(const void *arg, size_t batch, size_t *a, size_t *b)
     const state *s = o->s;
     *a = dq_matmul_offset(&s->shape, batch * s->sharing, s->shape.a_strides) * s->a.matrix;
     *b = dq_matmul_offset(&s->shape, batch * s->sharing, s->shape.b_strides) * s->b.matrix;
-    if (o->b->times && !s->gathered)
-        *b = dq_tensor_place(o->b, *b);
+    if (o->b->repeats && !s->gathered)
+        *b = dq_tensor_stored_index(o->b, *b);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)

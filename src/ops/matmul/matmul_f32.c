@@ -6,10 +6,10 @@
 #include <math.h>
 
 enum {
-    WORK = 1 << 17, /* products of a piece of parallel work, at least about */
-    FEW = 4,        /* columns of products whose operands change places, */
-    MANY = 64,      /* and at least so many rows, */
-    FLAT = 16       /* whose steps, if they are no more, are laid out in one go */
+    MACS_PER_TASK = 1 << 17, /* products of a piece of parallel work, at least about */
+    MAX_SWAPPED_COLS = 4,    /* columns of products whose operands change places, */
+    MIN_SWAPPED_ROWS = 64,   /* and at least so many rows, */
+    MAX_FLAT_DEPTH = 16      /* whose steps, if they are no more, are laid out in one go */
 };
 
 typedef struct job {
@@ -54,7 +54,7 @@ static void part_b(const void *arg, const dq_gemm_part *part, float *workspace, 
         block->b = matrix(j, part->batch, true) + part->p * f->b_step + part->col;
         block->b_step = f->b_step;
         block->b_panel = DQ_FPANEL;
-    } else if (f->swapped && f->b_step == 1 && part->k <= FLAT) { /* all columns in one go */
+    } else if (f->swapped && f->b_step == 1 && part->k <= MAX_FLAT_DEPTH) { /* all columns in one go */
         const size_t step = (part->cols + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL;
         const float *from = matrix(j, part->batch, true) + part->col * f->b_col + part->p;
         j->call->kernels->transpose_x32((const uint32_t *)(const void *)from, f->b_col, part->cols, part->k,
@@ -73,9 +73,9 @@ static void part_c(const void *arg, const dq_gemm_part *part, float *workspace, 
     const job *j = arg;
     const dq_matmul_f32 *f = j->f;
     const float *z = j->o->z;
-    const bool row_stride = f->swapped && f->m > 1;
-    block->c = row_stride ? workspace : j->o->c + (part->batch * f->m + part->row) * f->n + part->col;
-    block->c_row = row_stride ? f->product.col_block : f->n;
+    const bool strided_rows = f->swapped && f->m > 1;
+    block->c = strided_rows ? workspace : j->o->c + (part->batch * f->m + part->row) * f->n + part->col;
+    block->c_row = strided_rows ? f->product.col_block : f->n;
     block->alpha = f->alpha;
     block->low = f->bounds.low;
     block->high = f->bounds.high;
@@ -158,9 +158,9 @@ static bool is_gemm_swapped_applicable(const void *arg, dq_reason *reason)
 {
     const problem *p = arg;
     const dq_matmul_f32 *f = p->f;
-    if (f->n < 2 || f->n > FEW || f->m < MANY)
+    if (f->n < 2 || f->n > MAX_SWAPPED_COLS || f->m < MIN_SWAPPED_ROWS)
         return dq_not_applicable(reason, "%zu columns and %zu rows, expected 2 to %d and at least %d", f->n,
-                                 f->m, FEW, MANY);
+                                 f->m, MAX_SWAPPED_COLS, MIN_SWAPPED_ROWS);
     return ((f->b_step == 1 || f->b_col == 1) && !f->z_stride) ||
            dq_not_applicable(reason, "B or the bias is not contiguous");
 }
@@ -275,8 +275,8 @@ static void run_gemv(const dq_op_call *call, const void *arg, const void *operan
 {
     const dq_matmul_f32 *f = arg;
     job j = {call, f, operands};
-    dq_parallel(call->threads, f->batches * f->n, (WORK / (f->k + 1) / DQ_FPANEL + 1) * DQ_FPANEL, columns,
-                &j);
+    dq_parallel(call->threads, f->batches * f->n, (MACS_PER_TASK / (f->k + 1) / DQ_FPANEL + 1) * DQ_FPANEL,
+                columns, &j);
 }
 
 static void run_product(const dq_op_call *call, const void *arg, const void *operands)

@@ -18,13 +18,13 @@ typedef struct limbs {
     int64_t high, middle, low;
 } limbs;
 
-static double value_of(dq_dtype dtype, unsigned code)
+static double value_of(dq_dtype dtype, unsigned qvalue)
 {
     if (dtype == DQ_UINT8)
-        return code;
+        return qvalue;
     if (dtype == DQ_INT8)
-        return (int8_t)code;
-    return (double)dq_decode_float(dtype, code);
+        return (int8_t)qvalue;
+    return (double)dq_decode_float(dtype, qvalue);
 }
 
 static int64_t units(double value)
@@ -34,9 +34,9 @@ static int64_t units(double value)
 
 dq_status dq_matmul_float8_prepare(dq_op_call *call, dq_matmul_float8 *mm, dq_error *err)
 {
-    for (unsigned code = 0; code < 256; code++) {
-        mm->a_values[code] = units(value_of(call->in[mm->a]->dtype, code));
-        mm->b_values[code] = units(value_of(call->in[mm->b]->dtype, code));
+    for (unsigned qvalue = 0; qvalue < 256; qvalue++) {
+        mm->a_values[qvalue] = units(value_of(call->in[mm->a]->dtype, qvalue));
+        mm->b_values[qvalue] = units(value_of(call->in[mm->b]->dtype, qvalue));
     }
     size_t size = 0, per_column = sizeof(double) + sizeof(limbs) + sizeof(int64_t) + 1, columns;
     if (!dq_mul_size(mm->s.k, sizeof(int64_t), &size) || !dq_mul_size(mm->s.n, per_column, &columns) ||

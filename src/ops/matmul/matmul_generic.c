@@ -130,7 +130,7 @@ dq_status dq_matmul_generic_constant_b(dq_op_call *call, uint32_t i, size_t col_
     key.k = mm->k;
     key.col_stride = col_stride;
     key.step_stride = step_stride;
-    return dq_call_pack_later(call, i, make_strips, &key, sizeof key, size, &mm->packed_b, err);
+    return dq_call_pack_deferred(call, i, make_strips, &key, sizeof key, size, &mm->packed_b, err);
 }
 
 /* Rows of A in a worker's scratch: a strip, and for floats its transpose. */

@@ -59,17 +59,17 @@ static void pack_columns(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
     const size_t block = f->pairs * 2 * NR;
-    int16_t *to = packed, codes[NR];
+    int16_t *to = packed, qvalues[NR];
     uint32_t *sums = (uint32_t *)(to + f->matrices * f->blocks * block);
     memset(packed, 0, f->matrices * f->blocks * (block * sizeof *to + NR * sizeof *sums));
     for (size_t m = 0; m < f->matrices; m++)
         for (size_t k = 0; k < f->k; k++)
             for (size_t j = 0; j < f->n; j += NR) {
                 const size_t at = m * f->blocks + j / NR, count = f->n - j < NR ? f->n - j : NR;
-                dq_qgemm16_load(from->dtype, from->data, (m * f->k + k) * f->n + j, count, codes);
+                dq_qgemm16_load(from->dtype, from->data, (m * f->k + k) * f->n + j, count, qvalues);
                 for (size_t i = 0; i < count; i++) {
-                    to[at * block + k / 2 * 2 * NR + 2 * i + k % 2] = codes[i];
-                    sums[at * NR + i] += (uint32_t)codes[i];
+                    to[at * block + k / 2 * 2 * NR + 2 * i + k % 2] = qvalues[i];
+                    sums[at * NR + i] += (uint32_t)qvalues[i];
                 }
             }
 }
@@ -94,7 +94,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     const form key = form_of(st);
     if (dq_call_constant(call, B))
-        return dq_call_pack_later(call, B, pack_columns, &key, sizeof key, all, &st->packed, err);
+        return dq_call_pack_deferred(call, B, pack_columns, &key, sizeof key, all, &st->packed, err);
     call->scratch_size = all;
     return DQ_OK;
 }
@@ -105,7 +105,7 @@ typedef struct task {
     const dq_op_call *call;
     const state *st;
     size_t batch, row, rows;
-    int16_t *codes; /* of these rows, four side by side */
+    int16_t *qvalues; /* of these rows, four side by side */
     uint32_t *sums, *offsets;
 } task;
 
@@ -114,11 +114,11 @@ static void pack_rows(task *t)
     const dq_matmul_shape *s = &t->st->s;
     const dq_tensor *a = t->call->in[A];
     const size_t first = dq_matmul_offset(s, t->batch, s->a_strides) * s->m + t->row;
-    memset(t->codes, 0, (t->rows + ROWS - 1) / ROWS * ROWS * t->st->pairs * 2 * sizeof *t->codes);
+    memset(t->qvalues, 0, (t->rows + ROWS - 1) / ROWS * ROWS * t->st->pairs * 2 * sizeof *t->qvalues);
     for (size_t p = 0; p < t->st->pairs; p++)
         t->offsets[p] = (uint32_t)(p * 2 * NR);
     for (size_t i = 0; i < t->rows; i++) {
-        int16_t *to = t->codes + i / ROWS * t->st->pairs * 2 * ROWS + i % ROWS * 2;
+        int16_t *to = t->qvalues + i / ROWS * t->st->pairs * 2 * ROWS + i % ROWS * 2;
         t->sums[i] = 0;
         for (size_t k = 0; k < s->k; k += 2, to += 2 * ROWS) {
             dq_qgemm16_load(a->dtype, a->data, (first + i) * s->k + k, s->k - k < 2 ? 1 : 2, to);
@@ -141,7 +141,7 @@ static void multiply(const task *t, const int16_t *packed, size_t block, size_t 
         b[o] = packed + (block + (o < blocks ? o : 0)) * size;
     for (size_t i = 0; i < t->rows; i += ROWS) {
         int32_t c[ROWS * COLS];
-        t->call->kernels->gemm_s16(t->codes + i * st->pairs * 2, st->pairs, b, t->offsets, blocks, c);
+        t->call->kernels->gemm_s16(t->qvalues + i * st->pairs * 2, st->pairs, b, t->offsets, blocks, c);
         for (size_t r = i; r < t->rows && r < i + ROWS; r++) {
             uint32_t *y = dq_data(t->call->out[0], uint32_t) + (t->batch * s->m + t->row + r) * s->n + col;
             for (size_t j = 0; j < cols; j++)
@@ -160,7 +160,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         task t = {.call = call, .st = st, .batch = i / st->chunks / st->row_blocks};
         t.row = i / st->chunks % st->row_blocks * BLOCK;
         t.rows = s->m - t.row < BLOCK ? s->m - t.row : BLOCK;
-        t.codes = (int16_t *)(scratch + st->rows_at);
+        t.qvalues = (int16_t *)(scratch + st->rows_at);
         t.sums = (uint32_t *)(scratch + st->sums_at);
         t.offsets = (uint32_t *)(scratch + st->offsets_at);
         pack_rows(&t);

@@ -28,13 +28,13 @@ typedef struct state {
     const layout *at;
     dq_qparam a_scale, b_scale;
     bool bias_broadcast; /* one bias for all columns */
-    dq_dynamic_place place;
+    dq_dynamic_offsets offsets;
 } state;
 
 /* The call with A quantized. */
 static void look(const dq_op_call *call, const layout *at, dq_dynamic_call *v)
 {
-    dq_dynamic_look(call, MOST_INPUTS, at->a, at->a_scale, at->a_zero, v);
+    dq_dynamic_bind(call, MOST_INPUTS, at->a, at->a_scale, at->a_zero, v);
 }
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static dq_status prepare_with(dq_op_call *call, const layout *at, dq_error *err)
     look(call, at, &v);
     DQ_TRY(resolve(&v, at, st, err));
     DQ_TRY(dq_int_matmul_prepare(&v.call, st->a_scale.single, &st->mm, err));
-    return dq_dynamic_reserve(call, at->a, &v, &st->place, err);
+    return dq_dynamic_reserve(call, at->a, &v, &st->offsets, err);
 }
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
@@ -133,7 +133,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const state *st = call->state;
     dq_dynamic_call v;
     look(call, st->at, &v);
-    dq_dynamic_fill(call, st->at->a, &st->place, &v);
+    dq_dynamic_quantize_operand(call, st->at->a, &st->offsets, &v);
     dq_int_matmul_run(&v.call, &st->mm, store);
     return DQ_OK;
 }

@@ -49,14 +49,14 @@ static size_t width_of(const dq_qgemm16 *w)
     return w->planes; /* bytes of a code: planes are what 8 bits each want */
 }
 
-static size_t panel_codes(const dq_qgemm16 *w)
+static size_t panel_qvalues(const dq_qgemm16 *w)
 {
     return w->pairs * w->strip_width * 2;
 }
 
 static size_t sums_at(const dq_qgemm16 *w)
 {
-    size_t bytes = w->matrices * w->panels * panel_codes(w) * width_of(w);
+    size_t bytes = w->matrices * w->panels * panel_qvalues(w) * width_of(w);
     return (bytes + DQ_ALIGN - 1) / DQ_ALIGN * DQ_ALIGN;
 }
 
@@ -74,11 +74,11 @@ static size_t sums_at(const dq_qgemm16 *w)
                 const S *x = from + q * w->outer_step + r * w->inner_step;                                   \
                 D *out = to + (q / 2 * w->inner + r) * w->strip_width * 2 + q % 2;                           \
                 for (size_t i = 0; i < count; i++) {                                                         \
-                    int32_t code = x[i * w->lane_step] - (middle);                                           \
-                    out[2 * i] = (D)code;                                                                    \
-                    sums[i] += code;                                                                         \
+                    int32_t qvalue = x[i * w->lane_step] - (middle);                                         \
+                    out[2 * i] = (D)qvalue;                                                                  \
+                    sums[i] += qvalue;                                                                       \
                     if (sizeof(S) == 1)                                                                      \
-                        sizes[i] += code < 0 ? -code : code;                                                 \
+                        sizes[i] += qvalue < 0 ? -qvalue : qvalue;                                           \
                 }                                                                                            \
             }                                                                                                \
         for (size_t i = 0; i < count; i++)                                                                   \
@@ -103,7 +103,7 @@ static void make(void *packed, const dq_tensor *from, const void *key)
          : from->dtype == DQ_INT16 ? make_s16
                                    : make_u16)(
             w, from->data, first, left < w->strip_width ? left : w->strip_width,
-            (char *)packed + i * panel_codes(w) * width_of(w), sums + i * w->strip_width, largest);
+            (char *)packed + i * panel_qvalues(w) * width_of(w), sums + i * w->strip_width, largest);
     }
 }
 
@@ -138,7 +138,7 @@ dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err)
     key.planes = w->planes;
     key.panels = w->panels;
     key.pairs = w->pairs;
-    return dq_call_pack_later(call, DQ_Q16_W, make, &key, sizeof key, w->size, &w->packed, err);
+    return dq_call_pack_deferred(call, DQ_Q16_W, make, &key, sizeof key, w->size, &w->packed, err);
 }
 
 /* ---- A run --------------------------------------------------------------------------------------------- */
@@ -146,13 +146,13 @@ dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err)
 /* Planes of 16-bit codes, and 8-bit codes less a zero point, lie within ±256; 8-bit codes within ±128. */
 dq_qconv16_run dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w)
 {
-    enum { NARROW = 255, WIDE = 127, SMALL = UINT16_MAX /* times 32768 */ };
+    enum { DEPTH_SYMMETRIC = 255, DEPTH_ASYMMETRIC = 127, SMALL = UINT16_MAX /* times 32768 */ };
     const dq_tensor *zero = call->in[DQ_Q16_W_ZERO];
     dq_qconv16_run r = {.call = call, .w = w, .packed = w->packed, .symmetric = true};
     r.factor = dq_q16_factor(call);
     for (size_t i = 0; i < zero->count; i++)
         r.symmetric = r.symmetric && dq_qgemm16_zero(zero, i) == 0;
-    r.span = w->planes == 1 && r.symmetric ? NARROW : WIDE;
+    r.span = w->planes == 1 && r.symmetric ? DEPTH_SYMMETRIC : DEPTH_ASYMMETRIC;
     if (!r.packed) {
         memset(call->scratch, 0, w->size);
         make(call->scratch, call->in[DQ_Q16_W], w);
@@ -172,11 +172,11 @@ static void widen(const int8_t *restrict from, size_t n, int16_t *restrict to)
 
 void dq_qgemm16_expand(const dq_qconv16_run *r, size_t matrix, size_t panel, int16_t *to)
 {
-    enum { MOST = 2 * DQ_GEMM_S16_NR };
+    enum { MAX_COUNT = 2 * DQ_GEMM_S16_NR };
     const dq_qgemm16 *w = r->w;
     const dq_tensor *zero = r->call->in[DQ_Q16_W_ZERO];
-    size_t n = panel_codes(w), each = 2 * w->strip_width, at = (matrix * w->panels + panel) * n;
-    int32_t zeros[MOST];
+    size_t n = panel_qvalues(w), each = 2 * w->strip_width, at = (matrix * w->panels + panel) * n;
+    int32_t zeros[MAX_COUNT];
     if (w->planes == 1 && r->symmetric) {
         widen((const int8_t *)r->packed + at, n, to);
         return;
@@ -203,9 +203,9 @@ void dq_qgemm16_expand(const dq_qconv16_run *r, size_t matrix, size_t panel, int
 
 bool dq_q16_by_bytes(const dq_op_call *call, size_t depth)
 {
-    enum { MOST = 1 << 16 /* products of up to 255 · 128 */ };
+    enum { MAX_COUNT = 1 << 16 /* products of up to 255 · 128 */ };
     const dq_tensor *zero = call->in[DQ_Q16_W_ZERO];
-    if (depth == 0 || depth > MOST || !dq_call_constant(call, DQ_Q16_W) ||
+    if (depth == 0 || depth > MAX_COUNT || !dq_call_constant(call, DQ_Q16_W) ||
         !dq_call_constant(call, DQ_Q16_W_ZERO) || dq_dtype_get(call->in[DQ_Q16_X]->dtype)->bits != 16 ||
         dq_dtype_get(call->in[DQ_Q16_W]->dtype)->bits != 8)
         return false;
@@ -295,9 +295,9 @@ void dq_qgemm16_tiles(const dq_qconv16_run *r, const int16_t *a, size_t a_step, 
             }
             out->has_extra = out->has_extra || more || !low;
         }
-        a += rows ? panel_codes(w) : 0;
+        a += rows ? panel_qvalues(w) : 0;
         for (size_t o = 0; o < DQ_GEMM_S16_BLOCKS && !rows; o++)
-            z[o] += panel_codes(w);
+            z[o] += panel_qvalues(w);
     }
 }
 
@@ -319,8 +319,8 @@ void dq_qgemm16_row(const dq_qconv16_run *r, size_t matrix, size_t panel, size_t
     int32_t sums[DQ_GEMM_S16_COLS];
     int64_t sum = 0;
     for (size_t o = 0; o < DQ_GEMM_S16_BLOCKS; o++)
-        b[o] =
-            (const int8_t *)r->packed + (matrix * w->panels + panel + (o < panels ? o : 0)) * panel_codes(w);
+        b[o] = (const int8_t *)r->packed +
+               (matrix * w->panels + panel + (o < panels ? o : 0)) * panel_qvalues(w);
     for (size_t i = 0; i < 2 * w->pairs && !r->symmetric; i++)
         sum += x[i];
     for (size_t j = 0; j < DQ_GEMM_S16_COLS; j++) {
@@ -363,17 +363,17 @@ static void put_floats(const dq_q16_sums *s, float *y)
 static void put_bytes(const dq_kernels *k, const dq_q16_sums *s, dq_tensor *y, size_t at)
 {
     enum { PIECE = 1024 };
-    uint16_t codes[PIECE];
+    uint16_t qvalues[PIECE];
     for (size_t i = 0, rows = 1; i < s->rows; i += rows)
         for (size_t j = 0; j < s->cols; j += PIECE) {
             const size_t left = s->rows - i, some = PIECE / s->cols;
             dq_q16_sums part = dq_q16_rest(s, i, j);
             part.rows = rows = some == 0 ? 1 : some < left ? some : left;
             part.cols = part.out_stride = part.cols < PIECE ? part.cols : PIECE;
-            k->requantize_s64(&part, codes);
+            k->requantize_s64(&part, qvalues);
             for (size_t r = 0; r < rows; r++)
                 dq_qgemm16_store(y->dtype, y->data, at + (i + r) * s->out_stride + j, part.cols,
-                                 codes + r * part.cols);
+                                 qvalues + r * part.cols);
         }
 }
 

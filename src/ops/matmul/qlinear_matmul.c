@@ -27,8 +27,8 @@ typedef struct params {
 
 typedef struct state {
     dq_int_matmul mm; /* first: the sums' callback gets at the state by it */
-    dq_matmul_float8 wide;
-    bool is_wide;
+    dq_matmul_float8 float8_matmul;
+    bool is_float8;
     params p;
 } state;
 
@@ -75,7 +75,7 @@ static dq_status resolve(const dq_op_call *call, state *st, dq_error *err)
     DQ_TRY(resolve_broadcast(call, Y_SCALE, &mm->s, &p->y_scale, err));
     DQ_TRY(resolve_broadcast(call, Y_ZERO, &mm->s, &p->y_zero, err));
     p->same_rows = p->a_scale.single && call->in[Y_SCALE]->count == 1 && call->in[Y_ZERO]->count == 1;
-    st->is_wide = float8(call->in[A]->dtype) || float8(call->in[B]->dtype);
+    st->is_float8 = float8(call->in[A]->dtype) || float8(call->in[B]->dtype);
     return DQ_OK;
 }
 
@@ -91,31 +91,31 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *st = call->state;
     DQ_TRY(resolve(call, st, err));
-    if (!st->is_wide)
+    if (!st->is_float8)
         return dq_int_matmul_prepare(call, st->p.same_rows, &st->mm, err);
-    st->wide.s = st->mm.s;
-    st->wide.a = A;
-    st->wide.b = B;
-    st->wide.a_zero = st->mm.a_zero;
-    st->wide.b_zero = st->mm.b_zero;
-    return dq_matmul_float8_prepare(call, &st->wide, err);
+    st->float8_matmul.s = st->mm.s;
+    st->float8_matmul.a = A;
+    st->float8_matmul.b = B;
+    st->float8_matmul.a_zero = st->mm.a_zero;
+    st->float8_matmul.b_zero = st->mm.b_zero;
+    return dq_matmul_float8_prepare(call, &st->float8_matmul, err);
 }
 
 /* ---- Scaling sums ------------------------------------------------------------------------------------- */
 
 /* Where the parameters of a row of the result are. */
-typedef struct place {
+typedef struct row_params {
     const dq_op_call *call;
     const state *st;
     double a_scale;
     size_t b_scale_at, y_scale_at, y_zero_at; /* elements, of column 0 */
-} place;
+} row_params;
 
-static place place_of(const dq_op_call *call, const state *st, size_t batch, size_t row)
+static row_params row_params_of(const dq_op_call *call, const state *st, size_t batch, size_t row)
 {
     const params *p = &st->p;
     const dq_matmul_shape *s = &st->mm.s;
-    place at = {.call = call, .st = st};
+    row_params at = {.call = call, .st = st};
     at.a_scale =
         dq_qparam_scale(call, &p->a_scale, dq_qparam_offset(&p->a_scale, s, batch) + row * p->a_scale.step);
     at.b_scale_at = dq_qparam_offset(&p->b_scale, s, batch);
@@ -124,20 +124,20 @@ static place place_of(const dq_op_call *call, const state *st, size_t batch, siz
     return at;
 }
 
-static double b_scale_at(const place *at, size_t col)
+static double b_scale_at(const row_params *at, size_t col)
 {
     const params *p = &at->st->p;
     return dq_qparam_scale(at->call, &p->b_scale, at->b_scale_at + col * p->b_scale.step);
 }
 
-static double y_scale_at(const place *at, size_t col)
+static double y_scale_at(const row_params *at, size_t col)
 {
     return dq_tensor_get_double(at->call->in[Y_SCALE], at->y_scale_at + col * at->st->p.y_scale.col);
 }
 
 /* The float8 of a sum, scaled, and its zero point. What double arithmetic gives is off by less than `error`:
  * where both ends of that become one number, it is the number. */
-static uint8_t float8_of(const place *at, dq_dtype dtype, double sum, size_t col, double zero)
+static uint8_t float8_of(const row_params *at, dq_dtype dtype, double sum, size_t col, double zero)
 {
     const double b = b_scale_at(at, col), y = y_scale_at(at, col), scaled = sum * (at->a_scale * b / y);
     const double v = scaled + zero, error = (fabs(scaled) + fabs(zero)) * 0x1p-50;
@@ -150,7 +150,7 @@ static uint8_t float8_of(const place *at, dq_dtype dtype, double sum, size_t col
 }
 
 /* Element `col` of the row from its sum. */
-static void put(const place *at, size_t index, size_t col, double sum)
+static void put(const row_params *at, size_t index, size_t col, double sum)
 {
     const dq_tensor *y = at->call->out[0], *zero = at->call->in[Y_ZERO];
     double zero_point = dq_tensor_get_double(zero, at->y_zero_at + col * at->st->p.y_zero.col);
@@ -173,7 +173,7 @@ static void store_row(const dq_op_call *call, const void *arg, size_t batch, siz
 {
     const state *st = arg;
     const dq_matmul_shape *s = &st->mm.s;
-    place at = place_of(call, st, batch, row);
+    row_params at = row_params_of(call, st, batch, row);
     for (size_t j = 0; j < s->n; j++)
         put(&at, (batch * s->m + row) * s->n + j, j, sums[j]);
 }
@@ -185,7 +185,7 @@ typedef struct multipliers {
 } multipliers;
 
 /* How sums of `cols` columns from `col` on become 8 bits; *m is what it points to. */
-static dq_requantize_to codes_of(const place *at, size_t col, size_t cols, multipliers *m)
+static dq_requantize_to qvalues_of(const row_params *at, size_t col, size_t cols, multipliers *m)
 {
     const dq_op_call *call = at->call;
     const int32_t lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0;
@@ -216,8 +216,8 @@ static void store_same_rows(const dq_int_sums *sums, const state *st)
     const dq_op_call *call = sums->call;
     multipliers m;
     size_t n = sums->mm->s.n, from = (sums->batch * sums->mm->m + sums->row) * n + sums->col;
-    const place at = place_of(call, st, sums->batch, 0);
-    dq_requantize_to to = codes_of(&at, sums->col, sums->cols, &m);
+    const row_params at = row_params_of(call, st, sums->batch, 0);
+    dq_requantize_to to = qvalues_of(&at, sums->col, sums->cols, &m);
     to.out = (uint8_t *)call->out[0]->data + from;
     to.out_stride = n;
     call->kernels->requantize_tile_s32(sums->c, sums->c_stride, sums->rows, sums->cols, &to);
@@ -235,10 +235,10 @@ static void store_sums(const dq_int_sums *sums)
     for (size_t i = 0; i < sums->rows; i++) {
         size_t row = sums->row + i, from = (sums->batch * sums->mm->m + row) * sums->mm->s.n + sums->col;
         const int32_t *c = sums->c + i * sums->c_stride;
-        const place at = place_of(call, st, sums->batch, st->p.same_rows ? 0 : row);
+        const row_params at = row_params_of(call, st, sums->batch, st->p.same_rows ? 0 : row);
         if (!any) {
             multipliers m;
-            const dq_requantize_to to = codes_of(&at, sums->col, sums->cols, &m);
+            const dq_requantize_to to = qvalues_of(&at, sums->col, sums->cols, &m);
             call->kernels->requantize_s32(c, sums->cols, &to, 0, 1, (uint8_t *)call->out[0]->data + from);
             continue;
         }
@@ -251,8 +251,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *st = call->state;
-    if (st->is_wide)
-        dq_matmul_float8_run(call, &st->wide, store_row, st);
+    if (st->is_float8)
+        dq_matmul_float8_run(call, &st->float8_matmul, store_row, st);
     else
         dq_int_matmul_run(call, &st->mm, store_sums);
     return DQ_OK;

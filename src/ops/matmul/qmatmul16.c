@@ -26,12 +26,12 @@ typedef struct state {
     size_t m, batches; /* as computed: matrices that meet the same b are one */
     bool transposed;   /* b */
     const dq_algorithm *algorithm;
-    dq_qmatmul16_s32 int32;                         /* of gemm_s8 */
-    dq_qmatmul16_bytesplit bytes;                   /* of gemm_bytes */
-    dq_qgemm16 w;                                   /* of gemm, and so are the others */
-    size_t block, blocks;                           /* rows of a task */
-    size_t chunk, chunks;                           /* panels of a task */
-    size_t rows_at, codes_at, lines_at, offsets_at; /* of a worker's scratch */
+    dq_qmatmul16_s32 int32;                           /* of gemm_s8 */
+    dq_qmatmul16_bytesplit bytes;                     /* of gemm_bytes */
+    dq_qgemm16 w;                                     /* of gemm, and so are the others */
+    size_t block, blocks;                             /* rows of a task */
+    size_t chunk, chunks;                             /* panels of a task */
+    size_t rows_at, qvalues_at, lines_at, offsets_at; /* of a worker's scratch */
 } state;
 
 /* ---- Planning ------------------------------------------------------------------------------------------ */
@@ -87,7 +87,7 @@ static bool lay_out(const dq_op_call *call, state *st, size_t *used)
     st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
     return dq_mul_size(st->w.pairs, 2 * sizeof(int16_t), &row) &&
            dq_reserve_size(used, st->block, row, DQ_ALIGN, &st->rows_at) &&
-           dq_reserve_size(used, COLS * st->w.planes, row, DQ_ALIGN, &st->codes_at) &&
+           dq_reserve_size(used, COLS * st->w.planes, row, DQ_ALIGN, &st->qvalues_at) &&
            dq_reserve_size(used, ROWS, row, DQ_ALIGN, &st->lines_at) &&
            dq_reserve_size(used, st->w.pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at) &&
            st->w.pairs <= UINT32_MAX / (2 * NR);
@@ -117,7 +117,7 @@ typedef struct task {
     const dq_qconv16_run *run;
     const state *st;
     size_t batch, first, count; /* rows */
-    int16_t *rows, *codes, *lines;
+    int16_t *rows, *qvalues, *lines;
     uint32_t *offsets;
 } task;
 
@@ -158,7 +158,7 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     const state *st = t->st;
     size_t matrix = st->batches == 1 ? 0 : dq_matmul_offset(&st->s, t->batch, st->s.b_strides);
     size_t first = panel * NR, each = dq_qgemm16_panel(&st->w), row = st->w.pairs * 2;
-    const int16_t *b[DQ_GEMM_S16_BLOCKS] = {t->codes, t->codes + each, t->codes + 2 * each};
+    const int16_t *b[DQ_GEMM_S16_BLOCKS] = {t->qvalues, t->qvalues + each, t->qvalues + 2 * each};
     double workspace[3 * COLS];
     dq_q16_terms terms = dq_q16_terms_in(workspace, COLS);
     dq_q16_sums s = dq_qgemm16_sums(t->run->call);
@@ -169,7 +169,7 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     dq_qgemm16_terms(t->run, matrix, first, s.cols, &terms);
     dq_q16_sums_by(t->run->call, t->run->factor, &terms, 0, matrix * st->w.n + first, &s);
     for (size_t i = 0; i < panels && !by_row(st); i++)
-        dq_qgemm16_expand(t->run, matrix, panel + i, t->codes + i * each);
+        dq_qgemm16_expand(t->run, matrix, panel + i, t->qvalues + i * each);
     for (size_t at = 0; at < t->count; at += DQ_Q16_TILES * ROWS) {
         size_t left = t->count - at < DQ_Q16_TILES * ROWS ? t->count - at : DQ_Q16_TILES * ROWS;
         if (by_row(st))
@@ -191,7 +191,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     const state *st = t.st;
     char *scratch = dq_call_worker_scratch(t.run->call, worker);
     t.rows = (int16_t *)(void *)(scratch + st->rows_at);
-    t.codes = (int16_t *)(void *)(scratch + st->codes_at);
+    t.qvalues = (int16_t *)(void *)(scratch + st->qvalues_at);
     t.lines = (int16_t *)(void *)(scratch + st->lines_at);
     t.offsets = (uint32_t *)(void *)(scratch + st->offsets_at);
     for (size_t p = 0; p < st->w.pairs; p++)

@@ -14,7 +14,7 @@ dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k
     size_t bytes, *used = &call->scratch_size;
     b->rows = rows;
     if (!dq_mul_size(rows, 2 * k, &bytes) || !dq_add_size(bytes, DQ_GEMM_S8_SLACK, &bytes) ||
-        !dq_reserve_size(used, bytes, 1, DQ_ALIGN, &b->codes_at) ||
+        !dq_reserve_size(used, bytes, 1, DQ_ALIGN, &b->qvalues_at) ||
         !dq_reserve_size(used, n, 4 * sizeof(double), DQ_ALIGN, &b->terms_at))
         return dq_no_memory(err, SIZE_MAX, "rows of bytes");
     const dq_qproduct_weights w = {
@@ -27,7 +27,7 @@ dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k
 typedef struct job {
     const dq_op_call *call;
     const dq_qmatmul16_bytesplit *b;
-    uint8_t *codes;
+    uint8_t *qvalues;
     dq_q16_terms terms; /* of each column */
     double *middle;     /* … and what the middle of x's range makes */
     double factor;
@@ -38,9 +38,9 @@ static void split(const uint16_t *restrict x, uint16_t sign_xor, uint8_t sign, s
                   uint8_t *restrict low, uint8_t *restrict high)
 {
     for (size_t i = 0; i < n; i++) {
-        const uint16_t code = x[i] ^ sign_xor;
-        low[i] = (uint8_t)code ^ sign;
-        high[i] = (uint8_t)(code >> 8) ^ sign;
+        const uint16_t qvalue = x[i] ^ sign_xor;
+        low[i] = (uint8_t)qvalue ^ sign;
+        high[i] = (uint8_t)(qvalue >> 8) ^ sign;
     }
 }
 
@@ -53,7 +53,7 @@ static void split_rows(void *arg, size_t begin, size_t end, unsigned worker)
     const uint16_t sign_xor = x->dtype == DQ_INT16 ? MIDDLE : 0;
     const uint8_t sign = dq_gemm_s8_sign_xor(DQ_UINT8, j->b->p.w.kernel->a_signed);
     for (size_t i = begin; i < end; i++) {
-        uint8_t *low = j->codes + 2 * i * k;
+        uint8_t *low = j->qvalues + 2 * i * k;
         split((const uint16_t *)x->data + i * k, sign_xor, sign, k, low, low + k);
     }
 }
@@ -94,7 +94,7 @@ void dq_qmatmul16_bytesplit_run(const dq_op_call *call, const dq_qmatmul16_bytes
     double *terms = (double *)(void *)(scratch + b->terms_at);
     job j = {.call = call,
              .b = b,
-             .codes = (uint8_t *)scratch + b->codes_at,
+             .qvalues = (uint8_t *)scratch + b->qvalues_at,
              .terms = dq_q16_terms_in(terms, n),
              .middle = terms + 3 * n,
              .factor = dq_q16_factor(call)};
@@ -102,7 +102,7 @@ void dq_qmatmul16_bytesplit_run(const dq_op_call *call, const dq_qmatmul16_bytes
     dq_parallel(call->threads, b->rows, dq_gemm_s8_grain(16 * k), split_rows, &j);
     const dq_qproduct_rows rows = {.packed = b->p.packed,
                                    .rows = 2 * b->rows,
-                                   .codes = j.codes,
+                                   .qvalues = j.qvalues,
                                    .b_zero = call->in[DQ_Q16_W_ZERO]->data,
                                    .store = store,
                                    .arg = &j};

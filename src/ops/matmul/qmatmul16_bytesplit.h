@@ -11,7 +11,7 @@
 typedef struct dq_qmatmul16_bytesplit {
     dq_qproduct p;
     size_t rows;
-    size_t codes_at, terms_at; /* of the scratch */
+    size_t qvalues_at, terms_at; /* of the scratch */
 } dq_qmatmul16_bytesplit;
 
 /** Of one matrix of k × n weights (`transposed`: n × k) and `rows` rows; *b stood in zeroed memory. */

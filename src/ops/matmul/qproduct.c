@@ -33,11 +33,11 @@ dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weigh
     return dq_qweights_constant(call, p->input, w, &p->packed, err);
 }
 
-void dq_qproduct_codes(const dq_qproduct *p, uint8_t *codes, size_t count)
+void dq_qproduct_sign_xor(const dq_qproduct *p, uint8_t *qvalues, size_t count)
 {
     uint8_t sign_xor = dq_gemm_s8_sign_xor(DQ_UINT8, p->w.kernel->a_signed);
     for (size_t i = 0; sign_xor && i < count; i++)
-        codes[i] ^= sign_xor;
+        qvalues[i] ^= sign_xor;
 }
 
 typedef struct job {
@@ -88,7 +88,7 @@ static void run_task(const job *j, size_t task, unsigned worker)
     block.a.run = k;
     block.a.far = at.row == 0;
     for (size_t i = 0; i < block.rows; i++)
-        block.row_pointers[i] = j->of->codes + (at.row + i) * k;
+        block.row_pointers[i] = j->of->qvalues + (at.row + i) * k;
     block.a_zero = dq_gemm_s8_zero(j->of->a_zero, DQ_UINT8, w->kernel->a_signed);
     dq_qblock_columns(&block, zero_at(j, 0));
     first_column = block.first_panel * w->kernel->nr;

@@ -37,13 +37,14 @@ static inline const int32_t *dq_qproduct_sums(const dq_qproduct *p)
 }
 
 /** Makes quantized codes (uint8) as the kernel wants them, in place. */
-void dq_qproduct_codes(const dq_qproduct *p, uint8_t *codes, size_t count);
+void dq_qproduct_sign_xor(const dq_qproduct *p, uint8_t *qvalues, size_t count);
 
 /** Rows to be multiplied by a matrix of the weights. */
 typedef struct dq_qproduct_rows {
     const void *packed;
     size_t matrix, rows;
-    const uint8_t *codes; /* went through dq_qproduct_codes; DQ_GEMM_S8_SLACK bytes may be read behind them */
+    const uint8_t
+        *qvalues; /* went through dq_qproduct_sign_xor; DQ_GEMM_S8_SLACK bytes may be read behind them */
     int32_t a_zero;
     const void *b_zero; /* of the weights' type: that of column j is number j * b_zero_step */
     size_t b_zero_step;

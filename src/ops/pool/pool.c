@@ -17,7 +17,7 @@
 typedef enum kind { MAX, AVERAGE, LP } kind;
 
 /* Elements under windows of a piece of parallel work, about: one by one, and by vectors. */
-enum { WORK = 8192, WORK_BY_ROWS = 1 << 15 };
+enum { ELEMENTS_PER_TASK = 8192, ELEMENTS_PER_ROW_TASK = 1 << 15 };
 
 typedef struct state {
     kind kind;
@@ -46,11 +46,11 @@ static dq_status windows(const dq_op_call *call, bool global, state *s, dq_error
     if (in->rank < 3)
         return dq_call_fail_input(call, err, 0, "has rank %u, expected 3 or more", in->rank);
     w->rank = in->rank - 2;
-    size_t given;
-    const int64_t *kernel = dq_node_ints(call->node, "kernel_shape", &given);
-    if (!global && given != w->rank)
+    size_t value;
+    const int64_t *kernel = dq_node_ints(call->node, "kernel_shape", &value);
+    if (!global && value != w->rank)
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'kernel_shape' has %zu values, expected %zu",
-                            given, w->rank);
+                            value, w->rank);
     for (size_t d = 0; d < w->rank; d++) {
         w->in[d] = in->dims[d + 2];
         w->kernel[d] = global ? w->in[d] : kernel[d];
@@ -283,7 +283,7 @@ static void pool_max(const state *s, const dq_op_call *call, size_t i, size_t pl
             dq_data(indices, int64_t)[i] = (int64_t)plane;
         return;
     }
-    size_t best = find(in->dtype, (const char *)in->data + plane * dq_move_width(in->dtype), p);
+    size_t best = find(in->dtype, (const char *)in->data + plane * dq_element_width(in->dtype), p);
     if (out)
         dq_copy_elements(in, plane + best, out, i, 1);
     if (indices)
@@ -354,19 +354,20 @@ static void rows_piece(void *arg, size_t begin, size_t end, unsigned worker)
 }
 
 /* Places count from the first plane on, where rows have them from their own on. */
-static void places_piece(void *arg, size_t begin, size_t end, unsigned worker)
+static void indices_task(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     const state *s = j->s;
     size_t columns = (size_t)s->window.out[s->window.rank - 1];
-    int64_t *places = dq_data(j->call->out[1], int64_t);
+    int64_t *indices = dq_data(j->call->out[1], int64_t);
     const dq_pool_rows rows = rows_of(j, begin, end, worker);
-    dq_max_places(&rows, j->call->in[0]->data, j->call->out[0] ? j->call->out[0]->data : NULL, places);
+    dq_max_pool_indices(&rows, j->call->in[0]->data, j->call->out[0] ? j->call->out[0]->data : NULL, indices);
     for (size_t row = begin; row < end; row++) {
         const size_t plane = row * columns / s->out_size * s->in_size;
         for (size_t i = row * columns; i < (row + 1) * columns; i++)
-            places[i] = (int64_t)plane +
-                        (s->column_major ? (int64_t)column_major(&s->window, (size_t)places[i]) : places[i]);
+            indices[i] =
+                (int64_t)plane +
+                (s->column_major ? (int64_t)column_major(&s->window, (size_t)indices[i]) : indices[i]);
     }
 }
 
@@ -391,10 +392,11 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                                      {1, s->in_size, {s->in_size}, {1}}};
         dq_reduce_by_vectors(call->threads, call->kernels, &planes, call->in[0], call->out[0]);
     } else if (s->way != BY_WINDOWS)
-        dq_parallel(call->threads, out->count / columns, grain(WORK_BY_ROWS, s->kernel_size * columns),
-                    s->way == BY_ROWS ? rows_piece : places_piece, &j);
+        dq_parallel(call->threads, out->count / columns,
+                    grain(ELEMENTS_PER_ROW_TASK, s->kernel_size * columns),
+                    s->way == BY_ROWS ? rows_piece : indices_task, &j);
     else
-        dq_parallel(call->threads, out->count, grain(WORK, s->kernel_size), piece, &j);
+        dq_parallel(call->threads, out->count, grain(ELEMENTS_PER_TASK, s->kernel_size), piece, &j);
     return DQ_OK;
 }
 

@@ -2,7 +2,7 @@
 #include "ops/pool/pool_rows.h"
 
 #include "base/checked.h"
-#include "ops/codes.h"
+#include "ops/row_quantizer.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,11 +16,12 @@ static size_t line_length(const dq_window *w)
 
 bool dq_pool_rows_fits(const dq_window *w, dq_dtype dtype, bool max)
 {
-    enum { FAR = 4096 };
+    enum { MAX_PADDING = 4096 };
     const bool words = w->rank == 2 && (dtype == DQ_UINT16 || dtype == DQ_INT16) &&
-                       (size_t)dq_window_span(w, 0) / 2 <= (size_t)w->in[0] + FAR;
-    const bool code = dtype == DQ_UINT8 || dtype == DQ_INT8 || words;
-    return (dtype == DQ_FLOAT || (max && code)) && line_length(w) / 2 <= (size_t)w->in[w->rank - 1] + FAR;
+                       (size_t)dq_window_span(w, 0) / 2 <= (size_t)w->in[0] + MAX_PADDING;
+    const bool qvalue = dtype == DQ_UINT8 || dtype == DQ_INT8 || words;
+    return (dtype == DQ_FLOAT || (max && qvalue)) &&
+           line_length(w) / 2 <= (size_t)w->in[w->rank - 1] + MAX_PADDING;
 }
 
 /* Elements of a line's room: whole strides. */
@@ -32,10 +33,10 @@ static bool line_workspace(const dq_window *w, size_t *workspace)
 }
 
 /* Lines of floats that are made before their windows are. */
-static size_t lines_at_once(size_t workspace)
+static size_t lines_at_once(size_t elements)
 {
     enum { LINES = 8, ELEMENTS = 2048 };
-    return workspace < ELEMENTS / LINES ? LINES : workspace < ELEMENTS ? ELEMENTS / workspace : 1;
+    return elements < ELEMENTS / LINES ? LINES : elements < ELEMENTS ? ELEMENTS / elements : 1;
 }
 
 /* Rows under a window, at most. */
@@ -143,9 +144,9 @@ static size_t even_rows(const dq_window *w, const under *u, size_t most, size_t 
     if (u->counts[d] != (size_t)w->kernel[d])
         return 1;
     size_t left = (size_t)w->out[d] - u->index[d];
-    size_t workspace = (size_t)((w->in[d] - dq_window_span(w, d) - u->origin[d]) / w->stride[d]) + 1;
+    size_t fitting = (size_t)((w->in[d] - dq_window_span(w, d) - u->origin[d]) / w->stride[d]) + 1;
     left = left < most ? left : most;
-    return left < workspace ? left : workspace;
+    return left < fitting ? left : fitting;
 }
 
 /* Where row number i of those begins, in elements. */
@@ -190,9 +191,9 @@ static dq_pool_lines pool_lines(const dq_window *w, const under *u, const float 
                                 size_t row_stride, size_t most)
 {
     dq_pool_lines p = {.x = in, .at = at, .under = u->rows, .n = n, .row_stride = row_stride};
-    const size_t workspace = lines_at_once(row_stride);
+    const size_t lines = lines_at_once(row_stride);
     row_offsets(w, u, at);
-    p.lines = even_rows(w, u, most < workspace ? most : workspace, &p.step);
+    p.lines = even_rows(w, u, most < lines ? most : lines, &p.step);
     return p;
 }
 
@@ -207,7 +208,7 @@ static dq_line_windows line_windows(const dq_window *w, size_t row_stride)
 }
 
 /* line[j] becomes the larger of itself and x[j], where `sign_xor` brings codes to the order of uint8. */
-static void join_codes(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t sign_xor)
+static void join_qvalues(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t sign_xor)
 {
     for (size_t j = 0; j < n; j++) {
         uint8_t a = line[j] ^ sign_xor, b = x[j] ^ sign_xor;
@@ -216,7 +217,7 @@ static void join_codes(uint8_t *restrict line, const uint8_t *restrict x, size_t
 }
 
 /* 8-bit codes. Rows that are not evenly apart are brought to their line one by one. */
-static void code_rows(const dq_pool_rows *r, bool is_signed, const uint8_t *in, uint8_t *out)
+static void qvalue_rows(const dq_pool_rows *r, bool is_signed, const uint8_t *in, uint8_t *out)
 {
     const dq_window *w = r->window;
     const size_t last = w->rank - 1;
@@ -245,7 +246,7 @@ static void code_rows(const dq_pool_rows *r, bool is_signed, const uint8_t *in, 
         } else {
             memset(line, is_signed ? 0x80 : 0, length);
             for (size_t i = 0; i < u.rows; i++)
-                join_codes(line + from, in + row_offset(w, &u, i), rows.n, is_signed ? 0x80 : 0);
+                join_qvalues(line + from, in + row_offset(w, &u, i), rows.n, is_signed ? 0x80 : 0);
         }
         r->kernels->max_windows_x8(&rows);
     }
@@ -263,7 +264,7 @@ static void pad_words(const dq_window *w, const int16_t *x, int64_t first, size_
     for (size_t r = 0; r < rows; r++, line += length) {
         const int64_t row = first + (int64_t)r;
         if (row >= 0 && row < w->in[0])
-            dq_codes_sign_xor(x + row * w->in[1], n, sign_xor, line + from);
+            dq_sign_xor_16(x + row * w->in[1], n, sign_xor, line + from);
     }
 }
 
@@ -289,7 +290,7 @@ static void put_words(const int16_t *restrict x, size_t step, size_t n, uint16_t
                       int16_t *restrict out)
 {
     if (step == 1)
-        dq_codes_sign_xor(x, n, sign_xor, out);
+        dq_sign_xor_16(x, n, sign_xor, out);
     else if (step == 2)
         for (size_t c = 0; c < n; c++)
             out[c] = (int16_t)(x[2 * c] ^ sign_xor);
@@ -351,7 +352,7 @@ void dq_max_rows(const dq_pool_rows *rows, dq_dtype dtype, const void *in, void 
     if (dtype == DQ_UINT16 || dtype == DQ_INT16)
         max_words(rows, dtype == DQ_UINT16 ? 0x8000 : 0, in, out);
     else if (dtype != DQ_FLOAT)
-        code_rows(rows, dtype == DQ_INT8, in, out);
+        qvalue_rows(rows, dtype == DQ_INT8, in, out);
     else
         max_floats(rows, in, out);
 }
@@ -380,14 +381,14 @@ static void begin_found(const dq_window *w, const float *x, const size_t *row, s
 }
 
 /* Elements side by side join windows side by side: the first of equals stays, and a NaN. */
-static void join_found(const float *restrict x, size_t n, uint32_t place, uint32_t step,
+static void join_found(const float *restrict x, size_t n, uint32_t index, uint32_t step,
                        float *restrict highest, uint32_t *restrict best)
 {
-    for (size_t i = 0; i < n; i++, place += step) {
+    for (size_t i = 0; i < n; i++, index += step) {
         const float here = x[i], most = highest[i];
         const bool above = !(here <= most) & (most == most);
         highest[i] = above ? here : most;
-        best[i] = above ? place : best[i];
+        best[i] = above ? index : best[i];
     }
 }
 
@@ -413,7 +414,7 @@ static void join_tap(const dq_kernels *kernels, const dq_window *w, const float 
     join_found(line, end - begin, (uint32_t)at, (uint32_t)stride, f->highest + begin, f->best + begin);
 }
 
-void dq_max_places(const dq_pool_rows *rows, const float *in, float *out, int64_t *places)
+void dq_max_pool_indices(const dq_pool_rows *rows, const float *in, float *out, int64_t *indices)
 {
     const dq_window *w = rows->window;
     const size_t last = w->rank - 1, columns = (size_t)w->out[last];
@@ -435,7 +436,7 @@ void dq_max_places(const dq_pool_rows *rows, const float *in, float *out, int64_
             if (out)
                 memcpy(out + i, f.highest, n * sizeof *out);
             for (size_t k = 0; k < n; k++)
-                places[i + k] = f.best[k];
+                indices[i + k] = f.best[k];
         }
     }
 }

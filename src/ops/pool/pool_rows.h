@@ -27,7 +27,7 @@ void dq_max_rows(const dq_pool_rows *rows, dq_dtype dtype, const void *in, void 
 
 /** The maxima of floats (`out` may be NULL) and where each lies in its plane, the first of equals; a window
  * in the padding has -infinity and 0. Planes have at most UINT32_MAX elements. */
-void dq_max_places(const dq_pool_rows *rows, const float *in, float *out, int64_t *places);
+void dq_max_pool_indices(const dq_pool_rows *rows, const float *in, float *out, int64_t *indices);
 
 /** Averages: sums in double, of each column of a window along its axes first, then of the columns. `pads`:
  * padding counts as elements, but not what windows reach over behind it. */

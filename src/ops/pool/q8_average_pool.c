@@ -8,9 +8,9 @@
  *
  * That of the domain dqrun adds up integers, and gives the real-number formula's result, rounded once
  * (exact_mean.h). The mean of a window that holds nothing but padding is NaN, the type's minimum. */
-#include "ops/codes.h"
 #include "ops/pool/exact_mean.h"
 #include "ops/pool/q8_window.h"
+#include "ops/row_quantizer.h"
 
 #include "base/checked.h"
 
@@ -24,9 +24,9 @@ enum {
 
 typedef struct pool_state {
     dq_q8_window shape;
-    const struct tap *taps;          /* of windows along the last axis … */
-    const struct stretch *stretches; /* … and the results of a line */
-    size_t tap_count, stretch_count;
+    const struct tap *taps;   /* of windows along the last axis … */
+    const struct span *spans; /* … and the results of a line */
+    size_t tap_count, span_count;
     /* whole planes at once, see plane_fits: */
     bool whole;          /* the only window is all of a plane */
     size_t pitch, plane; /* elements of a padded row, of all those under results */
@@ -46,9 +46,9 @@ typedef struct tap {
 } tap;
 
 /* Neighbouring results of a line, up to `end`, whose windows have `along` elements along the line. */
-typedef struct stretch {
+typedef struct span {
     size_t end, along;
-} stretch;
+} span;
 
 /* Results come in lines along the last axis, with channels last all channels of each place. */
 typedef struct pool_job {
@@ -57,7 +57,7 @@ typedef struct pool_job {
     const uint8_t *x;
     uint8_t *out;
     dq_q8 qy;
-    dq_codes from, to; /* the input's, and those of multiples of y_scale */
+    dq_row_quantizer from, to; /* the input's, and those of multiples of y_scale */
 } pool_job;
 
 static void pool_run(const dq_op_call *call, pool_job *job, dq_range_fn range)
@@ -103,18 +103,18 @@ static dq_status list_taps(const dq_op_call *call, pool_state *s, dq_error *err)
     return DQ_OK;
 }
 
-static dq_status list_stretches(const dq_op_call *call, pool_state *s, dq_error *err)
+static dq_status list_spans(const dq_op_call *call, pool_state *s, dq_error *err)
 {
-    size_t last = s->shape.window.rank - 1, places = (size_t)s->shape.window.out[last], first;
-    stretch *list = DQ_NEW_ARRAY(call->arena, places, stretch);
+    size_t last = s->shape.window.rank - 1, positions = (size_t)s->shape.window.out[last], first;
+    span *list = DQ_NEW_ARRAY(call->arena, positions, span);
     if (!list)
-        return dq_no_memory(err, places * sizeof *list, "the lengths of windows");
-    s->stretches = list;
-    for (size_t i = 0; i < places; i++) {
+        return dq_no_memory(err, positions * sizeof *list, "the lengths of windows");
+    s->spans = list;
+    for (size_t i = 0; i < positions; i++) {
         size_t along = dq_axis_cells(&s->shape.window, last, i, &first);
-        if (s->stretch_count == 0 || list[s->stretch_count - 1].along != along)
-            list[s->stretch_count++].along = along;
-        list[s->stretch_count - 1].end = (i + 1) * s->shape.inner;
+        if (s->span_count == 0 || list[s->span_count - 1].along != along)
+            list[s->span_count++].along = along;
+        list[s->span_count - 1].end = (i + 1) * s->shape.inner;
     }
     return DQ_OK;
 }
@@ -230,7 +230,7 @@ static dq_status average_prepare(dq_op_call *call, dq_error *err)
     if (plane_fits(s))
         return prepare_planes(call, s, err);
     DQ_TRY(list_taps(call, s, err));
-    DQ_TRY(list_stretches(call, s, err));
+    DQ_TRY(list_spans(call, s, err));
     return dq_mul_size((size_t)s->shape.window.in[s->shape.window.rank - 1], s->shape.inner * sizeof(float),
                        &row) &&
                    dq_add_size(*size, row, size)
@@ -268,7 +268,7 @@ static void average_finish(const pool_job *job, float *sums, size_t total, uint8
     const pool_state *s = job->s;
     const float scale = job->qy.scale, zero = (float)job->qy.zero;
     size_t i = 0;
-    for (const stretch *t = s->stretches; t < s->stretches + s->stretch_count; t++) {
+    for (const span *t = s->spans; t < s->spans + s->span_count; t++) {
         /* what holds nothing has a sum of 0, and as its mean */
         const size_t elements = s->shape.include_pad ? s->shape.kernel_size : total * t->along;
         const float count = (float)(elements ? elements : 1);
@@ -280,7 +280,7 @@ static void average_finish(const pool_job *job, float *sums, size_t total, uint8
         for (; i < end; i++)
             sums[i] = sums[i] / count / scale + zero;
     }
-    dq_codes_write(job->call->kernels, &job->to, sums, s->shape.line, out, 0);
+    dq_row_quantizer_quantize(job->call->kernels, &job->to, sums, s->shape.line, out, 0);
 }
 
 static void average_line(const pool_job *job, size_t line, float *sums)
@@ -294,7 +294,7 @@ static void average_line(const pool_job *job, size_t line, float *sums)
     size_t index[DQ_MAX_RANK] = {0}, at = c.base;
     memset(sums, 0, s->shape.line * sizeof *sums);
     for (size_t i = 0; i < c.total; i++) {
-        dq_codes_read(job->call->kernels, &job->from, job->x, image + at, width, row);
+        dq_row_quantizer_dequantize(job->call->kernels, &job->from, job->x, image + at, width, row);
         average_row(s, row, sums);
         dq_next_cell(&c, index, &at);
     }
@@ -319,7 +319,7 @@ static void average_band(const pool_job *job, size_t plane, size_t first, const 
     const float scale = job->qy.scale, zero = (float)job->qy.zero;
     const size_t left = (size_t)w->out[0] - first, high = left < s->band ? left : s->band;
     const size_t wide = (size_t)w->out[1], n = strips(high * s->pitch);
-    uint8_t *codes = (uint8_t *)(sums + s->band_floats),
+    uint8_t *qvalues = (uint8_t *)(sums + s->band_floats),
             *out = job->out + plane * s->shape.out_size + first * wide;
     memset(sums, 0, n * sizeof *sums);
     for (size_t k = 0; k < (size_t)w->kernel[0]; k++)
@@ -338,9 +338,9 @@ static void average_band(const pool_job *job, size_t plane, size_t first, const 
             rows->div(sums, 1, &scale, 0, n, sums);
         rows->add(sums, 1, &zero, 0, n, sums);
     }
-    dq_codes_write(job->call->kernels, &job->to, sums, n, codes, 0);
+    dq_row_quantizer_quantize(job->call->kernels, &job->to, sums, n, qvalues, 0);
     for (size_t row = 0; row < high; row++)
-        memcpy(out + row * wide, codes + row * s->pitch, wide);
+        memcpy(out + row * wide, qvalues + row * s->pitch, wide);
 }
 
 static void average_plane(const pool_job *job, size_t plane, float *padded, float *sums)
@@ -351,8 +351,9 @@ static void average_plane(const pool_job *job, size_t plane, float *padded, floa
     size_t shown = left < s->pitch ? s->pitch - left : 0;
     shown = shown < in_wide ? shown : in_wide;
     for (size_t row = 0; row < (size_t)w->in[0] && (top + row) * s->pitch < s->plane && shown; row++)
-        dq_codes_read(job->call->kernels, &job->from, job->x, plane * s->shape.in_size + row * in_wide, shown,
-                      padded + (top + row) * s->pitch + left);
+        dq_row_quantizer_dequantize(job->call->kernels, &job->from, job->x,
+                                    plane * s->shape.in_size + row * in_wide, shown,
+                                    padded + (top + row) * s->pitch + left);
     for (size_t row = 0; row < (size_t)w->out[0]; row += s->band)
         average_band(job, plane, row, padded, sums);
 }
@@ -366,7 +367,7 @@ static void average_wholes(const pool_job *job, size_t begin, size_t end, float 
         float sums[PLANES] = {0};
         planes = end - begin < PLANES ? end - begin : PLANES;
         memset(workspace, 0, PLANES * n * sizeof *workspace);
-        dq_codes_read(job->call->kernels, &job->from, job->x, begin * n, planes * n, workspace);
+        dq_row_quantizer_dequantize(job->call->kernels, &job->from, job->x, begin * n, planes * n, workspace);
         for (size_t i = 0; i < n; i++)
             for (size_t p = 0; p < PLANES; p++)
                 sums[p] += workspace[p * n + i];
@@ -374,7 +375,7 @@ static void average_wholes(const pool_job *job, size_t begin, size_t end, float 
             dq_exact_mean_apply(&job->s->mean, (size_t)count, sums, PLANES);
         for (size_t p = 0; p < PLANES && !job->s->exact; p++)
             sums[p] = sums[p] / count / job->qy.scale + (float)job->qy.zero;
-        dq_codes_write(job->call->kernels, &job->to, sums, planes, job->out, begin);
+        dq_row_quantizer_quantize(job->call->kernels, &job->to, sums, planes, job->out, begin);
     }
 }
 
@@ -409,8 +410,8 @@ static dq_status average_run(const dq_op_call *call, dq_error *err)
     const bool exact = ((const pool_state *)call->state)->exact;
     const dq_q8 from = dq_q8_read(call, 1, 2, dtype), to = dq_q8_read(call, 3, 4, dtype);
     pool_job job = {.qy = to,
-                    .from = dq_codes_make(dtype, exact ? 1 : from.scale, from.zero),
-                    .to = dq_codes_make(dtype, 1, exact ? to.zero : 0)};
+                    .from = dq_row_quantizer_make(dtype, exact ? 1 : from.scale, from.zero),
+                    .to = dq_row_quantizer_make(dtype, 1, exact ? to.zero : 0)};
     pool_run(call, &job, ((const pool_state *)call->state)->counts ? planes_range : average_range);
     return DQ_OK;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Additions of a piece of parallel work, about. */
-enum { WORK = 32768 };
+enum { ELEMENTS_PER_TASK = 32768 };
 
 typedef struct global_state {
     size_t channels, size; /* size: elements of a channel */
@@ -45,7 +45,7 @@ static dq_status global_prepare(dq_op_call *call, dq_error *err)
 
 /* Channels that are added up side by side where they are neighbours, and places until their sums move on to
  * 64 bits. */
-enum { SIDE = 64, PLACES = 65536 };
+enum { SIDE = 64, POSITIONS = 65536 };
 
 typedef struct global_job {
     const global_state *s;
@@ -57,10 +57,10 @@ typedef struct global_job {
     dq_ratio by;
 } global_job;
 
-static void add_places(const uint8_t *x, size_t places, size_t step, size_t channels, bool is_signed,
-                       int32_t *sums)
+static void add_positions(const uint8_t *x, size_t positions, size_t step, size_t channels, bool is_signed,
+                          int32_t *sums)
 {
-    for (size_t k = 0; k < places; k++, x += step)
+    for (size_t k = 0; k < positions; k++, x += step)
         if (is_signed)
             for (size_t c = 0; c < channels; c++)
                 sums[c] += (int8_t)x[c];
@@ -106,10 +106,10 @@ static void global_means(const global_job *job, const uint8_t *x, size_t at, siz
 {
     const global_state *s = job->s;
     int64_t sums[SIDE] = {0};
-    for (size_t k = 0; k < s->size; k += PLACES) {
-        size_t places = s->size - k < PLACES ? s->size - k : PLACES;
+    for (size_t k = 0; k < s->size; k += POSITIONS) {
+        size_t positions = s->size - k < POSITIONS ? s->size - k : POSITIONS;
         int32_t part[SIDE] = {0};
-        add_places(x + k * s->channels, places, s->channels, n, job->qx.min < 0, part);
+        add_positions(x + k * s->channels, positions, s->channels, n, job->qx.min < 0, part);
         for (size_t c = 0; c < n; c++)
             sums[c] += part[c];
     }
@@ -153,7 +153,7 @@ static dq_status run(const dq_op_call *call, bool exact)
     job.by = dq_ratio_make((double)job.qx.scale, (double)job.qy.scale * (double)job.s->size);
     job.ratio = job.s->size ? job.qx.scale / (job.qy.scale * (float)job.s->size) : 0;
     size_t pieces = call->out[0]->count / job.s->channels * global_pieces(job.s);
-    dq_parallel(call->threads, pieces, WORK / (job.s->size + 1) + 1, global_range, &job);
+    dq_parallel(call->threads, pieces, ELEMENTS_PER_TASK / (job.s->size + 1) + 1, global_range, &job);
     return DQ_OK;
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Multiplications or comparisons of a task, about. */
-enum { WORK = 32768 };
+enum { ELEMENTS_PER_TASK = 32768 };
 
 /* ---- Shapes ------------------------------------------------------------------------------------------- */
 
@@ -19,13 +19,13 @@ static dq_status read_shape(const dq_op_call *call, bool channels_last, dq_q8_wi
     if (x->rank < 3)
         return dq_call_fail_input(
             call, err, 0, "has %u axes, expected batch, channels and 1 or more spatial axes", x->rank);
-    size_t given, first = channels_last ? 1 : 2;
+    size_t value, first = channels_last ? 1 : 2;
     dq_window *w = &s->window;
     w->rank = x->rank - 2;
-    const int64_t *kernel = dq_node_ints(call->node, "kernel_shape", &given);
-    if (given != w->rank)
+    const int64_t *kernel = dq_node_ints(call->node, "kernel_shape", &value);
+    if (value != w->rank)
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'kernel_shape' has %zu values, expected %zu",
-                            given, w->rank);
+                            value, w->rank);
     for (size_t i = 0; i < w->rank; i++) {
         w->in[i] = x->dims[first + i];
         w->kernel[i] = kernel[i];
@@ -117,6 +117,7 @@ void dq_q8_window_run(const dq_op_call *call, const dq_q8_window *s, size_t item
     const size_t count = call->out[0] ? call->out[0]->count : 0;
     if (count == 0)
         return;
-    size_t work = s->kernel_size < WORK && items < WORK ? s->kernel_size * items : WORK;
-    dq_parallel(call->threads, count / items, WORK / work + 1, range, job);
+    size_t work = s->kernel_size < ELEMENTS_PER_TASK && items < ELEMENTS_PER_TASK ? s->kernel_size * items
+                                                                                  : ELEMENTS_PER_TASK;
+    dq_parallel(call->threads, count / items, ELEMENTS_PER_TASK / work + 1, range, job);
 }

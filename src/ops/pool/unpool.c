@@ -10,7 +10,7 @@
 
 /* ---- MaxUnpool ----------------------------------------------------------------------------------------- */
 
-enum { X, PLACES, SHAPE };
+enum { X, INDICES, SHAPE };
 
 static dq_status requested_count(const dq_op_call *call, const char *what, size_t count, size_t expected,
                                  dq_error *err)
@@ -24,9 +24,9 @@ static dq_status spatial_list(const dq_op_call *call, const char *name, size_t c
                               dq_list *list, dq_error *err)
 {
     DQ_TRY(dq_list_from_attr(call, name, list, err));
-    for (size_t d = 0; !list->given && d < count; d++)
+    for (size_t d = 0; !list->present && d < count; d++)
         list->at[d] = absent;
-    if (!list->given)
+    if (!list->present)
         list->count = count;
     return requested_count(call, name, list->count, count, err);
 }
@@ -60,19 +60,19 @@ static dq_status unpool_infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *x = call->in[X];
     int64_t dims[DQ_MAX_RANK];
-    dq_list given;
+    dq_list value;
     DQ_TRY(unpooled(call, dims, err));
-    if (!dq_tensor_same_shape(x, call->in[PLACES]))
-        return dq_call_fail_input(call, err, PLACES, "has another shape than input 0");
-    DQ_TRY(dq_list_from_input(call, SHAPE, &given, err));
-    if (given.given) {
-        DQ_TRY(requested_count(call, "input 2", given.count, x->rank, err));
+    if (!dq_tensor_same_shape(x, call->in[INDICES]))
+        return dq_call_fail_input(call, err, INDICES, "has another shape than input 0");
+    DQ_TRY(dq_list_from_input(call, SHAPE, &value, err));
+    if (value.present) {
+        DQ_TRY(requested_count(call, "input 2", value.count, x->rank, err));
         for (size_t d = 0; d < x->rank; d++) {
-            if (given.at[d] < dims[d])
+            if (value.at[d] < dims[d])
                 return dq_call_fail_input(call, err, SHAPE,
                                           "has %" PRId64 " for axis %zu, expected %" PRId64 " or more",
-                                          given.at[d], d, dims[d]);
-            dims[d] = given.at[d];
+                                          value.at[d], d, dims[d]);
+            dims[d] = value.at[d];
         }
     }
     return dq_call_output(call, 0, x->dtype, x->rank, dims, err);
@@ -84,25 +84,25 @@ static dq_status unpool_run(const dq_op_call *call, dq_error *err)
     int64_t dims[DQ_MAX_RANK];
     size_t strides[DQ_MAX_RANK];
     DQ_TRY(unpooled(call, dims, err));
-    size_t places = dq_dims_product(dims, 0, out->rank);
+    size_t indices = dq_dims_product(dims, 0, out->rank);
     dq_strides(out->rank, out->dims, strides);
-    dq_move_fill(out->dtype, out->data, out->count, NULL);
-    const bool whole = places == out->count; /* places are those of the output */
+    dq_fill_elements(out->dtype, out->data, out->count, NULL);
+    const bool whole = indices == out->count; /* places are those of the output */
     const dq_tensor *x = call->in[X];
-    const size_t width = dq_move_width(x->dtype);
+    const size_t width = dq_element_width(x->dtype);
     for (size_t i = 0, n; i < x->count; i += n) {
         size_t at[DQ_ROW];
         n = x->count - i < DQ_ROW ? x->count - i : DQ_ROW;
         for (size_t k = 0; k < n; k++) {
-            int64_t given = dq_data(call->in[PLACES], int64_t)[i + k];
-            if (given < 0 || (uint64_t)given >= places)
+            int64_t value = dq_data(call->in[INDICES], int64_t)[i + k];
+            if (value < 0 || (uint64_t)value >= indices)
                 return dq_call_fail(call, err, DQ_BAD_INPUT,
-                                    "input 1 holds place %" PRId64 ", expected 0 to %zu", given, places - 1);
-            at[k] = whole ? (size_t)given : 0;
-            for (size_t d = whole ? 0 : out->rank, rest = (size_t)given; d-- > 0; rest /= (size_t)dims[d])
+                                    "input 1 holds place %" PRId64 ", expected 0 to %zu", value, indices - 1);
+            at[k] = whole ? (size_t)value : 0;
+            for (size_t d = whole ? 0 : out->rank, rest = (size_t)value; d-- > 0; rest /= (size_t)dims[d])
                 at[k] += rest % (size_t)dims[d] * strides[d];
         }
-        dq_move_put(width, out->data, (const char *)x->data + i * width, at, n);
+        dq_scatter_elements(width, out->data, (const char *)x->data + i * width, at, n);
     }
     return DQ_OK;
 }
@@ -119,18 +119,18 @@ typedef struct blocks {
 
 static dq_status count_steps(const dq_op_call *call, blocks *b, size_t d, dq_error *err)
 {
-    int64_t span, workspace;
+    int64_t span, padded_size;
     bool fits = b->image[d] >= 0 && b->block[d] >= 1 && b->strides.at[d] >= 1 && b->dilations.at[d] >= 1 &&
                 b->pads.at[d] >= 0 && b->pads.at[b->axes + d] >= 0 &&
                 dq_mul_i64(b->block[d] - 1, b->dilations.at[d], &span) &&
-                dq_add_i64(b->image[d], b->pads.at[d], &workspace) &&
-                dq_add_i64(workspace, b->pads.at[b->axes + d], &workspace) && workspace > span;
+                dq_add_i64(b->image[d], b->pads.at[d], &padded_size) &&
+                dq_add_i64(padded_size, b->pads.at[b->axes + d], &padded_size) && padded_size > span;
     if (!fits)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "has blocks of %" PRId64 " for an image of %" PRId64
                             " along spatial axis %zu, which do not fit",
                             b->block[d], b->image[d], d);
-    b->steps[d] = (workspace - span - 1) / b->strides.at[d] + 1;
+    b->steps[d] = (padded_size - span - 1) / b->strides.at[d] + 1;
     if (!dq_mul_size(b->count, (size_t)b->steps[d], &b->count) ||
         !dq_mul_size(b->taps, (size_t)b->block[d], &b->taps))
         return dq_call_fail(call, err, DQ_BAD_MODEL, "has more blocks than can be counted");
@@ -178,13 +178,13 @@ static dq_status col2im_infer(dq_op_call *call, dq_error *err)
 
 /* Where element `tap` of the block that begins at 0 lies along each axis, and of the blocks side by side
  * along the last one the first that has it on the image, and the end of those. */
-typedef struct tap_place {
+typedef struct tap_position {
     int64_t at[DQ_MAX_RANK], first, end;
-} tap_place;
+} tap_position;
 
-static tap_place place_tap(const blocks *b, size_t tap)
+static tap_position find_tap(const blocks *b, size_t tap)
 {
-    tap_place p = {0};
+    tap_position p = {0};
     for (size_t d = b->axes; d-- > 0; tap /= (size_t)b->block[d])
         p.at[d] = (int64_t)(tap % (size_t)b->block[d]) * b->dilations.at[d] - b->pads.at[d];
     size_t last = b->axes - 1;
@@ -197,17 +197,17 @@ static tap_place place_tap(const blocks *b, size_t tap)
 
 /* Place in the image of the tap of a line's first block, which itself may lie before the image; false when
  * the line lies in the padding. */
-static bool line_place(const blocks *b, const tap_place *p, const size_t *coord, int64_t *place)
+static bool line_position(const blocks *b, const tap_position *p, const size_t *coord, int64_t *index)
 {
     size_t last = b->axes - 1;
-    *place = 0;
+    *index = 0;
     for (size_t d = 0; d < last; d++) {
         int64_t x = (int64_t)coord[d] * b->strides.at[d] + p->at[d];
         if (x < 0 || x >= b->image[d])
             return false;
-        *place = *place * b->image[d] + x;
+        *index = *index * b->image[d] + x;
     }
-    *place = *place * b->image[last] + p->at[last];
+    *index = *index * b->image[last] + p->at[last];
     return p->first < p->end;
 }
 
@@ -243,12 +243,12 @@ static void add_line(const dq_tensor *in, size_t from, dq_tensor *out, size_t at
  * `to`. */
 static void add_tap(const dq_tensor *in, const blocks *b, size_t row, size_t tap, dq_tensor *out, size_t to)
 {
-    const tap_place p = place_tap(b, tap);
+    const tap_position p = find_tap(b, tap);
     size_t last = b->axes - 1, n = (size_t)b->steps[last], coord[DQ_MAX_RANK] = {0};
-    int64_t place, stride = b->strides.at[last];
+    int64_t index, stride = b->strides.at[last];
     for (size_t i = row * b->count; i < (row + 1) * b->count; i += n) {
-        if (line_place(b, &p, coord, &place))
-            add_line(in, i + (size_t)p.first, out, to + (size_t)(place + p.first * stride), (size_t)stride,
+        if (line_position(b, &p, coord, &index))
+            add_line(in, i + (size_t)p.first, out, to + (size_t)(index + p.first * stride), (size_t)stride,
                      (size_t)(p.end - p.first));
         dq_next_coord(last, b->steps, coord);
     }
@@ -264,10 +264,10 @@ static dq_status col2im_run(const dq_op_call *call, dq_error *err)
     if (cls == DQ_CLASS_STRING || cls == DQ_CLASS_COMPLEX)
         return dq_call_fail(call, err, DQ_UNSUPPORTED, "adds up %s, which has no arithmetic here",
                             dq_dtype_name(in->dtype));
-    const size_t plane = dq_dims_product(out->dims, 2, out->rank), width = dq_move_width(in->dtype);
+    const size_t plane = dq_dims_product(out->dims, 2, out->rank), width = dq_element_width(in->dtype);
     for (size_t i = 0; b.count && i < in->count / b.count; i++) {
         if (i % b.taps == 0) /* one after the other, as it stays in the cache for its taps */
-            dq_move_fill(out->dtype, (char *)out->data + i / b.taps * plane * width, plane, NULL);
+            dq_fill_elements(out->dtype, (char *)out->data + i / b.taps * plane * width, plane, NULL);
         add_tap(in, &b, i, i % b.taps, out, i / b.taps * plane);
     }
     return DQ_OK;
@@ -284,7 +284,7 @@ static dq_status crop_shape(const dq_op_call *call, int64_t dims[DQ_MAX_RANK], d
     DQ_TRY(dq_list_from_attr(call, "axes", &axes, err));
     for (size_t d = 0; d < in->rank; d++) {
         dims[d] = in->dims[d];
-        if (!axes.given)
+        if (!axes.present)
             axes.at[axes.count++] = (int64_t)d;
     }
     DQ_TRY(dq_list_axes(call, &axes, in->rank, err));
@@ -311,17 +311,17 @@ static dq_status crop_run(const dq_op_call *call, dq_error *err)
     const dq_tensor *in = call->in[0];
     dq_tensor *out = call->out[0];
     size_t from[DQ_MAX_RANK], to[DQ_MAX_RANK];
-    dq_move m = {0};
+    dq_copy_nd m = {0};
     dq_strides(in->rank, in->dims, from);
     dq_strides(out->rank, out->dims, to);
     for (size_t d = 0; d < in->rank; d++) {
         int64_t more = out->dims[d] - in->dims[d]; /* the odd element goes, or comes, at the end */
         m.from_base += more < 0 ? (size_t)(-more / 2) * from[d] : 0;
         m.to_base += more > 0 ? (size_t)(more / 2) * to[d] : 0;
-        dq_move_add(&m, (size_t)(more < 0 ? out->dims[d] : in->dims[d]), (int64_t)from[d], to[d]);
+        dq_copy_nd_add(&m, (size_t)(more < 0 ? out->dims[d] : in->dims[d]), (int64_t)from[d], to[d]);
     }
-    dq_move_fill(out->dtype, out->data, out->count, NULL);
-    dq_move_run(call, &m, in->dtype, out->data, in->data);
+    dq_fill_elements(out->dtype, out->data, out->count, NULL);
+    dq_copy_nd_run(call, &m, in->dtype, out->data, in->data);
     return DQ_OK;
 }
 

@@ -25,13 +25,13 @@ static bool is_result_type(int64_t dtype)
 
 static dq_status result_type(const dq_op_call *call, dq_dtype *dtype, dq_error *err)
 {
-    int64_t given = dq_node_int(call->node, "output_dtype", 0);
-    *dtype = given == 0 ? call->in[1]->dtype : (dq_dtype)given;
-    if (given != 0 && !is_result_type(given))
+    int64_t value = dq_node_int(call->node, "output_dtype", 0);
+    *dtype = value == 0 ? call->in[1]->dtype : (dq_dtype)value;
+    if (value != 0 && !is_result_type(value))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'output_dtype' is %" PRId64
                             " (%s), expected float, float16 or bfloat16",
-                            given, dq_dtype_valid(given) ? dq_dtype_name((dq_dtype)given) : "no type");
+                            value, dq_dtype_valid(value) ? dq_dtype_name((dq_dtype)value) : "no type");
     if (!is_result_type((int64_t)*dtype))
         return dq_call_fail(
             call, err, DQ_BAD_MODEL,
@@ -68,8 +68,8 @@ static bool has_kernel(dq_dtype x)
                        job->zero ? dq_data(job->zero, type) + run->scale : NULL, run->step, y)
 
 /* `scale` points to the segment's scales. */
-static void kernel_row(const dequantize_job *job, size_t first, const dq_run *run, const float *scale,
-                       float *y)
+static void kernel_row(const dequantize_job *job, size_t first, const dq_scale_segment *run,
+                       const float *scale, float *y)
 {
     switch (job->x->dtype) {
     case DQ_UINT8:
@@ -92,7 +92,7 @@ static void kernel_row(const dequantize_job *job, size_t first, const dq_run *ru
 
 /* Dequantizes the whole blocks that start at `first` and end by `end`; returns their number of elements, 0 if
  * there are none or the type has no block kernel. */
-static size_t block_rows(const dequantize_job *job, size_t first, size_t end, const dq_run *run)
+static size_t block_rows(const dequantize_job *job, size_t first, size_t end, const dq_scale_segment *run)
 {
     size_t block = job->granularity->block, count = 0;
     if (job->x->dtype == DQ_UINT8 || job->x->dtype == DQ_INT8)
@@ -130,8 +130,8 @@ static bool in_floats(const dequantize_job *job)
 }
 
 /* A zero point of 0 is not subtracted, so that -0 stays. */
-static void small_float_row(const dequantize_job *job, size_t first, const dq_run *run, const float *scale,
-                            float *y)
+static void small_float_row(const dequantize_job *job, size_t first, const dq_scale_segment *run,
+                            const float *scale, float *y)
 {
     float zero[DQ_ROW];
     size_t n = run->length, step = run->step;
@@ -145,7 +145,7 @@ static void small_float_row(const dequantize_job *job, size_t first, const dq_ru
 }
 
 /* Dequantizes a segment of at most DQ_ROW elements. */
-static void float_row(const dequantize_job *job, size_t first, const dq_run *run)
+static void float_row(const dequantize_job *job, size_t first, const dq_scale_segment *run)
 {
     float scale[DQ_ROW], y[DQ_ROW];
     size_t n = run->length, parameters = run->step ? n : 1;
@@ -167,14 +167,14 @@ static void float_row(const dequantize_job *job, size_t first, const dq_run *run
 /* ---- All other types: through double ------------------------------------------------------------------- */
 
 /* Dequantizes a segment of at most DQ_ROW elements. The product of two floats is exact in double. */
-static void double_row(const dequantize_job *job, size_t first, const dq_run *run)
+static void double_row(const dequantize_job *job, size_t first, const dq_scale_segment *run)
 {
     double x[DQ_ROW], scale[DQ_ROW], zero[DQ_ROW];
     size_t n = run->length;
     dq_load_doubles(job->x->dtype, job->x->data, first, n, x);
-    dq_run_load(job->scale, run, n, scale);
+    dq_scale_segment_load(job->scale, run, n, scale);
     if (job->zero) {
-        dq_run_load(job->zero, run, n, zero);
+        dq_scale_segment_load(job->zero, run, n, zero);
         for (size_t i = 0; i < n; i++)
             if (zero[i] != 0)
                 x[i] -= zero[i];
@@ -192,13 +192,13 @@ static void dequantize_range(void *arg, size_t begin, size_t end, unsigned worke
     const dequantize_job *job = arg;
     bool direct = job->y->dtype == DQ_FLOAT && job->scale->dtype == DQ_FLOAT && has_kernel(job->x->dtype);
     bool floats = in_floats(job);
-    dq_run run = {0};
+    dq_scale_segment run = {0};
     for (size_t first = begin, blocks = 0; first < end; first += blocks ? blocks : run.length) {
-        size_t stop = direct || end - first < DQ_ROW ? end : first + DQ_ROW;
+        size_t axis_end = direct || end - first < DQ_ROW ? end : first + DQ_ROW;
         if (first == begin || blocks)
-            run = dq_granularity_run(job->granularity, first, stop);
+            run = dq_granularity_segment(job->granularity, first, axis_end);
         else
-            dq_granularity_next(job->granularity, first, stop, &run);
+            dq_granularity_next(job->granularity, first, axis_end, &run);
         blocks = direct ? block_rows(job, first, end, &run) : 0;
         if (blocks)
             continue;

@@ -86,7 +86,7 @@ void dq_dynamic_quantize(const dq_op_call *call, const float *x, size_t n, const
 
 /* ---- An operand that its operator quantizes ----------------------------------------------------------- */
 
-void dq_dynamic_look(const dq_op_call *call, uint32_t count, uint32_t x, uint32_t scale, uint32_t zero,
+void dq_dynamic_bind(const dq_op_call *call, uint32_t count, uint32_t x, uint32_t scale, uint32_t zero,
                      dq_dynamic_call *v)
 {
     v->call = *call;
@@ -112,8 +112,8 @@ void dq_dynamic_look(const dq_op_call *call, uint32_t count, uint32_t x, uint32_
     v->in[zero] = &v->zero;
 }
 
-dq_status dq_dynamic_reserve(dq_op_call *call, uint32_t x, const dq_dynamic_call *v, dq_dynamic_place *place,
-                             dq_error *err)
+dq_status dq_dynamic_reserve(dq_op_call *call, uint32_t x, const dq_dynamic_call *v,
+                             dq_dynamic_offsets *offsets, dq_error *err)
 {
     size_t count = call->in[x]->count;
     call->worker_scratch_size = v->call.worker_scratch_size;
@@ -121,20 +121,21 @@ dq_status dq_dynamic_reserve(dq_op_call *call, uint32_t x, const dq_dynamic_call
     call->packed_inputs = v->call.packed_inputs;
     dq_call_take_algorithm(call, &v->call);
     if (call->in[x]->dtype == DQ_FLOAT &&
-        (!dq_call_reserve(call, count, 1, 1, &place->codes) ||
-         !dq_call_reserve(call, dq_dynamic_scratch(count), 1, 1, &place->range)))
+        (!dq_call_reserve(call, count, 1, 1, &offsets->qvalues) ||
+         !dq_call_reserve(call, dq_dynamic_scratch(count), 1, 1, &offsets->range)))
         return dq_no_memory(err, count, "a quantized operand");
     return DQ_OK;
 }
 
-void dq_dynamic_fill(const dq_op_call *call, uint32_t x, const dq_dynamic_place *place, dq_dynamic_call *v)
+void dq_dynamic_quantize_operand(const dq_op_call *call, uint32_t x, const dq_dynamic_offsets *offsets,
+                                 dq_dynamic_call *v)
 {
     const dq_tensor *from = call->in[x];
     char *scratch = call->scratch;
     if (from->dtype != DQ_FLOAT)
         return;
-    dq_dynamic found = dq_dynamic_find(call, from->data, from->count, DQ_UINT8, scratch + place->range);
-    v->x.data = scratch + place->codes;
+    dq_dynamic found = dq_dynamic_find(call, from->data, from->count, DQ_UINT8, scratch + offsets->range);
+    v->x.data = scratch + offsets->qvalues;
     v->scale_value = found.scale;
     v->zero_value = (uint8_t)found.zero;
     dq_dynamic_quantize(call, from->data, from->count, &found, v->x.data);

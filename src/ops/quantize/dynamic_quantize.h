@@ -37,20 +37,21 @@ typedef struct dq_dynamic_call {
 } dq_dynamic_call;
 
 /** Scratch offsets of the quantized operand and of the range search. */
-typedef struct dq_dynamic_place {
-    size_t codes, range;
-} dq_dynamic_place;
+typedef struct dq_dynamic_offsets {
+    size_t qvalues, range;
+} dq_dynamic_offsets;
 
 /** Makes *v the call with `count` inputs; those past the node's own are omitted. If input x is float, *v has
  * its quantized form (uint8) as input x, and inputs `scale` and `zero`. Their types and shapes are known now,
- * their values after dq_dynamic_fill. */
-void dq_dynamic_look(const dq_op_call *call, uint32_t count, uint32_t x, uint32_t scale, uint32_t zero,
+ * their values after dq_dynamic_quantize_operand. */
+void dq_dynamic_bind(const dq_op_call *call, uint32_t count, uint32_t x, uint32_t scale, uint32_t zero,
                      dq_dynamic_call *v);
 /** In prepare: reserves the scratch of v->call, followed by workspace for the quantized form of float input
  * x. */
-dq_status dq_dynamic_reserve(dq_op_call *call, uint32_t x, const dq_dynamic_call *v, dq_dynamic_place *place,
-                             dq_error *err);
+dq_status dq_dynamic_reserve(dq_op_call *call, uint32_t x, const dq_dynamic_call *v,
+                             dq_dynamic_offsets *offsets, dq_error *err);
 /** In run: quantizes input x if it is float. */
-void dq_dynamic_fill(const dq_op_call *call, uint32_t x, const dq_dynamic_place *place, dq_dynamic_call *v);
+void dq_dynamic_quantize_operand(const dq_op_call *call, uint32_t x, const dq_dynamic_offsets *offsets,
+                                 dq_dynamic_call *v);
 
 #endif

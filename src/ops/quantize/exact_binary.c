@@ -74,8 +74,8 @@ static dq_status prepare(dq_op_call *call, size_t term_count, result_fn *result,
     if (!table)
         return dq_no_memory(err, VALUES * VALUES, "a table of all pairs");
     for (int i = 0; i < VALUES * VALUES; i++)
-        table[i] = (uint8_t)result(&pair, dq_q8_code(&pair.a, (uint8_t)(i / VALUES)),
-                                   dq_q8_code(&pair.b, (uint8_t)(i % VALUES)));
+        table[i] = (uint8_t)result(&pair, dq_q8_value(&pair.a, (uint8_t)(i / VALUES)),
+                                   dq_q8_value(&pair.b, (uint8_t)(i % VALUES)));
     s->table = table;
     s->has_bounds = has_fast_kernels(call->kernels) && bounds(&pair, s->low, s->high);
     return DQ_OK;
@@ -94,7 +94,7 @@ static dq_status prepare_mul(dq_op_call *call, dq_error *err)
 typedef struct job job;
 
 /* Runs the kernel with `terms`. */
-typedef void kernel_fn(const job *j, const float *terms, const dq_loop_run *run, uint8_t *y);
+typedef void kernel_fn(const job *j, const float *terms, const dq_loop_segment *run, uint8_t *y);
 
 struct job {
     const dq_op_call *call;
@@ -107,7 +107,7 @@ struct job {
 };
 
 /* The kernel's second operand may be a scalar (step 0). */
-static void add_kernel(const job *j, const float *terms, const dq_loop_run *run, uint8_t *y)
+static void add_kernel(const job *j, const float *terms, const dq_loop_segment *run, uint8_t *y)
 {
     const bool b_first = run->step[0] == 0;
     const uint8_t *a = j->a + run->offset[0], *b = j->b + run->offset[1];
@@ -121,7 +121,7 @@ static void add_kernel(const job *j, const float *terms, const dq_loop_run *run,
         j->call->kernels->qlinear_add_u8(first, t[0], second, t[1], step, t[2], run->n, y);
 }
 
-static void mul_kernel(const job *j, const float *terms, const dq_loop_run *run, uint8_t *y)
+static void mul_kernel(const job *j, const float *terms, const dq_loop_segment *run, uint8_t *y)
 {
     const bool b_first = run->step[0] == 0;
     const uint8_t *a = j->a + run->offset[0], *b = j->b + run->offset[1];
@@ -137,13 +137,13 @@ static void mul_kernel(const job *j, const float *terms, const dq_loop_run *run,
                                          run->n, y);
 }
 
-static void run_exact(void *arg, const dq_loop_run *run)
+static void run_exact(void *arg, const dq_loop_segment *run)
 {
     const job *j = arg;
     j->kernel(j, j->s->terms, run, j->y + run->at);
 }
 
-static void look_up_all(void *arg, const dq_loop_run *run)
+static void look_up_all(void *arg, const dq_loop_segment *run)
 {
     const job *j = arg;
     const uint8_t *a = j->a + run->offset[0], *b = j->b + run->offset[1], *table = j->s->table;
@@ -163,7 +163,7 @@ static size_t next_unequal(const uint8_t *low, const uint8_t *high, size_t begin
 }
 
 /* Replaces lower bounds by the exact result where the upper bounds differ. */
-static void look_up_unequal(const job *j, const dq_loop_run *run, uint8_t *low, const uint8_t *high)
+static void look_up_unequal(const job *j, const dq_loop_segment *run, uint8_t *low, const uint8_t *high)
 {
     const uint8_t *a = j->a + run->offset[0], *b = j->b + run->offset[1], *table = j->s->table;
     const size_t a_step = run->step[0], b_step = run->step[1], n = run->n;
@@ -175,11 +175,11 @@ static void look_up_unequal(const job *j, const dq_loop_run *run, uint8_t *low, 
 
 /* Computes bounds block by block. Results may overwrite an operand in place, so they are stored after the
  * block has been read. */
-static void run_bounds(void *arg, const dq_loop_run *run)
+static void run_bounds(void *arg, const dq_loop_segment *run)
 {
     const job *j = arg;
     uint8_t low[BLOCK], high[BLOCK];
-    dq_loop_run part = *run;
+    dq_loop_segment part = *run;
     for (size_t done = 0; done < run->n; done += part.n) {
         part.n = run->n - done < BLOCK ? run->n - done : BLOCK;
         part.at = run->at + done;

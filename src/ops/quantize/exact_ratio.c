@@ -195,7 +195,7 @@ typedef struct near_pairs {
 /* Finds these pairs; false if there are more than fit. */
 static bool find_near_pairs(const dq_q8_pair *p, double margin, near_pairs *n)
 {
-    enum { MOST = sizeof n->pair / sizeof *n->pair };
+    enum { MAX_LIMBS = sizeof n->pair / sizeof *n->pair };
     const double shift = 0x1.8p52, scale = (double)p->y.scale;
     const double low = p->y.min - p->y.zero - 1, high = p->y.max - p->y.zero + 1;
     double right[VALUES];
@@ -208,7 +208,7 @@ static bool find_near_pairs(const dq_q8_pair *p, double margin, near_pairs *n)
             const double v = left + right[i], rest = v - ((v + shift) - shift);
             if (fabs(rest) < 0.5 - margin || v < low || v > high)
                 continue;
-            if (n->count == MOST)
+            if (n->count == MAX_LIMBS)
                 return false;
             n->pair[n->count].a = (int16_t)a;
             n->pair[n->count].b = (int16_t)(i + p->b.min);

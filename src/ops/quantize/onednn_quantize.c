@@ -36,7 +36,7 @@ static dq_status read_axis(const dq_op_call *call, params *p, dq_error *err)
 {
     const dq_tensor *src = call->in[SRC];
     const char *qtype = dq_node_string(call->node, "qtype", "per_tensor");
-    int64_t given = dq_node_int(call->node, "axis", 1);
+    int64_t value = dq_node_int(call->node, "axis", 1);
     size_t axis;
     p->count = 1;
     p->inner = src->count ? src->count : 1;
@@ -45,9 +45,9 @@ static dq_status read_axis(const dq_op_call *call, params *p, dq_error *err)
     if (strcmp(qtype, "per_channel") != 0)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'qtype' is '%s', expected per_tensor or per_channel", qtype);
-    if (!dq_axis(given, src->rank, &axis))
+    if (!dq_axis(value, src->rank, &axis))
         return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'axis' is %" PRId64 ", expected %d to %d",
-                            given, -(int)src->rank, (int)src->rank - 1);
+                            value, -(int)src->rank, (int)src->rank - 1);
     p->count = (size_t)src->dims[axis];
     p->inner = dq_dims_product(src->dims, axis + 1, src->rank);
     return DQ_OK;
@@ -142,12 +142,12 @@ static void quantize_row(const dq_op_call *call, size_t first, size_t n, float s
 static void dequantize_row(const dq_op_call *call, size_t first, size_t n, float scale, int64_t zero)
 {
     float *dst = dq_data(call->out[0], float) + first;
-    int64_t codes[DQ_ROW];
+    int64_t qvalues[DQ_ROW];
     for (size_t done = 0, count; done < n; done += count) {
         count = n - done < DQ_ROW ? n - done : DQ_ROW;
-        dq_load_ints(call->in[SRC]->dtype, call->in[SRC]->data, first + done, count, codes);
+        dq_load_ints(call->in[SRC]->dtype, call->in[SRC]->data, first + done, count, qvalues);
         for (size_t i = 0; i < count; i++)
-            dst[done + i] = (float)(codes[i] - zero) * scale;
+            dst[done + i] = (float)(qvalues[i] - zero) * scale;
     }
 }
 

@@ -24,7 +24,7 @@ bool dq_q8_constant(const dq_op_call *call, uint32_t scale, uint32_t zero);
 /** Reads them for a tensor of type `dtype`; an omitted zero point is 0. */
 dq_q8 dq_q8_read(const dq_op_call *call, uint32_t scale, uint32_t zero, dq_dtype dtype);
 
-static inline int dq_q8_code(const dq_q8 *q, uint8_t byte)
+static inline int dq_q8_value(const dq_q8 *q, uint8_t byte)
 {
     return q->min < 0 ? (int8_t)byte : byte;
 }
@@ -32,7 +32,7 @@ static inline int dq_q8_code(const dq_q8 *q, uint8_t byte)
 /** Dequantizes a value: one float multiplication. */
 static inline float dq_q8_real(const dq_q8 *q, uint8_t byte)
 {
-    return (float)(dq_q8_code(q, byte) - q->zero) * q->scale;
+    return (float)(dq_q8_value(q, byte) - q->zero) * q->scale;
 }
 
 /** Quantizes a multiple of the scale: rounds to nearest even, adds the zero point, saturates; NaN gives the

@@ -68,7 +68,7 @@ typedef struct pair {
     size_t step; /* of the second */
 } pair;
 
-static pair pair_of(const binary_job *job, const dq_loop_run *run)
+static pair pair_of(const binary_job *job, const dq_loop_segment *run)
 {
     const uint8_t *a = job->a + run->offset[0], *b = job->b + run->offset[1];
     if (run->step[0] == 0)
@@ -76,7 +76,7 @@ static pair pair_of(const binary_job *job, const dq_loop_run *run)
     return (pair){a, b, &job->qa, &job->qb, run->step[1]};
 }
 
-static void add_run(void *arg, const dq_loop_run *run)
+static void add_run(void *arg, const dq_loop_segment *run)
 {
     const binary_job *job = arg;
     const dq_kernels *kernels = job->call->kernels;
@@ -92,7 +92,7 @@ static void add_run(void *arg, const dq_loop_run *run)
         kernels->qlinear_add_u8(p.first, first, p.second, second, p.step, fixed, run->n, y);
 }
 
-static void mul_run(void *arg, const dq_loop_run *run)
+static void mul_run(void *arg, const dq_loop_segment *run)
 {
     const binary_job *job = arg;
     const dq_kernels *kernels = job->call->kernels;
@@ -161,14 +161,14 @@ static dq_status integer_prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-static void integer_product(void *arg, const dq_loop_run *run)
+static void integer_product(void *arg, const dq_loop_segment *run)
 {
     const binary_job *job = arg;
     const uint8_t *a = job->a + run->offset[0], *b = job->b + run->offset[1];
     int32_t *y = dq_data(job->call->out[0], int32_t) + run->at;
     for (size_t i = 0; i < run->n; i++)
-        y[i] = (dq_q8_code(&job->qa, a[i * run->step[0]]) - job->qa.zero) *
-               (dq_q8_code(&job->qb, b[i * run->step[1]]) - job->qb.zero);
+        y[i] = (dq_q8_value(&job->qa, a[i * run->step[0]]) - job->qa.zero) *
+               (dq_q8_value(&job->qb, b[i * run->step[1]]) - job->qb.zero);
 }
 
 static dq_q8 zero_point(const dq_op_call *call, uint32_t i)

@@ -18,16 +18,16 @@ typedef struct concat_state {
 
 static dq_status concat_axis(const dq_op_call *call, size_t rank, size_t *axis, dq_error *err)
 {
-    int64_t given = dq_node_int(call->node, "axis", 0);
-    if (dq_axis(given, rank, axis))
+    int64_t value = dq_node_int(call->node, "axis", 0);
+    if (dq_axis(value, rank, axis))
         return DQ_OK;
     if (rank == 0)
         return dq_call_fail_input(call, err, 2, "is a scalar, expected 1 axis or more");
-    return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'axis' is %" PRId64 ", expected %d to %d", given,
+    return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'axis' is %" PRId64 ", expected %d to %d", value,
                         -(int)rank, (int)rank - 1);
 }
 
-static bool is_code(const dq_tensor *t)
+static bool is_qvalue(const dq_tensor *t)
 {
     return t && (t->dtype == DQ_INT8 || t->dtype == DQ_UINT8);
 }
@@ -37,7 +37,7 @@ static bool is_code(const dq_tensor *t)
 static dq_status concat_operand(dq_op_call *call, uint32_t i, dq_error *err)
 {
     const dq_tensor *x = call->in[i], *scale = call->in[i + 1], *zero = call->in[i + 2];
-    if (!is_code(x))
+    if (!is_qvalue(x))
         return dq_call_fail_input(call, err, i, "is %s, expected a tensor of uint8 or int8",
                                   x ? dq_dtype_name(x->dtype) : "left out");
     if (!scale || scale->dtype != DQ_FLOAT)
@@ -134,10 +134,10 @@ static void concat_short_rows(const concat_job *job, size_t begin, size_t end)
 
 static void concat_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
-    enum { SHORT = 128 };
+    enum { MAX_SHORT_ROW = 128 };
     (void)worker;
     const concat_job *job = arg;
-    if (!job->copy && job->row > 0 && job->row <= SHORT) {
+    if (!job->copy && job->row > 0 && job->row <= MAX_SHORT_ROW) {
         concat_short_rows(job, begin, end);
         return;
     }
@@ -218,7 +218,7 @@ static void where_convert(const where_job *job, const uint8_t *x, size_t step, s
         memset(out, table[*x], n);
 }
 
-static void where_choose(void *arg, const dq_loop_run *run)
+static void where_choose(void *arg, const dq_loop_segment *run)
 {
     enum { BLOCK = 1024 };
     const where_job *job = arg;

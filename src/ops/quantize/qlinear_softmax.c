@@ -35,9 +35,9 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 static void make_table(const dq_op_call *call, size_t length, float table[256])
 {
     double scale = (double)dq_data(call->in[1], float)[0]; /* a zero point cancels out */
-    double workspace =
+    double headroom =
         (double)(float)dq_log((double)(FLT_MAX / (float)length)) - 5; /* keeps a row's sum finite */
-    double shift = (workspace > 0 ? workspace : 0) / scale;
+    double shift = (headroom > 0 ? headroom : 0) / scale;
     for (int i = 0; i < 256; i++)
         table[i] = (float)dq_exp((i - 255 + shift) * scale);
 }
@@ -94,16 +94,16 @@ static void results_of(const softmax_job *job, const float *e, size_t n, float g
         job->kernels->quantize_f32_u8(scaled, n, &sum, &zero, 0, y);
 }
 
-enum { SHORT = 256, ROWS = 4 /* rows */, SHORTEST = 48 };
+enum { MAX_SHORT_ROW = 256, ROWS = 4 /* rows */, MAX_GROUPED_ROW = 48 };
 
 /* The same for contiguous rows that are too short for a kernel call each. Returns false if a product of one
  * row overflows float. */
-static __attribute__((noinline)) bool results_of_rows(const softmax_job *job, float e[ROWS][SHORT], size_t n,
-                                                      const float greatest[ROWS], const float sum[ROWS],
-                                                      uint8_t *y)
+static __attribute__((noinline)) bool results_of_rows(const softmax_job *job, float e[ROWS][MAX_SHORT_ROW],
+                                                      size_t n, const float greatest[ROWS],
+                                                      const float sum[ROWS], uint8_t *y)
 {
-    float scaled[ROWS * SHORTEST], sums[ROWS * SHORTEST];
-    uint8_t zeros[ROWS * SHORTEST];
+    float scaled[ROWS * MAX_GROUPED_ROW], sums[ROWS * MAX_GROUPED_ROW];
+    uint8_t zeros[ROWS * MAX_GROUPED_ROW];
     for (size_t r = 0; r < ROWS; r++)
         if (!isfinite(greatest[r] * job->factor))
             return false;
@@ -147,8 +147,8 @@ static inline __attribute__((always_inline)) void short_rows(const softmax_job *
 {
     size_t n = job->state->length, step = job->state->inner, at[ROWS];
     const float *table[ROWS];
-    float greatest[ROWS], sum[ROWS] = {0}, e[ROWS][SHORT];
-    uint8_t one[SHORT];
+    float greatest[ROWS], sum[ROWS] = {0}, e[ROWS][MAX_SHORT_ROW];
+    uint8_t one[MAX_SHORT_ROW];
     for (size_t r = 0; r < rows; r++) {
         at[r] = start_of(job, first + r);
         uint8_t highest = highest_of(job->x + at[r], n, step, sign_xor);
@@ -158,7 +158,7 @@ static inline __attribute__((always_inline)) void short_rows(const softmax_job *
     for (size_t i = 0; i < n; i++)
         for (size_t r = 0; r < rows; r++)
             sum[r] += e[r][i] = table[r][job->x[at[r] + i * step] ^ sign_xor];
-    if (rows == ROWS && n <= SHORTEST && step == 1) {
+    if (rows == ROWS && n <= MAX_GROUPED_ROW && step == 1) {
         const float sums[ROWS] = {sum[0], sum[1], sum[2], sum[3]}; /* a copy, whose address does not escape */
         if (results_of_rows(job, e, n, greatest, sums, job->y + at[0]))
             return;
@@ -198,14 +198,14 @@ static void long_row(const softmax_job *job, const uint8_t *x, uint8_t *y, uint8
 {
     size_t n = job->state->length, step = job->state->inner;
     const float *table = job->table + (255 - highest);
-    uint8_t by_rank[256], by_code[256];
+    uint8_t by_rank[256], by_qvalue[256];
     const float sum = job->state->exact ? sum_in_double(table, x, n, step, sign_xor)
                                         : sum_in_float(table, x, n, step, sign_xor);
     results_of(job, table, (size_t)highest + 1, table[highest], sum, by_rank);
     for (size_t c = 0; c <= highest; c++)
-        by_code[c ^ sign_xor] = by_rank[c];
+        by_qvalue[c ^ sign_xor] = by_rank[c];
     for (size_t i = 0; i < n; i++)
-        y[i * step] = by_code[x[i * step]];
+        y[i * step] = by_qvalue[x[i * step]];
 }
 
 static void rows(void *arg, size_t begin, size_t end, unsigned worker)
@@ -214,11 +214,11 @@ static void rows(void *arg, size_t begin, size_t end, unsigned worker)
     const softmax_job *job = arg;
     size_t n = job->state->length, i = begin;
     uint8_t sign_xor = (uint8_t)(job->qx.min & 0x80);
-    for (; n <= SHORT && end - i >= ROWS; i += ROWS)
+    for (; n <= MAX_SHORT_ROW && end - i >= ROWS; i += ROWS)
         short_rows(job, i, ROWS, sign_xor);
     for (; i < end; i++) {
         size_t at = start_of(job, i);
-        if (n <= SHORT)
+        if (n <= MAX_SHORT_ROW)
             short_rows(job, i, 1, sign_xor);
         else
             long_row(job, job->x + at, job->y + at, highest_of(job->x + at, n, job->state->inner, sign_xor),

@@ -44,38 +44,38 @@ static bool is_result_type(int64_t dtype)
 static dq_status result_type(const dq_op_call *call, dq_dtype *dtype, dq_error *err)
 {
     const dq_tensor *zero = dq_call_in(call, 2);
-    int64_t given = dq_node_int(call->node, "output_dtype", 0);
+    int64_t value = dq_node_int(call->node, "output_dtype", 0);
     *dtype = zero ? zero->dtype : DQ_UINT8;
-    if (given == 0)
+    if (value == 0)
         return DQ_OK;
-    if (!is_result_type(given))
+    if (!is_result_type(value))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'output_dtype' is %" PRId64
                             " (%s), expected an integer type of at most 16 bits or a float type of at most 8",
-                            given, dq_dtype_valid(given) ? dq_dtype_name((dq_dtype)given) : "no type");
-    if (zero && (dq_dtype)given != zero->dtype)
+                            value, dq_dtype_valid(value) ? dq_dtype_name((dq_dtype)value) : "no type");
+    if (zero && (dq_dtype)value != zero->dtype)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'output_dtype' is %s, expected %s as input 2 'y_zero_point' is",
-                            dq_dtype_name((dq_dtype)given), dq_dtype_name(zero->dtype));
-    *dtype = (dq_dtype)given;
+                            dq_dtype_name((dq_dtype)value), dq_dtype_name(zero->dtype));
+    *dtype = (dq_dtype)value;
     return DQ_OK;
 }
 
 static dq_status division_precision(const dq_op_call *call, dq_dtype *precision, dq_error *err)
 {
     dq_dtype scale = call->in[1]->dtype;
-    int64_t given = dq_node_int(call->node, "precision", 0);
+    int64_t value = dq_node_int(call->node, "precision", 0);
     bool standard = call->node->domain[0] == '\0'; /* com.microsoft divides in float */
     *precision = scale == DQ_FLOAT8E8M0 || !standard ? DQ_FLOAT : scale;
-    if (given == 0)
+    if (value == 0)
         return DQ_OK;
-    if (given != DQ_FLOAT && given != DQ_FLOAT16 && given != DQ_BFLOAT16 && given != DQ_DOUBLE &&
-        given != (int64_t)*precision)
+    if (value != DQ_FLOAT && value != DQ_FLOAT16 && value != DQ_BFLOAT16 && value != DQ_DOUBLE &&
+        value != (int64_t)*precision)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'precision' is %" PRId64
                             " (%s), expected float, float16, bfloat16 or double",
-                            given, dq_dtype_valid(given) ? dq_dtype_name((dq_dtype)given) : "no type");
-    *precision = (dq_dtype)given;
+                            value, dq_dtype_valid(value) ? dq_dtype_name((dq_dtype)value) : "no type");
+    *precision = (dq_dtype)value;
     return DQ_OK;
 }
 
@@ -110,7 +110,7 @@ static bool has_kernel(dq_dtype y)
                        run->step, dq_data(job->y, type) + first)
 
 /* x and `scale` point to the segment's elements and scales. */
-static void kernel_row(const quantize_job *job, size_t first, const dq_run *run, const float *x,
+static void kernel_row(const quantize_job *job, size_t first, const dq_scale_segment *run, const float *x,
                        const float *scale)
 {
     switch (job->y->dtype) {
@@ -156,7 +156,8 @@ static void load_operand(const quantize_job *job, const dq_tensor *t, size_t fir
 }
 
 /* Quantizes to 4- or 2-bit integers through int8; its saturation cannot change the result. */
-static void store_packed(const quantize_job *job, size_t first, const dq_run *run, const float *quotient)
+static void store_packed(const quantize_job *job, size_t first, const dq_scale_segment *run,
+                         const float *quotient)
 {
     static const float one = 1.0f;
     const dq_dtype_row *row = dq_dtype_get(job->y->dtype);
@@ -176,7 +177,8 @@ static void store_packed(const quantize_job *job, size_t first, const dq_run *ru
     dq_store_packed(job->y->dtype, job->y->data, first, n, out);
 }
 
-static void store_small_floats(const quantize_job *job, size_t first, const dq_run *run, float *quotient)
+static void store_small_floats(const quantize_job *job, size_t first, const dq_scale_segment *run,
+                               float *quotient)
 {
     float zero[DQ_ROW];
     if (job->zero) {
@@ -192,7 +194,7 @@ static void store_small_floats(const quantize_job *job, size_t first, const dq_r
 
 /* Quantizes a segment of at most DQ_ROW elements. A quotient of two numbers of p bits, rounded to 24 bits
  * (float) and then to p, equals the one rounded once if 24 >= 2 * p + 2: float16 has p = 11, bfloat16 8. */
-static void float_row(const quantize_job *job, size_t first, const dq_run *run)
+static void float_row(const quantize_job *job, size_t first, const dq_scale_segment *run)
 {
     float x[DQ_ROW], scale[DQ_ROW];
     size_t n = run->length;
@@ -248,15 +250,15 @@ static void store_doubles(const quantize_job *job, size_t first, size_t n, doubl
 /* Quantizes a segment of at most DQ_ROW elements: int32 x, or a division in double, or the exact ratio. The
  * argument of float_row holds for double's 53 bits. The ratio of two int32 is either a half or so far from
  * every half that 53 bits decide its side. */
-static void double_row(const quantize_job *job, size_t first, const dq_run *run)
+static void double_row(const quantize_job *job, size_t first, const dq_scale_segment *run)
 {
     double x[DQ_ROW], scale[DQ_ROW], zero[DQ_ROW] = {0};
     dq_dtype precision = job->state->precision;
     size_t n = run->length;
     dq_load_doubles(job->x->dtype, job->x->data, first, n, x);
-    dq_run_load(job->scale, run, n, scale);
+    dq_scale_segment_load(job->scale, run, n, scale);
     if (job->zero)
-        dq_run_load(job->zero, run, n, zero);
+        dq_scale_segment_load(job->zero, run, n, zero);
     round_doubles(precision, n, x);
     round_doubles(precision, n, scale);
     for (size_t i = 0; i < n; i++)
@@ -288,13 +290,13 @@ static void quantize_range(void *arg, size_t begin, size_t end, unsigned worker)
         doubles = doubles || precision != DQ_FLOAT;
     if (!direct)
         dq_clear_elements(job->y->dtype, job->y->data, begin, end);
-    dq_run run = {0};
+    dq_scale_segment run = {0};
     for (size_t first = begin; first < end; first += run.length) {
-        size_t stop = direct || end - first < DQ_ROW ? end : first + DQ_ROW;
+        size_t axis_end = direct || end - first < DQ_ROW ? end : first + DQ_ROW;
         if (first == begin)
-            run = dq_granularity_run(&job->state->granularity, first, stop);
+            run = dq_granularity_segment(&job->state->granularity, first, axis_end);
         else
-            dq_granularity_next(&job->state->granularity, first, stop, &run);
+            dq_granularity_next(&job->state->granularity, first, axis_end, &run);
         if (direct)
             kernel_row(job, first, &run, dq_data(job->x, float) + first,
                        dq_data(job->scale, float) + run.scale);

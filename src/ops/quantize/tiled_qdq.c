@@ -6,7 +6,7 @@
  * slice is one index of the first `free` axes. With `free` 0, for operators along axis 1, it is one position
  * of all axes after the first two. MaxPool runs on 16-bit quantized values directly if their scale and zero
  * point do not change. */
-#include "ops/codes.h"
+#include "ops/row_quantizer.h"
 
 #include <string.h>
 
@@ -18,23 +18,23 @@ enum {
 };
 
 /* The operator's call for one number of slices. */
-typedef struct form {
+typedef struct tile_call {
     dq_op_call call;
     const dq_tensor *in[MOST_INPUTS];
     dq_tensor *out[1];
     dq_tensor x, y, sizes;
     int64_t lengths[DQ_MAX_RANK];
-} form;
+} tile_call;
 
 typedef struct state {
     const dq_op *op;
-    dq_codes from, to;
+    dq_row_quantizer from, to;
     bool as_is;                  /* the operator runs on the quantized values */
     size_t free;                 /* number of free axes; 0: columns */
     size_t slices, each, chunks; /* tiles of a row: of all slices, or of an image */
     size_t rows, images;         /* for columns: rows of an image; number of images */
     size_t in_each, out_each;    /* elements of a slice; for columns 1 */
-    form form[2];                /* for `each` slices, and for the last tile */
+    tile_call tile_call[2];      /* for `each` slices, and for the last tile */
     size_t x_at, y_at, scratch_at, worker_at;
 } state;
 
@@ -72,24 +72,25 @@ static bool is_known(const dq_op_call *call, const char *name)
 static dq_status read_attrs(const dq_op_call *call, state *s, dq_error *err)
 {
     const char *name = dq_node_string(call->node, "op", "");
-    const dq_attr *scales = dq_node_attr(call->node, "scales"), *codes = dq_node_attr(call->node, "codes");
+    const dq_attr *scales = dq_node_attr(call->node, "scales"), *qvalues = dq_node_attr(call->node, "codes");
     int64_t free = dq_node_int(call->node, "free", 0), rank = call->in[0]->rank;
     s->op = is_known(call, name) ? dq_op_find("", name, (int)dq_node_int(call->node, "version", 0)) : NULL;
     free = free < 0 ? rank - 1 : free;
-    if (!s->op || scales->count != 2 || codes->count != 3 || !dq_codes_take(codes->u.ints[1]) ||
-        call->in_count > MOST_INPUTS || free >= rank || (free == 0 && rank < 3))
+    if (!s->op || scales->count != 2 || qvalues->count != 3 ||
+        !dq_row_quantizer_supports(qvalues->u.ints[1]) || call->in_count > MOST_INPUTS || free >= rank ||
+        (free == 0 && rank < 3))
         return bad(call, err);
     s->free = (size_t)free;
-    s->from = dq_codes_make(call->in[0]->dtype, scales->u.floats[0], codes->u.ints[0]);
-    s->to = dq_codes_make((dq_dtype)codes->u.ints[1], scales->u.floats[1], codes->u.ints[2]);
+    s->from = dq_row_quantizer_make(call->in[0]->dtype, scales->u.floats[0], qvalues->u.ints[0]);
+    s->to = dq_row_quantizer_make((dq_dtype)qvalues->u.ints[1], scales->u.floats[1], qvalues->u.ints[2]);
     s->as_is = strcmp(name, "MaxPool") == 0 && rank == 4 && dq_dtype_get(s->from.dtype)->bits == 16 &&
                s->from.dtype == s->to.dtype && s->from.scale == 1 && s->to.scale == 1 &&
-               codes->u.ints[0] == 0 && codes->u.ints[2] == 0;
+               qvalues->u.ints[0] == 0 && qvalues->u.ints[2] == 0;
     return DQ_OK;
 }
 
 /* Infers the operator for an x of these dimensions. */
-static dq_status begin_form(const dq_op_call *call, const state *s, const int64_t *dims, form *f,
+static dq_status begin_form(const dq_op_call *call, const state *s, const int64_t *dims, tile_call *f,
                             dq_error *err)
 {
     f->call = *call;
@@ -129,8 +130,8 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 {
     state s = {0};
     DQ_TRY(read_attrs(call, &s, err));
-    DQ_TRY(begin_form(call, &s, call->in[0]->dims, &s.form[0], err));
-    return dq_call_output(call, 0, s.to.dtype, s.form[0].y.rank, s.form[0].y.dims, err);
+    DQ_TRY(begin_form(call, &s, call->in[0]->dims, &s.tile_call[0], err));
+    return dq_call_output(call, 0, s.to.dtype, s.tile_call[0].y.rank, s.tile_call[0].y.dims, err);
 }
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
@@ -159,7 +160,7 @@ static void cut(const dq_op_call *call, state *s)
 }
 
 /* Prepares the call for `count` slices; *scratch and *worker become the largest scratch sizes so far. */
-static dq_status prepare_form(dq_op_call *call, state *s, size_t count, form *f, size_t *scratch,
+static dq_status prepare_form(dq_op_call *call, state *s, size_t count, tile_call *f, size_t *scratch,
                               size_t *worker, dq_error *err)
 {
     const dq_tensor *x = call->in[0];
@@ -188,13 +189,14 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     if (s->chunks == 0 || call->out[0]->count == 0)
         return DQ_OK;
     size_t last = s->slices - (s->chunks - 1) * s->each;
-    DQ_TRY(prepare_form(call, s, s->each, &s->form[0], &scratch, &worker, err));
-    DQ_TRY(prepare_form(call, s, last, &s->form[1], &scratch, &worker, err));
+    DQ_TRY(prepare_form(call, s, s->each, &s->tile_call[0], &scratch, &worker, err));
+    DQ_TRY(prepare_form(call, s, last, &s->tile_call[1], &scratch, &worker, err));
     s->x_at = 0;
-    if (!dq_align_size(s->form[0].x.size, DQ_ALIGN, &s->y_at) ||
-        !dq_add_size(s->y_at, s->form[0].y.size, size) || !dq_align_size(*size, DQ_ALIGN, &s->scratch_at) ||
-        !dq_add_size(s->scratch_at, scratch, size) || !dq_align_size(*size, DQ_ALIGN, &s->worker_at) ||
-        !dq_add_size(s->worker_at, worker, size) || !dq_align_size(*size, DQ_ALIGN, size))
+    if (!dq_align_size(s->tile_call[0].x.size, DQ_ALIGN, &s->y_at) ||
+        !dq_add_size(s->y_at, s->tile_call[0].y.size, size) ||
+        !dq_align_size(*size, DQ_ALIGN, &s->scratch_at) || !dq_add_size(s->scratch_at, scratch, size) ||
+        !dq_align_size(*size, DQ_ALIGN, &s->worker_at) || !dq_add_size(s->worker_at, worker, size) ||
+        !dq_align_size(*size, DQ_ALIGN, size))
         return dq_no_memory(err, SIZE_MAX, "slices of floats");
     return DQ_OK;
 }
@@ -215,7 +217,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     char *workspace = dq_call_worker_scratch(call, worker);
     for (size_t i = begin; i < end; i++) {
         size_t chunk = i % s->chunks, image = i / s->chunks * s->rows;
-        const form *f = &s->form[chunk + 1 == s->chunks];
+        const tile_call *f = &s->tile_call[chunk + 1 == s->chunks];
         const dq_tensor *in[MOST_INPUTS];
         dq_tensor x = f->x, y = f->y, *out[1] = {&y};
         dq_op_call one = f->call;
@@ -239,13 +241,14 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
         }
         size_t n = x.count / s->rows, m = y.count / s->rows;
         for (size_t r = 0; r < s->rows; r++)
-            dq_codes_read(call->kernels, &s->from, call->in[0]->data,
-                          (image + r) * s->slices * s->in_each + chunk * s->each * s->in_each, n,
-                          dq_data(&x, float) + r * n);
+            dq_row_quantizer_dequantize(call->kernels, &s->from, call->in[0]->data,
+                                        (image + r) * s->slices * s->in_each + chunk * s->each * s->in_each,
+                                        n, dq_data(&x, float) + r * n);
         (void)s->op->impl->run(&one, &unused); /* the operators that the rewrite puts here do not fail */
         for (size_t r = 0; r < s->rows; r++)
-            dq_codes_write(call->kernels, &s->to, dq_data(&y, float) + r * m, m, call->out[0]->data,
-                           (image + r) * s->slices * s->out_each + chunk * s->each * s->out_each);
+            dq_row_quantizer_quantize(call->kernels, &s->to, dq_data(&y, float) + r * m, m,
+                                      call->out[0]->data,
+                                      (image + r) * s->slices * s->out_each + chunk * s->each * s->out_each);
     }
 }
 

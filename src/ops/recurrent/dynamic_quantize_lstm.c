@@ -14,12 +14,12 @@
 
 enum { X = DQ_RNN_X, W, R, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
 enum { Y = DQ_RNN_Y, Y_H, Y_C };
-enum { GATES = 4, FUNCTIONS = 3, WORK = 1024 /* cells of a piece of parallel work, about */ };
+enum { GATES = 4, FUNCTIONS = 3, CELLS_PER_TASK = 1024 /* cells of a piece of parallel work, about */ };
 
 /* Offsets into scratch. */
-typedef struct places {
-    size_t w, r, range, codes, x_sums, h_sums, gates, h, c, seen;
-} places;
+typedef struct offsets {
+    size_t w, r, range, qvalues, x_sums, h_sums, gates, h, c, seen;
+} offsets;
 
 typedef struct state {
     size_t steps, batch, input, hidden, directions;
@@ -27,7 +27,7 @@ typedef struct state {
     double clip;
     dq_rnn_activation functions[2 * FUNCTIONS];
     dq_qproduct from_x, from_h;
-    places at;
+    offsets at;
 } state;
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
@@ -54,10 +54,10 @@ static dq_status read_shapes(const dq_op_call *call, state *s, dq_error *err)
     size_t rows, d = s->directions, h = s->hidden, b = s->batch;
     if (!dq_mul_size(2 * GATES, h, &rows))
         return dq_call_fail_input(call, err, R, "has too many rows");
-    int64_t given = dq_node_int(call->node, "hidden_size", (int64_t)h);
-    if (given != (int64_t)h)
+    int64_t value = dq_node_int(call->node, "hidden_size", (int64_t)h);
+    if (value != (int64_t)h)
         return dq_call_fail_input(call, err, R, "has %zu rows, expected %" PRId64 ", attribute 'hidden_size'",
-                                  h, given);
+                                  h, value);
     DQ_TRY(dq_rnn_want_shape(call, W, 3, d, s->input, rows / 2, err));
     DQ_TRY(dq_rnn_want_shape(call, R, 3, d, h, rows / 2, err));
     DQ_TRY(dq_rnn_want_shape(call, BIAS, 2, d, rows, 0, err));
@@ -81,26 +81,28 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 }
 
 /* Products read a little beyond their operands. */
-static bool place(dq_op_call *call, size_t a, size_t b, size_t width, size_t *at)
+static bool reserve(dq_op_call *call, size_t a, size_t b, size_t width, size_t *at)
 {
     return dq_call_reserve(call, a, b, width, at) &&
            dq_add_size(call->scratch_size, DQ_GEMM_S8_SLACK, &call->scratch_size);
 }
 
-static bool place_all(dq_op_call *call, state *s, size_t rows)
+static bool reserve_all(dq_op_call *call, state *s, size_t rows)
 {
     size_t columns = GATES * s->hidden, states = s->batch * s->hidden;
     size_t most = call->in[X]->count > states ? call->in[X]->count : states;
-    places *at = &s->at;
+    offsets *at = &s->at;
     call->scratch_size = 0;
-    return place(call, s->from_x.packed ? 0 : s->from_x.w.size, 1, 1, &at->w) &&
-           place(call, s->from_h.packed ? 0 : s->from_h.w.size, 1, 1, &at->r) &&
-           place(call, dq_dynamic_scratch(most), 1, 1, &at->range) && place(call, most, 1, 1, &at->codes) &&
-           place(call, rows, columns, sizeof(float), &at->x_sums) &&
-           place(call, s->batch, columns, sizeof(float), &at->h_sums) &&
-           place(call, s->batch, columns, sizeof(float), &at->gates) &&
-           place(call, states, 1, sizeof(float), &at->h) && place(call, states, 1, sizeof(float), &at->c) &&
-           place(call, states, 1, sizeof(float), &at->seen);
+    return reserve(call, s->from_x.packed ? 0 : s->from_x.w.size, 1, 1, &at->w) &&
+           reserve(call, s->from_h.packed ? 0 : s->from_h.w.size, 1, 1, &at->r) &&
+           reserve(call, dq_dynamic_scratch(most), 1, 1, &at->range) &&
+           reserve(call, most, 1, 1, &at->qvalues) &&
+           reserve(call, rows, columns, sizeof(float), &at->x_sums) &&
+           reserve(call, s->batch, columns, sizeof(float), &at->h_sums) &&
+           reserve(call, s->batch, columns, sizeof(float), &at->gates) &&
+           reserve(call, states, 1, sizeof(float), &at->h) &&
+           reserve(call, states, 1, sizeof(float), &at->c) &&
+           reserve(call, states, 1, sizeof(float), &at->seen);
 }
 
 static dq_status prepare(dq_op_call *call, dq_error *err)
@@ -120,7 +122,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     const dq_qproduct_weights r = {.input = R, .matrices = s->directions, .k = s->hidden, .n = columns};
     DQ_TRY(dq_qproduct_prepare(call, &w, rows, &s->from_x, err));
     DQ_TRY(dq_qproduct_prepare(call, &r, s->batch, &s->from_h, err));
-    return place_all(call, s, rows) ? DQ_OK : dq_no_memory(err, SIZE_MAX, "sequences");
+    return reserve_all(call, s, rows) ? DQ_OK : dq_no_memory(err, SIZE_MAX, "sequences");
 }
 
 /* ---- Products ----------------------------------------------------------------------------------------- */
@@ -166,10 +168,10 @@ static void multiply(const dq_op_call *call, const dq_qproduct *by, size_t direc
     uint32_t first = by->input == W ? W_SCALE : R_SCALE;
     const dq_tensor *scale = call->in[first], *zero = call->in[first + 1];
     size_t count = rows * by->w.b.run, columns = GATES * s->hidden;
-    uint8_t *codes = at_scratch(call, s->at.codes);
+    uint8_t *qvalues = at_scratch(call, s->at.qvalues);
     dq_dynamic found = dq_dynamic_find(call, a, count, DQ_UINT8, at_scratch(call, s->at.range));
-    dq_dynamic_quantize(call, a, count, &found, codes);
-    dq_qproduct_codes(by, codes, count);
+    dq_dynamic_quantize(call, a, count, &found, qvalues);
+    dq_qproduct_sign_xor(by, qvalues, count);
     product p = {.scale = dq_data(scale, float) + direction * (scale->rank == 2 ? columns : 1),
                  .scale_step = scale->rank == 2,
                  .columns = columns,
@@ -180,7 +182,7 @@ static void multiply(const dq_op_call *call, const dq_qproduct *by, size_t direc
     const dq_qproduct_rows all = {.packed = packed,
                                   .matrix = direction,
                                   .rows = rows,
-                                  .codes = codes,
+                                  .qvalues = qvalues,
                                   .a_zero = found.zero,
                                   .b_zero = zeros,
                                   .b_zero_step = zero->rank == 2,
@@ -289,7 +291,7 @@ static void run_direction(const dq_op_call *call, size_t direction)
     for (p.step = 0; p.step < s->steps && !dq_threads_cancelled(call->threads); p.step++) {
         if (p.step < steps)
             multiply(call, &s->from_h, direction, s->at.r, p.seen, s->batch, p.h_sums);
-        dq_parallel(call->threads, s->batch, WORK / (s->hidden + 1) + 1, cells, &p);
+        dq_parallel(call->threads, s->batch, CELLS_PER_TASK / (s->hidden + 1) + 1, cells, &p);
     }
     put_last(call, Y_H, from, p.h, states);
     put_last(call, Y_C, from, p.c, states);

@@ -74,7 +74,7 @@ typedef struct dq_rnn_float {
     dq_matmul_f32 from_x;
     size_t rows;                        /* sequences that go step by step together */
     size_t columns[2];                  /* of R: gates that see h, and GRU's hidden gate where it does not */
-    size_t wide[2], state;              /* columns and states, in whole panels */
+    size_t padded_columns[2], state;    /* columns and states, in whole panels */
     const float *packed;                /* R, laid out once; NULL: in each run */
     size_t packed_size;                 /* floats of a direction, the columns of [0] first */
     size_t packed_at, sums_at, bias_at; /* scratch */

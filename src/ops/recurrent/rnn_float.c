@@ -10,14 +10,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { WORK = 1 << 17 /* products of a piece of parallel work, at least about */ };
+enum { MACS_PER_TASK = 1 << 17 /* products of a piece of parallel work, at least about */ };
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
 /* R's parts of one direction, panels of one after those of the other. */
 typedef struct layout {
     dq_transpose_x32_fn *transpose;
-    size_t directions, hidden, columns[2], wide[2];
+    size_t directions, hidden, columns[2], padded_columns[2];
 } layout;
 
 static layout layout_of(const dq_op_call *call, const dq_rnn *s, const dq_rnn_float *f)
@@ -28,7 +28,7 @@ static layout layout_of(const dq_op_call *call, const dq_rnn *s, const dq_rnn_fl
     l.directions = s->directions;
     l.hidden = s->hidden;
     memcpy(l.columns, f->columns, sizeof l.columns);
-    memcpy(l.wide, f->wide, sizeof l.wide);
+    memcpy(l.padded_columns, f->padded_columns, sizeof l.padded_columns);
     return l;
 }
 
@@ -42,7 +42,7 @@ static void lay_out(void *to, const dq_tensor *r, const void *key)
         dq_gemm_block_f32 block;
         dq_fpanels(l->transpose, from, l->hidden, 1, &all, at, &block);
         from += all.cols * l->hidden;
-        at += l->wide[i % 2] * l->hidden;
+        at += l->padded_columns[i % 2] * l->hidden;
     }
 }
 
@@ -60,8 +60,8 @@ dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *
     f->rows = rows_of(call, s);
     f->columns[1] = s->kind == DQ_GRU ? s->hidden : 0;
     f->columns[0] = width - f->columns[1];
-    if (!dq_align_size(f->columns[0], DQ_FPANEL, &f->wide[0]) ||
-        !dq_align_size(f->columns[1], DQ_FPANEL, &f->wide[1]) ||
+    if (!dq_align_size(f->columns[0], DQ_FPANEL, &f->padded_columns[0]) ||
+        !dq_align_size(f->columns[1], DQ_FPANEL, &f->padded_columns[1]) ||
         !dq_align_size(s->hidden, DQ_FPANEL, &f->state))
         return dq_no_memory(err, SIZE_MAX, "weights");
     if (!dq_mul_size(s->steps, s->batch, &rows) || !dq_mul_size(width, s->directions, &columns))
@@ -79,9 +79,9 @@ dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *
     DQ_TRY(dq_matmul_f32_prepare(call, DQ_RNN_W, &f->from_x, err));
 
     const layout l = layout_of(call, s, f);
-    const size_t wide = f->wide[0] + f->wide[1];
+    const size_t padded_columns = f->padded_columns[0] + f->padded_columns[1];
     size_t bytes, both;
-    if (!dq_mul_size(wide, s->hidden, &f->packed_size) ||
+    if (!dq_mul_size(padded_columns, s->hidden, &f->packed_size) ||
         !dq_mul_size(f->packed_size, s->directions * sizeof(float), &bytes))
         return dq_no_memory(err, SIZE_MAX, "weights");
     if (bytes && dq_call_constant(call, DQ_RNN_R)) {
@@ -90,7 +90,7 @@ dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *
         f->packed = packed;
     }
     /* of each of the rows: gates, h, c, and a spare state */
-    if (!dq_mul_size(f->rows, wide + 3 * f->state, &workspace) ||
+    if (!dq_mul_size(f->rows, padded_columns + 3 * f->state, &workspace) ||
         !dq_mul_size(workspace, sizeof(float), &workspace) ||
         !dq_call_reserve(call, f->packed ? 0 : bytes, 1, 1, &f->packed_at) ||
         !dq_mul_size(rows, sizeof(float), &both) || !dq_call_reserve(call, both, columns, 1, &f->sums_at) ||
@@ -134,10 +134,11 @@ static void product(const block *b, int part, const float *a, float *c, size_t c
     const dq_rnn_float *f = b->j->f;
     size_t n = b->j->s->hidden;
     dq_gemm_block_f32 g = {.rows = b->rows,
-                           .cols = f->wide[part],
+                           .cols = f->padded_columns[part],
                            .k = n,
                            .a = a,
-                           .b = b->j->packed + b->direction * f->packed_size + (part ? f->wide[0] * n : 0),
+                           .b = b->j->packed + b->direction * f->packed_size +
+                                (part ? f->padded_columns[0] * n : 0),
                            .a_row = f->state,
                            .b_step = DQ_FPANEL,
                            .b_panel = DQ_FPANEL * n,
@@ -180,7 +181,7 @@ static void finish_gru(const block *b, float *gate, float *h)
     static const float one = 1;
     const dq_rows_f32 *rows = b->j->call->kernels->rows_f32;
     size_t n = b->j->s->hidden;
-    float *z = gate, *hidden = gate + b->j->f->wide[0];
+    float *z = gate, *hidden = gate + b->j->f->padded_columns[0];
     dq_rnn_activate(rows, &b->functions[1], (float)b->j->s->clip, hidden, n);
     rows->mul(z, 1, h, 1, n, h);
     rows->sub(&one, 0, z, 1, n, z);
@@ -193,7 +194,7 @@ static void step_gru(const block *b, size_t step)
     const dq_rnn *s = b->j->s;
     const dq_rows_f32 *rows = b->j->call->kernels->rows_f32;
     const float *z = b->j->z ? b->j->z + b->direction * b->state : NULL;
-    const size_t n = s->hidden, at = b->j->f->wide[0]; /* of the hidden gate */
+    const size_t n = s->hidden, at = b->j->f->padded_columns[0]; /* of the hidden gate */
     product(b, 0, b->h, b->gate, b->width, true, NULL);
     if (s->reset_after)
         product(b, 1, b->h, b->spare, b->state, false, z);
@@ -252,7 +253,7 @@ static void begin_step(const block *b, size_t step, bool backward)
         const float *from = b->j->sums + (row * s->directions + b->direction) * width;
         float *to = b->gate + i * b->width;
         memcpy(to, from, f->columns[0] * sizeof *to);
-        memcpy(to + f->wide[0], from + f->columns[0], f->columns[1] * sizeof *to);
+        memcpy(to + f->padded_columns[0], from + f->columns[0], f->columns[1] * sizeof *to);
     }
 }
 
@@ -328,7 +329,7 @@ static void piece(void *arg, size_t first, size_t end, unsigned worker)
         block b = {.j = j, .direction = i / blocks, .item = i % blocks * j->f->rows};
         b.rows = s->batch - b.item < j->f->rows ? s->batch - b.item : j->f->rows;
         b.functions = s->functions + b.direction * s->functions_each;
-        b.width = j->f->wide[0] + j->f->wide[1];
+        b.width = j->f->padded_columns[0] + j->f->padded_columns[1];
         b.state = j->f->state;
         b.gate = dq_call_worker_scratch(j->call, worker);
         b.h = b.gate + b.rows * b.width;
@@ -380,5 +381,5 @@ void dq_rnn_float_run(const dq_op_call *call, const dq_rnn *s, const dq_rnn_floa
     dq_matmul_f32_run(call, &f->from_x, &o);
     size_t pieces = s->directions * ((s->batch + f->rows - 1) / f->rows);
     size_t work = f->rows * f->packed_size; /* of a step */
-    dq_parallel(call->threads, pieces, s->steps && work < WORK / s->steps ? pieces : 1, piece, &j);
+    dq_parallel(call->threads, pieces, s->steps && work < MACS_PER_TASK / s->steps ? pieces : 1, piece, &j);
 }

@@ -10,12 +10,12 @@
 #include <math.h>
 
 enum {
-    WORK = 8192, /* elements of a piece of parallel work, about */
-    FEW = 4,     /* results of 64-bit integers at a time */
+    ELEMENTS_PER_TASK = 8192, /* elements of a piece of parallel work, about */
+    RESULTS_PER_STEP = 4,     /* results of 64-bit integers at a time */
     BLOCK = 256,
-    LANES = 32,  /* columns that a row is made */
-    SHORT = 128, /* rows up to this length are turned, as many as fill a … */
-    TILE = 4096  /* elements */
+    LANES = 32,          /* columns that a row is made */
+    MAX_SHORT_ROW = 128, /* rows up to this length are turned, as many as fill a … */
+    TILE = 4096          /* elements */
 };
 
 static dq_status infer(dq_op_call *call, dq_error *err)
@@ -73,23 +73,23 @@ static void find_few(const dq_arg *s, const dq_tensor *in, size_t base, size_t c
     const uint64_t sign_xor = dq_extreme_sign_xor(in->dtype, s->max);
     const ptrdiff_t step = s->last ? -(ptrdiff_t)s->inner : (ptrdiff_t)s->inner;
     const uint64_t *x = dq_data(in, uint64_t) + base + (s->last ? (s->n - 1) * s->inner : 0);
-    int64_t best[FEW];
-    size_t where[FEW];
+    int64_t best[RESULTS_PER_STEP];
+    size_t where[RESULTS_PER_STEP];
 #pragma GCC unroll 4
-    for (size_t k = 0; k < FEW; k++) {
+    for (size_t k = 0; k < RESULTS_PER_STEP; k++) {
         best[k] = (int64_t)(x[k * column_stride] ^ sign_xor);
         where[k] = 0;
     }
     for (size_t i = 1; i < s->n; i++) {
         x += step;
 #pragma GCC unroll 4
-        for (size_t k = 0; k < FEW; k++) {
+        for (size_t k = 0; k < RESULTS_PER_STEP; k++) {
             const int64_t e = (int64_t)(x[k * column_stride] ^ sign_xor);
             where[k] = e > best[k] ? i : where[k];
             best[k] = e > best[k] ? e : best[k];
         }
     }
-    for (size_t k = 0; k < FEW; k++)
+    for (size_t k = 0; k < RESULTS_PER_STEP; k++)
         out[k] = (int64_t)(s->last ? s->n - 1 - where[k] : where[k]);
 }
 
@@ -135,13 +135,13 @@ static void find_columns(const dq_arg *s, const way *w, const char *x, size_t st
 }
 
 /* The best of places 0 … n - 1, the first of equals or the last; NaN is one that is not looked at. */
-static size_t best_place(const dq_arg *s, const way *w, const values *best, const int32_t *place, size_t n)
+static size_t best_index(const dq_arg *s, const way *w, const values *best, const int32_t *index, size_t n)
 {
     double most = 0;
     size_t found = SIZE_MAX;
     for (size_t k = 0; k < n; k++) {
         const double v = w->floats ? (double)best->f[k] : (double)best->i[k];
-        const size_t at = (size_t)place[k];
+        const size_t at = (size_t)index[k];
         if (isnan(v))
             return SIZE_MAX;
         bool expected = s->last ? at > found : at < found;
@@ -167,14 +167,14 @@ static size_t find_in_row(const dq_arg *s, const way *w, const char *x)
         w->arg(x + whole * LANES * w->width, 0, 1, rest, w->sign_xor, best.i + lanes, where + lanes);
     for (size_t k = 0; k < rest; k++)
         where[lanes + k] = (int32_t)(s->n - rest + k);
-    return best_place(s, w, &best, where, lanes + rest);
+    return best_index(s, w, &best, where, lanes + rest);
 }
 
 void dq_arg_find(const dq_arg *s, const dq_kernels *kernels, const dq_tensor *in, size_t begin, size_t end,
                  int64_t *out)
 {
     const way w = way_of(s, kernels, in->dtype);
-    const bool transposed = s->inner == 1 && s->n <= SHORT, rows = s->inner == 1 && !transposed;
+    const bool transposed = s->inner == 1 && s->n <= MAX_SHORT_ROW, rows = s->inner == 1 && !transposed;
     const size_t most = transposed ? TILE / s->n : BLOCK;
     uint64_t workspace[TILE / 2];
     values best;
@@ -184,8 +184,8 @@ void dq_arg_find(const dq_arg *s, const dq_kernels *kernels, const dq_tensor *in
         const char *x = (const char *)in->data + base * w.width;
         size_t columns = transposed ? end - i : s->inner - i % s->inner;
         columns = columns < end - i ? columns : end - i;
-        if (in->dtype == DQ_INT64 && (rows ? end - i : columns) >= FEW) {
-            n = FEW;
+        if (in->dtype == DQ_INT64 && (rows ? end - i : columns) >= RESULTS_PER_STEP) {
+            n = RESULTS_PER_STEP;
             find_few(s, in, base, s->inner == 1 ? s->n : 1, out + (i - begin));
             continue;
         }
@@ -227,8 +227,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const dq_arg *s = call->state;
     job j = {s, call};
     if (call->out[0]->count)
-        dq_parallel(call->threads, call->out[0]->count, dq_column_grain(WORK / s->n + 1, s->inner), piece,
-                    &j);
+        dq_parallel(call->threads, call->out[0]->count,
+                    dq_column_grain(ELEMENTS_PER_TASK / s->n + 1, s->inner), piece, &j);
     return DQ_OK;
 }
 

@@ -10,7 +10,7 @@
 #include <math.h>
 
 enum { X, SCALE, BIAS, MEAN, VARIANCE, INPUTS };
-enum { WORK = 8192 /* elements of a piece of parallel work */, LINE = 16, BLOCK = 256 };
+enum { ELEMENTS_PER_TASK = 8192 /* elements of a piece of parallel work */, LINE = 16, BLOCK = 256 };
 
 typedef struct state {
     double epsilon;
@@ -120,9 +120,10 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const state *s = call->state;
     const size_t count = call->out[0]->count;
     if (count && s->inner == 1 && call->in[X]->dtype == DQ_FLOAT && call->in[MEAN]->dtype == DQ_FLOAT)
-        dq_parallel(call->threads, s->channels, WORK / (count / s->channels) + LINE, columns, &call);
+        dq_parallel(call->threads, s->channels, ELEMENTS_PER_TASK / (count / s->channels) + LINE, columns,
+                    &call);
     else
-        dq_parallel(call->threads, count, WORK, piece, &call);
+        dq_parallel(call->threads, count, ELEMENTS_PER_TASK, piece, &call);
     return DQ_OK;
 }
 

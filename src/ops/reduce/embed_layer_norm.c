@@ -12,7 +12,7 @@
 enum { IDS, SEGMENTS, WORD, POSITION, SEGMENT, GAMMA, BETA, MASK, POSITION_IDS };
 enum { SCALES = 8, ZEROS = 13, TABLES = 5 /* word, position, segment, gamma, beta, in this order */ };
 enum { OUTPUT, COUNTS, SUM };
-enum { WORK = 4096 /* elements of a piece of parallel work, about */ };
+enum { ELEMENTS_PER_TASK = 4096 /* elements of a piece of parallel work, about */ };
 
 typedef struct state {
     dq_row_norm norm;
@@ -229,7 +229,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     job j = {call, s->norm};
     j.norm.gamma = gamma;
     j.norm.beta = beta;
-    dq_parallel(call->threads, s->rows, WORK / s->norm.n + 1, piece, &j);
+    dq_parallel(call->threads, s->rows, ELEMENTS_PER_TASK / s->norm.n + 1, piece, &j);
     return DQ_OK;
 }
 

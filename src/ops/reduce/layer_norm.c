@@ -10,7 +10,7 @@
 #include <math.h>
 
 enum { X, SCALE, BIAS };
-enum { WORK = 4096 /* elements of a piece of parallel work, about */ };
+enum { ELEMENTS_PER_TASK = 4096 /* elements of a piece of parallel work, about */ };
 
 /* `rows` stretches of n elements are normalized, each alone. Then element k of a row is scaled, and shifted,
  * by its channel's numbers, or by those that the strides lead to. */
@@ -312,12 +312,12 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         return DQ_OK;
     }
     if (!s->floats) {
-        dq_parallel(call->threads, s->rows, WORK / s->n + 1, piece, &call);
+        dq_parallel(call->threads, s->rows, ELEMENTS_PER_TASK / s->n + 1, piece, &call);
         return DQ_OK;
     }
     job j = {call, factors(call, call->in[SCALE], s->scale, 0),
              factors(call, dq_call_in(call, BIAS), s->bias, s->bias_at)};
-    dq_parallel(call->threads, s->rows, WORK / s->n + 1, piece_of_floats, &j);
+    dq_parallel(call->threads, s->rows, ELEMENTS_PER_TASK / s->n + 1, piece_of_floats, &j);
     return DQ_OK;
 }
 

@@ -23,14 +23,14 @@ typedef struct state {
 static dq_status read_reduction(const dq_op_call *call, reduction *out, dq_error *err)
 {
     static const char *const names[] = {"none", "sum", "mean"};
-    const char *given = dq_node_string(call->node, "reduction", "mean");
+    const char *value = dq_node_string(call->node, "reduction", "mean");
     for (int i = 0; i < 3; i++)
-        if (strcmp(given, names[i]) == 0) {
+        if (strcmp(value, names[i]) == 0) {
             *out = (reduction)i;
             return DQ_OK;
         }
     return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'reduction' is '%s', expected none, sum or mean",
-                        given);
+                        value);
 }
 
 static dq_status infer(dq_op_call *call, dq_error *err)

@@ -23,7 +23,7 @@ static dq_status lp_infer(dq_op_call *call, dq_error *err)
     return dq_call_output_like(call, 0, in->dtype, in, err);
 }
 
-enum { BLOCK = 256, WORK = 8192 /* elements of a piece of parallel work, about */ };
+enum { BLOCK = 256, ELEMENTS_PER_TASK = 8192 /* elements of a piece of parallel work, about */ };
 
 typedef struct lines {
     const dq_op_call *call;
@@ -92,7 +92,7 @@ static dq_status lp_run(const dq_op_call *call, dq_error *err)
     if (in->count && in->dtype == DQ_FLOAT) {
         lines l = {call, n, inner, squares};
         size_t blocks = (inner + BLOCK - 1) / BLOCK, items = in->count / n / inner * blocks;
-        dq_parallel(call->threads, items, WORK / (in->count / items) + 1,
+        dq_parallel(call->threads, items, ELEMENTS_PER_TASK / (in->count / items) + 1,
                     inner == 1 ? float_rows : float_columns, &l);
         return DQ_OK;
     }
@@ -130,7 +130,7 @@ static dq_status read_order(const dq_op_call *call, order *o, dq_error *err)
     size_t strides[DQ_MAX_RANK];
     bool over[DQ_MAX_RANK] = {false};
     DQ_TRY(dq_list_from_attr(call, "axes", &axes, err));
-    if (!axes.given)
+    if (!axes.present)
         axes = (dq_list){true, 3, {0, 2, 3}};
     DQ_TRY(dq_list_axes(call, &axes, in->rank, err));
     for (size_t k = 0; k < axes.count; k++)
@@ -146,7 +146,7 @@ static dq_status read_order(const dq_op_call *call, order *o, dq_error *err)
     return DQ_OK;
 }
 
-static size_t place(const order *o, size_t from, size_t to, size_t i)
+static size_t element_offset(const order *o, size_t from, size_t to, size_t i)
 {
     size_t at = 0;
     for (size_t d = to; d-- > from; i /= o->dims[d])
@@ -177,18 +177,19 @@ static void float_sets(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_op_call *call = s->call;
     const dq_row_norm norm = {.centre = true, .n = s->run};
     for (size_t set = begin; set < end; set++) {
-        const size_t base = place(&s->o, 0, s->o.kept, set);
+        const size_t base = element_offset(&s->o, 0, s->o.kept, set);
         const float *x = dq_data(call->in[0], float) + base;
         float *y = dq_data(call->out[0], float) + base;
         double sum = 0, squares = 0;
         for (size_t i = 0; i < s->n; i += s->run)
-            sum += call->kernels->rows_f32->sum(x + place(&s->o, s->o.kept, s->o.rank, i), s->run);
+            sum += call->kernels->rows_f32->sum(x + element_offset(&s->o, s->o.kept, s->o.rank, i), s->run);
         dq_row_stats stats = {.mean = sum / (double)s->n};
         for (size_t i = 0; i < s->n; i += s->run)
-            squares += dq_row_squares(call, stats.mean, x + place(&s->o, s->o.kept, s->o.rank, i), s->run);
+            squares +=
+                dq_row_squares(call, stats.mean, x + element_offset(&s->o, s->o.kept, s->o.rank, i), s->run);
         stats.inverse = 1 / (sqrt(squares / (double)s->n) + epsilon);
         for (size_t i = 0; i < s->n; i += s->run) {
-            size_t at = place(&s->o, s->o.kept, s->o.rank, i);
+            size_t at = element_offset(&s->o, s->o.kept, s->o.rank, i);
             dq_row_apply(call, &norm, &stats, x + at, y + at);
         }
     }
@@ -211,22 +212,22 @@ static dq_status mean_variance_run(const dq_op_call *call, dq_error *err)
         n *= o.dims[d];
     if (in->count && in->dtype == DQ_FLOAT && run_of(&o) > 1) {
         sets s = {call, o, n, run_of(&o)};
-        dq_parallel(call->threads, in->count / n, WORK / n + 1, float_sets, &s);
+        dq_parallel(call->threads, in->count / n, ELEMENTS_PER_TASK / n + 1, float_sets, &s);
         return DQ_OK;
     }
     for (size_t set = 0; in->count && set < in->count / n; set++) {
-        size_t base = place(&o, 0, o.kept, set);
+        size_t base = element_offset(&o, 0, o.kept, set);
         double mean = 0, variance = 0;
         for (size_t i = 0; i < n; i++)
-            mean += dq_tensor_get_double(in, base + place(&o, o.kept, o.rank, i));
+            mean += dq_tensor_get_double(in, base + element_offset(&o, o.kept, o.rank, i));
         mean /= (double)n;
         for (size_t i = 0; i < n; i++) {
-            double d = dq_tensor_get_double(in, base + place(&o, o.kept, o.rank, i)) - mean;
+            double d = dq_tensor_get_double(in, base + element_offset(&o, o.kept, o.rank, i)) - mean;
             variance += d * d;
         }
         double deviation = sqrt(variance / (double)n) + epsilon;
         for (size_t i = 0; i < n; i++) {
-            size_t at = base + place(&o, o.kept, o.rank, i);
+            size_t at = base + element_offset(&o, o.kept, o.rank, i);
             dq_tensor_put_double(call->out[0], at, (dq_tensor_get_double(in, at) - mean) / deviation);
         }
     }

@@ -9,7 +9,11 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { WORK = 1 << 16, MOST_ELEMENTS = 4096, LEAST_ELEMENTS = 64 }; /* squares and elements of a task */
+enum {
+    SQUARES_PER_TASK = 1 << 16,
+    MAX_ELEMENTS = 4096,
+    MIN_ELEMENTS = 64
+}; /* squares and elements of a task */
 
 typedef struct state {
     double alpha, beta, bias;
@@ -98,10 +102,10 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const state *s = call->state;
     bool floats = call->in[0]->dtype == DQ_FLOAT && s->beta == 0.75;
     const size_t window = s->before + s->after < s->channels ? s->before + s->after + 1 : s->channels;
-    const size_t elements = WORK / (window ? window : 1);
-    const size_t grain = elements > MOST_ELEMENTS    ? MOST_ELEMENTS
-                         : elements < LEAST_ELEMENTS ? LEAST_ELEMENTS
-                                                     : elements;
+    const size_t elements = SQUARES_PER_TASK / (window ? window : 1);
+    const size_t grain = elements > MAX_ELEMENTS   ? MAX_ELEMENTS
+                         : elements < MIN_ELEMENTS ? MIN_ELEMENTS
+                                                   : elements;
     dq_parallel(call->threads, call->out[0]->count, grain, floats ? float_piece : piece, &call);
     return DQ_OK;
 }

@@ -7,20 +7,20 @@
 
 enum {
     BLOCK = DQ_REDUCE_BLOCK,
-    LANES = 128,   /* bytes of the columns that a row is made */
-    TILE = 4096,   /* elements of short rows that are turned at a time, */
-    SHORT = 128,   /* their length, */
-    SHORT_64 = 64, /* and that of rows of 64 bits, which are not turned */
-    LINE = 16,     /* results side by side that are worth a piece of parallel work */
-    NEAR = 16384,  /* bytes of rows that lie dense, to be taken at a time, */
-    PART = 16      /* and rows of them, at least */
+    LANES = 128,           /* bytes of the columns that a row is made */
+    TILE = 4096,           /* elements of short rows that are turned at a time, */
+    MAX_SHORT_ROW = 128,   /* their length, */
+    MAX_SHORT_ROW_64 = 64, /* and that of rows of 64 bits, which are not turned */
+    LINE = 16,             /* results side by side that are worth a piece of parallel work */
+    DENSE_BYTES = 16384,   /* bytes of rows that lie dense, to be taken at a time, */
+    MIN_DENSE_ROWS = 16    /* and rows of them, at least */
 };
 
 /* What is done with elements. */
 typedef struct way {
     dq_join_fn *join;
-    size_t width, wide;       /* bytes of an element, of a result */
-    uint64_t sign_xor, start; /* start: as many results as fill it */
+    size_t width, result_bytes; /* bytes of an element, of a result */
+    uint64_t sign_xor, start;   /* start: as many results as fill it */
     bool add;
 } way;
 
@@ -74,7 +74,7 @@ static bool way_of(const dq_reduce_axis_mixed *k, dq_reduce_kind kind, dq_dtype 
 
 static void begin_lanes(const way *w, size_t n, lanes *to)
 {
-    for (size_t i = 0; i * sizeof(uint64_t) < n * w->wide; i++)
+    for (size_t i = 0; i * sizeof(uint64_t) < n * w->result_bytes; i++)
         to->of_64[i] = w->start;
 }
 
@@ -128,7 +128,8 @@ static void join(const way *w, const char *x, const dq_walk *walk, size_t n, lan
 {
     size_t coord[DQ_MAX_RANK] = {0}, inner = walk->rank ? walk->rank - 1 : 0;
     size_t run = walk->rank ? walk->dims[inner] : 1, step = walk->rank ? walk->strides[inner] : 0;
-    size_t part = step * w->width < NEAR / PART ? NEAR / (step * w->width + 1) : PART;
+    size_t part =
+        step * w->width < DENSE_BYTES / MIN_DENSE_ROWS ? DENSE_BYTES / (step * w->width + 1) : MIN_DENSE_ROWS;
     for (size_t done = 0; done < walk->count; done += run) {
         const char *from = x + dq_walk_next(walk, coord, inner) * w->width;
         for (size_t t = 0; t < run; t += part)
@@ -151,11 +152,11 @@ static void join_all(const way *w, const void *x, size_t n, uint64_t sign_xor, l
         for (size_t k = 0; k < n; k++)
             sum += ((const uint64_t *)x)[k];
         to->of_64[0] = sum;
-    } else if (w->wide == 1) {
+    } else if (w->result_bytes == 1) {
         uint8_t most = 0;
         LARGEST(uint8_t, x, n, sign_xor, most);
         to->of_8[0] = most;
-    } else if (w->wide == 4) {
+    } else if (w->result_bytes == 4) {
         int32_t most = INT32_MIN;
         LARGEST(int32_t, x, n, sign_xor, most);
         to->of_32[0] = (uint32_t)most;
@@ -173,7 +174,7 @@ static void row(const job *j, const char *x, size_t i)
     const way *w = &j->way;
     dq_walk walk = j->s->reduced;
     size_t coord[DQ_MAX_RANK] = {0}, inner = walk.rank - 1, run = walk.dims[inner];
-    size_t n = LANES / w->wide, rest = run % n;
+    size_t n = LANES / w->result_bytes, rest = run % n;
     lanes most;
     if (inner && run <= BLOCK) {
         walk.rank--;
@@ -261,7 +262,7 @@ bool dq_reduce_integers(dq_threads *threads, const dq_kernels *kernels, const dq
     size_t grain = dq_reduce_grain(s);
     if (!way_of(kernels->reduce_axis_mixed, s->kind, in->dtype, &j.way))
         return false;
-    if (dq_reduce_short_rows(s, j.way.width < 8 ? SHORT : SHORT_64))
+    if (dq_reduce_short_rows(s, j.way.width < 8 ? MAX_SHORT_ROW : MAX_SHORT_ROW_64))
         dq_parallel(threads, out->count, (grain + LINE - 1) / LINE * LINE, piece_of_short_rows, &j);
     else if (s->reduced.rank && s->reduced.strides[s->reduced.rank - 1] == 1)
         dq_parallel(threads, out->count, grain, piece_of_rows, &j);

@@ -9,11 +9,11 @@
 
 enum {
     BLOCK = DQ_REDUCE_BLOCK,
-    SHORT = 64,  /* rows up to this length are turned, as many as fill a … */
-    TILE = 4096, /* elements */
-    LINE = 32,   /* results side by side that are worth a piece of parallel work */
-    LANES = 16,  /* of a row that goes by columns */
-    WORK = 8192  /* elements of a piece of parallel work, about */
+    MAX_SHORT_ROW = 64,      /* rows up to this length are turned, as many as fill a … */
+    TILE = 4096,             /* elements */
+    LINE = 32,               /* results side by side that are worth a piece of parallel work */
+    LANES = 16,              /* of a row that goes by columns */
+    ELEMENTS_PER_TASK = 8192 /* elements of a piece of parallel work, about */
 };
 
 typedef struct job {
@@ -51,7 +51,7 @@ double dq_reduce_finish(dq_reduce_kind kind, double shift, double sum, size_t co
 
 size_t dq_reduce_grain(const dq_reduction *s)
 {
-    return s->reduced.count < WORK ? WORK / (s->reduced.count + 1) + 1 : 1;
+    return s->reduced.count < ELEMENTS_PER_TASK ? ELEMENTS_PER_TASK / (s->reduced.count + 1) + 1 : 1;
 }
 
 size_t dq_walk_next(const dq_walk *w, size_t coord[DQ_MAX_RANK], size_t inner)
@@ -252,13 +252,13 @@ static void piece_of_columns(void *arg, size_t begin, size_t end, unsigned worke
 /* ---- Rows by columns ----------------------------------------------------------------------------------- */
 
 /* Whether a row is many stretches, so short that each of their places is a column. */
-static bool places(const dq_walk *w)
+static bool are_short_rows(const dq_walk *w)
 {
     return w->rank > 1 && w->dims[w->rank - 1] <= BLOCK;
 }
 
 /* Places of stretches as one: place l is joined to l % LANES, l from LANES up; then l and l + 8, … l + 1. */
-static double fold_places(const job *j, dq_reduce_kind kind, size_t n, const float *most, double *sum)
+static double fold_short_rows(const job *j, dq_reduce_kind kind, size_t n, const float *most, double *sum)
 {
     const dq_rows_f32 *rows = j->kernels->rows_f32;
     if (extreme(kind))
@@ -275,17 +275,17 @@ static double fold_places(const job *j, dq_reduce_kind kind, size_t n, const flo
 }
 
 /* One result of short stretches, or of one whose elements are joined in LANES. */
-static double fold_by_places(const job *j, dq_reduce_kind kind, size_t base)
+static double fold_by_columns(const job *j, dq_reduce_kind kind, size_t base)
 {
     dq_walk w = j->s->reduced;
     size_t coord[DQ_MAX_RANK] = {0}, run = w.dims[--w.rank], n = LANES;
     float most[BLOCK], workspace[BLOCK];
     double sum[BLOCK];
-    if (places(&j->s->reduced)) {
+    if (are_short_rows(&j->s->reduced)) {
         w.count /= n = run;
         begin_columns(kind, (n + LANES - 1) / LANES * LANES, most, sum);
         join_columns(j, kind, &w, base, n, most, sum);
-        return fold_places(j, kind, n, most, sum);
+        return fold_short_rows(j, kind, n, most, sum);
     }
     begin_columns(kind, n, most, sum);
     for (size_t done = 0; done < w.count; done += run) {
@@ -297,15 +297,15 @@ static double fold_by_places(const job *j, dq_reduce_kind kind, size_t base)
             join_of(j, kind)(x + few / LANES * LANES, 0, 1, few % LANES, 0, sum);
         }
     }
-    return fold_places(j, kind, n, most, sum);
+    return fold_short_rows(j, kind, n, most, sum);
 }
 
-static double row_value(const job *j, bool by_places, size_t base)
+static double row_value(const job *j, bool by_columns, size_t base)
 {
     const dq_reduce_kind kind = j->s->kind;
     const size_t count = j->s->reduced.count;
-    if (by_places)
-        return dq_reduce_finish(kind, 0, fold_by_places(j, kind, base), count);
+    if (by_columns)
+        return dq_reduce_finish(kind, 0, fold_by_columns(j, kind, base), count);
     const double most = kind == DQ_REDUCE_LOG_SUM_EXP ? fold_row(j, DQ_REDUCE_MAX, base, 0) : 0;
     return isfinite(most) ? dq_reduce_finish(kind, most, fold_row(j, kind, base, (float)most), count) : most;
 }
@@ -315,13 +315,13 @@ static void piece_of_rows(void *arg, size_t begin, size_t end, unsigned worker)
     (void)worker;
     const job *j = arg;
     const dq_reduction *s = j->s;
-    const bool by_places = s->kind == DQ_REDUCE_PROD || s->kind == DQ_REDUCE_L1 ||
-                           (places(&s->reduced) && s->kind != DQ_REDUCE_LOG_SUM_EXP);
+    const bool by_columns = s->kind == DQ_REDUCE_PROD || s->kind == DQ_REDUCE_L1 ||
+                            (are_short_rows(&s->reduced) && s->kind != DQ_REDUCE_LOG_SUM_EXP);
     for (size_t i = begin, n; i < end; i += n) {
         double values[BLOCK];
         n = end - i < BLOCK ? end - i : BLOCK;
         for (size_t k = 0; k < n; k++)
-            values[k] = row_value(j, by_places, dq_walk_at(&s->kept, i + k));
+            values[k] = row_value(j, by_columns, dq_walk_at(&s->kept, i + k));
         put(j, i, values, n);
     }
 }
@@ -379,7 +379,7 @@ bool dq_reduce_by_vectors(dq_threads *threads, const dq_kernels *kernels, const 
     bool rows = contiguous(&s->reduced), columns = contiguous(&s->kept);
     if (s->reduced.count == 0 || !(rows || columns))
         return false;
-    if (floats && rows && dq_reduce_short_rows(s, SHORT))
+    if (floats && rows && dq_reduce_short_rows(s, MAX_SHORT_ROW))
         dq_parallel(threads, out->count, lines, piece_of_short_rows, &j);
     else if (floats && rows)
         dq_parallel(threads, out->count, grain, piece_of_rows, &j);

@@ -10,7 +10,7 @@
 
 enum { INPUT, SKIP, GAMMA };
 enum { OUTPUT, MEAN, INVERSE, SUM };
-enum { WORK = 4096 /* elements of a piece of parallel work, about */ };
+enum { ELEMENTS_PER_TASK = 4096 /* elements of a piece of parallel work, about */ };
 
 typedef struct state {
     dq_row_norm norm;
@@ -149,7 +149,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     j.norm.gamma = dq_row_floats(call, call->in[GAMMA], workspace);
     j.norm.beta = beta ? dq_row_floats(call, beta, workspace + n) : NULL;
     j.bias = bias ? dq_row_floats(call, bias, workspace + 2 * n) : NULL;
-    dq_parallel(call->threads, s->rows, WORK / n + 1, piece, &j);
+    dq_parallel(call->threads, s->rows, ELEMENTS_PER_TASK / n + 1, piece, &j);
     return DQ_OK;
 }
 

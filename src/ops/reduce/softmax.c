@@ -14,13 +14,13 @@
 typedef enum kind { SOFT, LOG_SOFT, HARD } kind;
 
 enum {
-    WORK = 4096,                  /* elements of a piece of parallel work, about */
-    FEW = 8,                      /* rows that go on side by side */
-    SHORT = 64,                   /* rows up to this length become columns */
+    ELEMENTS_PER_TASK = 4096,     /* elements of a piece of parallel work, about */
+    ROWS_AT_ONCE = 8,             /* rows that go on side by side */
+    MAX_SHORT_ROW = 64,           /* rows up to this length become columns */
     COLUMNS = DQ_SOFTMAX_COLUMNS, /* at a time, and of long ones that are copied: */
     GROUP = 16,                   /* which columns are at least, too */
     HARD_LINES = 256,             /* at a time */
-    FAR = 1024                    /* elements of a line apart: from there on, they share sets of the caches */
+    ALIASING_STRIDE = 1024        /* elements of a line apart: from there on, they share sets of the caches */
 };
 
 typedef struct state {
@@ -59,10 +59,10 @@ static __attribute__((noinline)) dq_status prepare(dq_op_call *call, kind what, 
     bool flatten = call->version < 13;
     s->n = flatten ? dq_dims_product(in->dims, axis, in->rank) : (size_t)in->dims[axis];
     s->inner = flatten ? 1 : dq_dims_product(in->dims, axis + 1, in->rank);
-    s->in_place = in->dtype == DQ_FLOAT && s->inner >= GROUP && s->inner < FAR;
-    size_t columns = s->in_place || s->n <= SHORT ? COLUMNS : GROUP;
+    s->in_place = in->dtype == DQ_FLOAT && s->inner >= GROUP && s->inner < ALIASING_STRIDE;
+    size_t columns = s->in_place || s->n <= MAX_SHORT_ROW ? COLUMNS : GROUP;
     s->blocks = s->inner / columns + (s->inner % columns != 0);
-    bool single = s->inner == 1 && s->n > SHORT;
+    bool single = s->inner == 1 && s->n > MAX_SHORT_ROW;
     if (!dq_mul_size(s->n, (single ? 1 : columns) * 2 * sizeof(float), &call->worker_scratch_size))
         return dq_no_memory(err, s->n, "rows");
     return DQ_OK;
@@ -112,9 +112,9 @@ static void hard_lines(void *arg, size_t begin, size_t end, unsigned worker)
     const state *s = j->s;
     const dq_arg largest = {s->n, s->inner, true, false};
     const size_t width = dq_dtype_get(j->out->dtype)->bits / 8u,
-                 most = s->inner > 1 || s->n < WORK / HARD_LINES ? HARD_LINES
-                        : s->n < WORK                            ? WORK / s->n
-                                                                 : 1;
+                 most = s->inner > 1 || s->n < ELEMENTS_PER_TASK / HARD_LINES ? HARD_LINES
+                        : s->n < ELEMENTS_PER_TASK                            ? ELEMENTS_PER_TASK / s->n
+                                                                              : 1;
     int64_t where[HARD_LINES];
     for (size_t i = begin, n; i < end; i += n) {
         const size_t first = i / s->inner * s->n * s->inner + i % s->inner;
@@ -146,8 +146,8 @@ static void few_rows(const job *j, const float *x, size_t count, float *y, float
 {
     const dq_rows_f32 *rows = j->call->kernels->rows_f32;
     size_t n = j->s->n;
-    float most[FEW];
-    double total[FEW];
+    float most[ROWS_AT_ONCE];
+    double total[ROWS_AT_ONCE];
     for (size_t i = 0; i < count; i++)
         most[i] = rows->peak(x + i * n, n);
     if (j->s->kind == SOFT) {
@@ -167,7 +167,8 @@ static void few_rows(const job *j, const float *x, size_t count, float *y, float
 static void rows_of_last_axis(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
-    size_t n = j->s->n, step = j->in->dtype == DQ_FLOAT && n < WORK / FEW ? FEW : 1;
+    size_t n = j->s->n,
+           step = j->in->dtype == DQ_FLOAT && n < ELEMENTS_PER_TASK / ROWS_AT_ONCE ? ROWS_AT_ONCE : 1;
     float *row = dq_call_worker_scratch(j->call, worker);
     for (size_t i = begin; i < end; i += step) {
         if (j->in->dtype == DQ_FLOAT) {
@@ -221,21 +222,21 @@ static void lines_of_inner_axis(void *arg, size_t begin, size_t end, unsigned wo
     float *workspace = dq_call_worker_scratch(j->call, worker);
     for (size_t i = begin; i < end; i++) {
         size_t block = i % s->blocks, column = s->inner * block / s->blocks;
-        size_t count = s->inner * (block + 1) / s->blocks - column, wide = count < GROUP ? GROUP : count;
+        size_t count = s->inner * (block + 1) / s->blocks - column, padded = count < GROUP ? GROUP : count;
         size_t base = i / s->blocks * s->n * s->inner + column;
         if (s->in_place) {
             k->rows_f32->softmax_columns(dq_data(j->in, float) + base, s->inner, s->n, count,
                                          s->kind == LOG_SOFT, dq_data(j->out, float) + base, s->inner);
             continue;
         }
-        if (count < wide)
-            memset(workspace, 0, s->n * wide * sizeof *workspace);
+        if (count < padded)
+            memset(workspace, 0, s->n * padded * sizeof *workspace);
         for (size_t t = 0; t < s->n; t++)
-            dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, workspace + t * wide);
-        k->rows_f32->softmax_columns(workspace, wide, s->n, wide, s->kind == LOG_SOFT, workspace, wide);
+            dq_load_floats(k, j->in->dtype, j->in->data, base + t * s->inner, count, workspace + t * padded);
+        k->rows_f32->softmax_columns(workspace, padded, s->n, padded, s->kind == LOG_SOFT, workspace, padded);
         for (size_t t = 0; t < s->n; t++)
             dq_store_from_floats(k, j->out->dtype, j->out->data, base + t * s->inner, count,
-                                 workspace + t * wide, false);
+                                 workspace + t * padded, false);
     }
 }
 
@@ -246,18 +247,18 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     job j = {call, s, call->in[0], call->out[0]};
     if (j.out->count == 0)
         return DQ_OK;
-    size_t count = j.out->count / s->n, grain = WORK / s->n + 1;
+    size_t count = j.out->count / s->n, grain = ELEMENTS_PER_TASK / s->n + 1;
     if (s->kind == HARD)
         dq_parallel(call->threads, count, dq_column_grain(grain, s->inner), hard_lines, &j);
     else if (j.in->dtype == DQ_DOUBLE)
         dq_parallel(call->threads, count, grain, lines, &j);
-    else if (s->inner == 1 && s->n > SHORT)
+    else if (s->inner == 1 && s->n > MAX_SHORT_ROW)
         dq_parallel(call->threads, count, grain, rows_of_last_axis, &j);
     else if (s->inner == 1)
         dq_parallel(call->threads, count, (grain + COLUMNS - 1) / COLUMNS * COLUMNS, short_rows, &j);
     else
-        dq_parallel(call->threads, count / s->inner * s->blocks, WORK / (s->n * (s->inner / s->blocks)) + 1,
-                    lines_of_inner_axis, &j);
+        dq_parallel(call->threads, count / s->inner * s->blocks,
+                    ELEMENTS_PER_TASK / (s->n * (s->inner / s->blocks)) + 1, lines_of_inner_axis, &j);
     return DQ_OK;
 }
 

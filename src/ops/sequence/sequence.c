@@ -71,10 +71,10 @@ static dq_status position(const dq_op_call *call, uint32_t i, int64_t last, size
     int64_t count = (int64_t)call->in[0]->count;
     if (t->count != 1)
         return dq_call_fail_input(call, err, i, "has %zu elements, expected one", t->count);
-    int64_t given = dq_tensor_get_int(t, 0), from_start = given < 0 ? given + count : given;
+    int64_t value = dq_tensor_get_int(t, 0), from_start = value < 0 ? value + count : value;
     if (from_start < 0 || from_start > last)
         return dq_call_fail_input(call, err, i, "is %" PRId64 ", outside a sequence of %" PRId64 " items",
-                                  given, count);
+                                  value, count);
     *at = (size_t)from_start;
     return DQ_OK;
 }

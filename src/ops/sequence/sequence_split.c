@@ -23,14 +23,14 @@ static void copy_part(const dq_op_call *call, const dq_tensor *whole, const dq_t
     if (!part->count)
         return;
     size_t run = part->count / outer;
-    dq_move m = {0};
+    dq_copy_nd m = {0};
     m.to_base = into_whole ? base : 0;
     m.from_base = into_whole ? 0 : base;
-    dq_move_add(&m, outer, (int64_t)(into_whole ? run : stride), into_whole ? stride : run);
-    dq_move_add(&m, run, 1, 1);
-    dq_move_join(&m);
-    dq_move_run(call, &m, whole->dtype, into_whole ? whole->data : part->data,
-                into_whole ? part->data : whole->data);
+    dq_copy_nd_add(&m, outer, (int64_t)(into_whole ? run : stride), into_whole ? stride : run);
+    dq_copy_nd_add(&m, run, 1, 1);
+    dq_copy_nd_coalesce(&m);
+    dq_copy_nd_run(call, &m, whole->dtype, into_whole ? whole->data : part->data,
+                   into_whole ? part->data : whole->data);
 }
 
 /* ---- SplitToSequence ---------------------------------------------------------------------------------- */
@@ -114,14 +114,14 @@ const dq_op_impl dq_op_split_to_sequence = {split_infer, NULL, split_run, DQ_OP_
 
 static dq_status concat_axis(const dq_op_call *call, bool *new_axis, size_t *axis, dq_error *err)
 {
-    int64_t given = dq_node_int(call->node, "axis", 0);
+    int64_t value = dq_node_int(call->node, "axis", 0);
     if (call->in[0]->kind != DQ_KIND_SEQUENCE || !call->in[0]->count)
         return dq_call_fail_input(call, err, 0, "is empty, expected items to put together");
     uint32_t rank = dq_item(call->in[0], 0)->rank;
     *new_axis = dq_node_int(call->node, "new_axis", 0) != 0;
-    if (!dq_axis(given, (size_t)rank + *new_axis, axis))
+    if (!dq_axis(value, (size_t)rank + *new_axis, axis))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside items of rank %u%s", given, rank,
+                            "attribute 'axis' is %" PRId64 ", outside items of rank %u%s", value, rank,
                             *new_axis ? " with a new axis" : "");
     return DQ_OK;
 }
@@ -160,7 +160,7 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
     DQ_TRY(concat_axis(call, &new_axis, &axis, err));
     if (!call->out[0])
         return DQ_OK;
-    dq_move_clear_tail(call->out[0]);
+    dq_clear_tail_bits(call->out[0]);
     for (size_t i = 0; i < call->in[0]->count; i++) {
         const dq_tensor *t = dq_item(call->in[0], i);
         copy_part(call, call->out[0], t, axis, begin, true);

@@ -49,10 +49,10 @@ static dq_status gather_infer(dq_op_call *call, dq_error *err)
 static void copy_slices(const dq_tensor *data, size_t first, const size_t *index, size_t n, size_t inner,
                         dq_tensor *out, size_t to)
 {
-    size_t width = dq_move_width(data->dtype), bytes = inner * width;
+    size_t width = dq_element_width(data->dtype), bytes = inner * width;
     if (width && bytes <= sizeof(uint64_t)) {
-        dq_move_pick(bytes, (char *)out->data + to * bytes, (const char *)data->data + first * bytes, index,
-                     n);
+        dq_gather_elements(bytes, (char *)out->data + to * bytes, (const char *)data->data + first * bytes,
+                           index, n);
         return;
     }
     for (size_t i = 0; i < n; i++)
@@ -104,13 +104,13 @@ static dq_status copy_row(const dq_op_call *call, size_t i, size_t n, size_t bas
                           dq_error *err)
 {
     const dq_tensor *data = call->in[DATA];
-    size_t index[DQ_ROW], width = dq_move_width(data->dtype), along = axis + 1 < data->rank;
+    size_t index[DQ_ROW], width = dq_element_width(data->dtype), along = axis + 1 < data->rank;
     DQ_TRY(read_indices(call, i, n, data->dims[axis], DQ_BAD_INPUT, index, err));
     for (size_t k = 0; along && k < n; k++)
         index[k] = index[k] * step + k;
     if (width) {
-        dq_move_pick(width, (char *)call->out[0]->data + i * width, (const char *)data->data + base * width,
-                     index, n);
+        dq_gather_elements(width, (char *)call->out[0]->data + i * width,
+                           (const char *)data->data + base * width, index, n);
         return DQ_OK;
     }
     for (size_t k = 0; k < n; k++)

@@ -41,22 +41,22 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES];
     dq_tensor *out = call->out[0];
     size_t batch = (size_t)dq_node_int(call->node, "batch_dims", 0);
-    size_t tuple = (size_t)indices->dims[indices->rank - 1], width = dq_move_width(data->dtype);
+    size_t tuple = (size_t)indices->dims[indices->rank - 1], width = dq_element_width(data->dtype);
     size_t tuples = dq_dims_product(indices->dims, 0, indices->rank - 1);
     size_t each = dq_dims_product(indices->dims, batch, indices->rank - 1); /* tuples of a batch */
     size_t slice = dq_dims_product(data->dims, batch + tuple, data->rank);
     size_t one = dq_dims_product(data->dims, batch, data->rank); /* elements of a batch */
     for (size_t i = 0, n; i < tuples && (tuple || slice); i += n) {
-        int64_t given[DQ_ROW];
+        int64_t value[DQ_ROW];
         size_t at[DQ_ROW];
         n = DQ_ROW / (tuple ? tuple : 1);
         n = n < each - i % each ? n : each - i % each;
-        dq_load_ints(indices->dtype, indices->data, i * tuple, n * tuple, given);
-        const size_t good = dq_find_slices(data, batch, tuple, given, n, i / each * one, at);
+        dq_load_ints(indices->dtype, indices->data, i * tuple, n * tuple, value);
+        const size_t good = dq_find_slices(data, batch, tuple, value, n, i / each * one, at);
         if (good < n)
-            return dq_call_fail_tuple(call, err, INDICES, given + good * tuple, data->dims + batch);
+            return dq_call_fail_tuple(call, err, INDICES, value + good * tuple, data->dims + batch);
         if (slice == 1 && width)
-            dq_move_pick(width, (char *)out->data + i * width, data->data, at, n);
+            dq_gather_elements(width, (char *)out->data + i * width, data->data, at, n);
         for (size_t k = 0; k < n && slice && !(slice == 1 && width); k++)
             dq_copy_elements(data, at[k], out, (i + k) * slice, slice);
     }

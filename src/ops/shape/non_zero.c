@@ -36,7 +36,7 @@ static bool is_zero(const dq_tensor *t, size_t i)
 static size_t find_some(const dq_op_call *call, size_t first, size_t n, uint8_t *some)
 {
     const dq_tensor *t = call->in[0];
-    const size_t width = dq_move_width(t->dtype);
+    const size_t width = dq_element_width(t->dtype);
     size_t sum = 0;
     if (t->dtype == DQ_BOOL)
         memcpy(some, dq_data(t, uint8_t) + first, n);
@@ -62,12 +62,12 @@ static dq_status non_zero_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, DQ_INT64, 2, dims, err);
 }
 
-/* Capacity for DQ_ROW positions; list_places may read or write one word past the last. */
+/* Capacity for DQ_ROW positions; list_indices may read or write one word past the last. */
 enum { PLACES = DQ_ROW + sizeof(uint64_t) };
 
 /* Lists the positions, from `first` on, of the n <= DQ_ROW elements with a 1 in some[PLACES]; `sum` are set.
  */
-static size_t list_places(uint8_t *some, size_t n, size_t sum, size_t first, size_t *at)
+static size_t list_indices(uint8_t *some, size_t n, size_t sum, size_t first, size_t *at)
 {
     enum { RARE = 16 }; /* one element of this many is rare: all-zero words are then skipped */
     size_t count = 0;
@@ -87,11 +87,11 @@ static size_t list_places(uint8_t *some, size_t n, size_t sum, size_t first, siz
 }
 
 /* Lists the positions of the non-zero ones of n <= DQ_ROW elements from `first` on; returns their number. */
-static size_t find_places(const dq_op_call *call, size_t first, size_t n, size_t *at)
+static size_t find_indices(const dq_op_call *call, size_t first, size_t n, size_t *at)
 {
     uint8_t some[PLACES];
     const size_t sum = find_some(call, first, n, some);
-    return list_places(some, n, sum, first, at);
+    return list_indices(some, n, sum, first, at);
 }
 
 /* a / b. Coordinates usually fit in 32 bits, whose division is much faster on older processors. */
@@ -101,7 +101,7 @@ static size_t quotient(size_t a, size_t b)
 }
 
 /* Converts element numbers to coordinates in `out`, whose rows have n elements. */
-static void place_each(const dq_tensor *in, const size_t *at, size_t count, int64_t *out, size_t n)
+static void store_indices(const dq_tensor *in, const size_t *at, size_t count, int64_t *out, size_t n)
 {
     for (size_t j = 0; j < count && in->rank; j++) {
         size_t rest = at[j];
@@ -115,14 +115,14 @@ static void place_each(const dq_tensor *in, const size_t *at, size_t count, int6
 }
 
 /* The same for long rows, whose elements share all coordinates but the last. */
-static void place_rows(const dq_op_call *call, int64_t *out, size_t n)
+static void store_rows(const dq_op_call *call, int64_t *out, size_t n)
 {
     const dq_tensor *in = call->in[0];
     size_t coord[DQ_MAX_RANK] = {0}, found = 0, last = in->rank - 1, row = (size_t)in->dims[last];
     for (size_t i = 0; i < in->count && found < n; i += row, dq_next_coord(last, in->dims, coord))
         for (size_t k = 0; k < row; k += DQ_ROW) {
             size_t at[PLACES];
-            const size_t count = find_places(call, i + k, row - k < DQ_ROW ? row - k : DQ_ROW, at);
+            const size_t count = find_indices(call, i + k, row - k < DQ_ROW ? row - k : DQ_ROW, at);
             for (size_t d = 0; d < last; d++)
                 for (size_t j = 0; j < count; j++)
                     out[d * n + found + j] = (int64_t)coord[d];
@@ -135,18 +135,18 @@ static void place_rows(const dq_op_call *call, int64_t *out, size_t n)
 static dq_status non_zero_run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    enum { LONG = 32 };
+    enum { MIN_LONG_ROW = 32 };
     const dq_tensor *in = call->in[0];
     const size_t n = (size_t)call->out[0]->dims[1];
     int64_t *out = dq_data(call->out[0], int64_t);
-    if (in->rank && in->dims[in->rank - 1] >= LONG) {
-        place_rows(call, out, n);
+    if (in->rank && in->dims[in->rank - 1] >= MIN_LONG_ROW) {
+        store_rows(call, out, n);
         return DQ_OK;
     }
     for (size_t i = 0, found = 0; i < in->count && found < n; i += DQ_ROW) {
         size_t at[PLACES];
-        const size_t count = find_places(call, i, in->count - i < DQ_ROW ? in->count - i : DQ_ROW, at);
-        place_each(in, at, count, out + found, n);
+        const size_t count = find_indices(call, i, in->count - i < DQ_ROW ? in->count - i : DQ_ROW, at);
+        store_indices(in, at, count, out + found, n);
         found += count;
     }
     return DQ_OK;
@@ -198,14 +198,14 @@ static dq_status compress_infer(dq_op_call *call, dq_error *err)
 
 /* Lists the selected ones of `few` <= DQ_ROW slices from `first` on, as numbers from `number` on; returns how
  * many. */
-static size_t find_wanted(const dq_tensor *condition, size_t first, size_t few, size_t number, size_t *at)
+static size_t list_selected(const dq_tensor *condition, size_t first, size_t few, size_t number, size_t *at)
 {
-    const uint8_t *expected = dq_data(condition, uint8_t) + first;
+    const uint8_t *selected = dq_data(condition, uint8_t) + first;
     uint8_t some[PLACES];
     size_t sum = 0;
     for (size_t i = 0; i < few; i++)
-        sum += some[i] = expected[i] != 0;
-    return list_places(some, few, sum, number, at);
+        sum += some[i] = selected[i] != 0;
+    return list_indices(some, few, sum, number, at);
 }
 
 static dq_status compress_run(const dq_op_call *call, dq_error *err)
@@ -214,14 +214,14 @@ static dq_status compress_run(const dq_op_call *call, dq_error *err)
     dq_tensor *out = call->out[0];
     size_t outer, n, inner, axis, to = 0;
     DQ_TRY(split(call, &outer, &n, &inner, &axis, err));
-    const size_t slice = dq_move_width(in->dtype) * inner, end = named(condition, n);
+    const size_t slice = dq_element_width(in->dtype) * inner, end = named(condition, n);
     for (size_t o = 0; o < outer && out->count; o++)
         for (size_t i = 0, few, count; i < end; i += few, to += count) {
             size_t at[PLACES];
             few = end - i < DQ_ROW ? end - i : DQ_ROW;
-            count = find_wanted(condition, i, few, o * n + i, at);
+            count = list_selected(condition, i, few, o * n + i, at);
             if (slice)
-                dq_move_pick(slice, (char *)out->data + to * slice, in->data, at, count);
+                dq_gather_elements(slice, (char *)out->data + to * slice, in->data, at, count);
             for (size_t j = 0; j < count && !slice; j++)
                 dq_copy_elements(in, at[j] * inner, out, (to + j) * inner, inner);
         }

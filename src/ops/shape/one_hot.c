@@ -21,11 +21,11 @@ static int64_t integer(const dq_tensor *t, size_t i)
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
     const dq_tensor *indices = call->in[INDICES], *depth = call->in[DEPTH], *values = call->in[VALUES];
-    int64_t given = dq_node_int(call->node, "axis", -1), dims[DQ_MAX_RANK + 1];
+    int64_t value = dq_node_int(call->node, "axis", -1), dims[DQ_MAX_RANK + 1];
     size_t axis;
-    if (!dq_axis(given, indices->rank + 1u, &axis))
+    if (!dq_axis(value, indices->rank + 1u, &axis))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'axis' is %" PRId64 ", outside a result of rank %u", given,
+                            "attribute 'axis' is %" PRId64 ", outside a result of rank %u", value,
                             indices->rank + 1);
     if (depth->count != 1)
         return dq_call_fail_input(call, err, DEPTH, "has %zu elements, expected 1", depth->count);
@@ -50,7 +50,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     dq_axis(dq_node_int(call->node, "axis", -1), out->rank, &axis);
     size_t inner = dq_dims_product(out->dims, axis + 1, out->rank);
     int64_t depth = out->dims[axis];
-    dq_move_fill(out->dtype, out->data, out->count, values->data);
+    dq_fill_elements(out->dtype, out->data, out->count, values->data);
     for (size_t i = 0; i < indices->count; i++) {
         int64_t index = integer(indices, i);
         if (index < 0 && call->version >= 11)

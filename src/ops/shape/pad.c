@@ -18,7 +18,7 @@ typedef struct state {
     size_t *table[DQ_MAX_RANK]; /* all modes but constant, for each axis: input index of each output index,
                                    times the stride */
     size_t first, end;          /* … for the last axis: the outputs that are contiguous in the input */
-    dq_move inside;             /* constant: the copy of the input's part that remains */
+    dq_copy_nd inside;          /* constant: the copy of the input's part that remains */
     dq_tensor *value;           /* constant: the value of the attribute; NULL: input 2, or zero */
 } state;
 
@@ -48,7 +48,7 @@ static dq_status read_pads(const dq_op_call *call, int64_t begin[DQ_MAX_RANK], i
     else
         DQ_TRY(dq_list_from_either(call, "pads", 1, &pads, err));
     DQ_TRY(dq_list_from_input(call, 3, &axes, err));
-    for (size_t d = 0; !axes.given && d < rank; d++)
+    for (size_t d = 0; !axes.present && d < rank; d++)
         axes.at[axes.count++] = (int64_t)d;
     DQ_TRY(dq_list_axes(call, &axes, rank, err));
     if (pads.count != 2 * axes.count)
@@ -104,7 +104,7 @@ static int64_t shown(mode how, int64_t i, int64_t n)
     return r < n ? r : period - r;
 }
 
-static void find_stretch(state *s, size_t last, size_t n)
+static void find_span(state *s, size_t last, size_t n)
 {
     int64_t begin = s->begin[last];
     s->first = begin <= 0 ? 0 : (size_t)begin < n ? (size_t)begin : n;
@@ -127,7 +127,7 @@ static dq_status make_tables(dq_op_call *call, state *s, dq_error *err)
             s->table[d][i] = (size_t)shown(s->mode, (int64_t)i - s->begin[d], in->dims[d]) * strides[d];
     }
     if (in->rank && out->count)
-        find_stretch(s, in->rank - 1, (size_t)out->dims[in->rank - 1]);
+        find_span(s, in->rank - 1, (size_t)out->dims[in->rank - 1]);
     return DQ_OK;
 }
 
@@ -140,11 +140,11 @@ static void find_inside(dq_op_call *call, state *s, const int64_t end[DQ_MAX_RAN
     for (size_t d = 0; d < in->rank; d++) {
         int64_t cut_begin = s->begin[d] < 0 ? -s->begin[d] : 0, cut_end = end[d] < 0 ? -end[d] : 0;
         int64_t left = in->dims[d] - cut_begin - cut_end;
-        dq_move_add(&s->inside, left > 0 ? (size_t)left : 0, (int64_t)from[d], to[d]);
+        dq_copy_nd_add(&s->inside, left > 0 ? (size_t)left : 0, (int64_t)from[d], to[d]);
         s->inside.from_base += (size_t)cut_begin * from[d];
         s->inside.to_base += (size_t)(s->begin[d] > 0 ? s->begin[d] : 0) * to[d];
     }
-    dq_move_join(&s->inside);
+    dq_copy_nd_coalesce(&s->inside);
 }
 
 /* Makes the value from the attribute: before version 11 it is a float attribute, and the input is float. */
@@ -189,11 +189,11 @@ static void pick_row(const dq_op_call *call, size_t width, size_t base, size_t t
     const char *x = (const char *)in->data + base * width;
     char *y = (char *)out->data + to * width;
     if (s->first)
-        dq_move_pick(width, y, x, table, s->first);
+        dq_gather_elements(width, y, x, table, s->first);
     if (s->first < n)
         memcpy(y + s->first * width, x + table[s->first] * width, (s->end - s->first) * width);
     if (s->end < n)
-        dq_move_pick(width, y + s->end * width, x, table + s->end, n - s->end);
+        dq_gather_elements(width, y + s->end * width, x, table + s->end, n - s->end);
 }
 
 /* Writes output rows begin … end - 1, by the tables. */
@@ -204,7 +204,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     const state *s = call->state;
     const dq_tensor *out = call->out[0];
     size_t last = out->rank - 1, n = (size_t)out->dims[last], coord[DQ_MAX_RANK] = {0};
-    const size_t width = dq_move_width(out->dtype);
+    const size_t width = dq_element_width(out->dtype);
     for (size_t d = last, rest = begin; d-- > 0; rest /= (size_t)out->dims[d])
         coord[d] = rest % (size_t)out->dims[d];
     for (size_t i = begin; i < end; i++) {
@@ -225,7 +225,7 @@ static void run_tables(const dq_op_call *call)
         return;
     }
     /* Adjacent elements of a packed type share bytes: one thread writes them all. */
-    dq_parallel(call->threads, rows, dq_move_width(out->dtype) == 0 ? rows : GRAIN / n + 1, piece, &call);
+    dq_parallel(call->threads, rows, dq_element_width(out->dtype) == 0 ? rows : GRAIN / n + 1, piece, &call);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
@@ -236,15 +236,15 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     if (out->count == 0)
         return DQ_OK;
     if (s->mode != CONSTANT) {
-        if (dq_move_width(out->dtype) == 0)
-            dq_move_fill(out->dtype, out->data, out->count, NULL);
+        if (dq_element_width(out->dtype) == 0)
+            dq_fill_elements(out->dtype, out->data, out->count, NULL);
         run_tables(call);
         return DQ_OK;
     }
     const dq_tensor *value = s->value ? s->value : dq_call_in(call, 2);
-    dq_move_fill(out->dtype, out->data, out->count, value ? value->data : NULL);
+    dq_fill_elements(out->dtype, out->data, out->count, value ? value->data : NULL);
     if (call->in[0]->count)
-        dq_move_run(call, &s->inside, out->dtype, out->data, call->in[0]->data);
+        dq_copy_nd_run(call, &s->inside, out->dtype, out->data, call->in[0]->data);
     return DQ_OK;
 }
 

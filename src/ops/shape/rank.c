@@ -45,7 +45,7 @@ static void rank_strided(const dq_tensor *t, size_t first, size_t n, size_t step
     size_t at[DQ_ROW];
     for (size_t i = 0; i < n; i++)
         at[i] = first + i * step;
-    dq_move_pick(dq_move_width(t->dtype), workspace, t->data, at, n);
+    dq_gather_elements(dq_element_width(t->dtype), workspace, t->data, at, n);
     rank_some(&(dq_tensor){.dtype = t->dtype, .data = workspace}, 0, n, order, keys);
 }
 
@@ -78,7 +78,7 @@ void dq_rank_sink(dq_ranked *heap, size_t n, size_t i)
 
 /* Inserts elements from number `first` on into the heap of the best k, whose worst element is at the top.
  * These elements rank below an equal one in the heap. */
-static void take_earlier(const uint64_t *keys, size_t first, size_t n, size_t k, dq_ranked *top)
+static void push_better(const uint64_t *keys, size_t first, size_t n, size_t k, dq_ranked *top)
 {
 #pragma GCC unroll 4
     for (size_t i = 0; i < n; i++)
@@ -100,7 +100,7 @@ void dq_rank_select(const dq_tensor *t, size_t first, size_t n, size_t step, boo
             to[i + j] = (dq_ranked){keys[j], i + j};
         for (size_t h = own && i + own == k ? k / 2 : 0; h-- > 0;)
             dq_rank_sink(to, k, h);
-        take_earlier(keys + own, i + own, few - own, k, to);
+        push_better(keys + own, i + own, few - own, k, to);
     }
     for (size_t left = k; left > 1; left--) { /* moves the worst remaining element to the end */
         dq_ranked last = to[0];

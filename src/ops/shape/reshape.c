@@ -13,7 +13,7 @@ static dq_status copy(const dq_op_call *call, dq_error *err)
     const dq_tensor *x = call->in[0];
     if (!call->out[0] || !x->size)
         return DQ_OK;
-    if (x->times)
+    if (x->repeats)
         dq_tensor_gather(x, x->data, x->size / x->count, call->out[0]->data);
     else
         memcpy(call->out[0]->data, x->data, x->size);
@@ -96,7 +96,7 @@ static dq_status squeeze_infer(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_list_axes(call, &axes, in->rank, err));
     bool drop[DQ_MAX_RANK] = {false};
     for (size_t d = 0; d < in->rank; d++)
-        drop[d] = !axes.given && in->dims[d] == 1;
+        drop[d] = !axes.present && in->dims[d] == 1;
     for (size_t k = 0; k < axes.count; k++) {
         size_t d = (size_t)axes.at[k];
         if (in->dims[d] != 1)

@@ -21,20 +21,20 @@ typedef struct state {
 static dq_status read_join(const dq_op_call *call, join *out, dq_error *err)
 {
     static const char *const names[] = {"none", "add", "mul", "min", "max"};
-    const char *given = dq_node_string(call->node, "reduction", "none");
+    const char *value = dq_node_string(call->node, "reduction", "none");
     dq_dtype dtype = call->in[DATA]->dtype;
     unsigned cls = dq_dtype_get(dtype)->cls;
     for (int i = 0; i < 5; i++)
-        if (strcmp(given, names[i]) == 0) {
+        if (strcmp(value, names[i]) == 0) {
             *out = (join)i;
             if (i != REPLACE && (cls == DQ_CLASS_STRING || cls == DQ_CLASS_COMPLEX))
                 return dq_call_fail(call, err, DQ_BAD_MODEL,
-                                    "attribute 'reduction' is '%s', which tensor(%s) does not have", given,
+                                    "attribute 'reduction' is '%s', which tensor(%s) does not have", value,
                                     dq_dtype_name(dtype));
             return DQ_OK;
         }
     return dq_call_fail(call, err, DQ_BAD_MODEL,
-                        "attribute 'reduction' is '%s', expected none, add, mul, min or max", given);
+                        "attribute 'reduction' is '%s', expected none, add, mul, min or max", value);
 }
 
 /* ---- Reductions ---------------------------------------------------------------------------------------- */
@@ -94,7 +94,7 @@ static void join_floats(join how, const float *restrict x, float *restrict y, co
         JOIN_EACH(isnan(a) || a > b ? a : b);
 }
 
-static void place(join how, const dq_tensor *updates, size_t from, dq_tensor *out, size_t at, size_t n)
+static void store_update(join how, const dq_tensor *updates, size_t from, dq_tensor *out, size_t at, size_t n)
 {
     if (how == REPLACE) {
         dq_copy_elements(updates, from, out, at, n);
@@ -164,7 +164,7 @@ static dq_status scatter_row(const dq_op_call *call, size_t i, size_t n, size_t 
 {
     const state *s = call->state;
     const dq_tensor *data = call->in[DATA], *updates = call->in[UPDATES];
-    size_t index[DQ_ROW], width = dq_move_width(data->dtype), along = s->axis + 1 < data->rank;
+    size_t index[DQ_ROW], width = dq_element_width(data->dtype), along = s->axis + 1 < data->rank;
     size_t good = dq_load_indices(call->in[INDICES], i, n, data->dims[s->axis], index);
     if (good < n)
         return dq_call_fail_index(call, err, INDICES, DQ_BAD_INPUT,
@@ -172,14 +172,14 @@ static dq_status scatter_row(const dq_op_call *call, size_t i, size_t n, size_t 
     for (size_t k = 0; along && k < n; k++)
         index[k] = index[k] * step + k;
     if (width && s->join == REPLACE) {
-        dq_move_put(width, (char *)call->out[0]->data + base * width, (const char *)updates->data + i * width,
-                    index, n);
+        dq_scatter_elements(width, (char *)call->out[0]->data + base * width,
+                            (const char *)updates->data + i * width, index, n);
         return DQ_OK;
     }
     if (data->dtype == DQ_FLOAT)
         join_floats(s->join, dq_data(updates, float) + i, dq_data(call->out[0], float) + base, index, n);
     for (size_t k = 0; data->dtype != DQ_FLOAT && k < n; k++)
-        place(s->join, updates, i + k, call->out[0], base + index[k], 1);
+        store_update(s->join, updates, i + k, call->out[0], base + index[k], 1);
     return DQ_OK;
 }
 
@@ -245,24 +245,24 @@ static dq_status nd_run(const dq_op_call *call, dq_error *err)
 {
     const dq_tensor *data = call->in[DATA], *indices = call->in[INDICES], *updates = call->in[UPDATES];
     const state *s = call->state;
-    size_t tuple = (size_t)indices->dims[indices->rank - 1], width = dq_move_width(data->dtype);
+    size_t tuple = (size_t)indices->dims[indices->rank - 1], width = dq_element_width(data->dtype);
     size_t tuples = dq_dims_product(indices->dims, 0, indices->rank - 1);
     size_t slice = dq_dims_product(data->dims, tuple, data->rank);
     const bool singles = slice == 1 && width && s->join == REPLACE;
     start(call);
     for (size_t i = 0, n; i < tuples && (slice || tuple); i += n) {
-        int64_t given[DQ_ROW];
+        int64_t value[DQ_ROW];
         size_t at[DQ_ROW];
         n = DQ_ROW / (tuple ? tuple : 1);
         n = n < tuples - i ? n : tuples - i;
-        dq_load_ints(indices->dtype, indices->data, i * tuple, n * tuple, given);
-        const size_t good = dq_find_slices(data, 0, tuple, given, n, 0, at);
+        dq_load_ints(indices->dtype, indices->data, i * tuple, n * tuple, value);
+        const size_t good = dq_find_slices(data, 0, tuple, value, n, 0, at);
         if (good < n)
-            return dq_call_fail_tuple(call, err, INDICES, given + good * tuple, data->dims);
+            return dq_call_fail_tuple(call, err, INDICES, value + good * tuple, data->dims);
         if (singles)
-            dq_move_put(width, call->out[0]->data, (const char *)updates->data + i * width, at, n);
+            dq_scatter_elements(width, call->out[0]->data, (const char *)updates->data + i * width, at, n);
         for (size_t k = 0; k < n && !singles; k++)
-            place(s->join, updates, (i + k) * slice, call->out[0], at[k], slice);
+            store_update(s->join, updates, (i + k) * slice, call->out[0], at[k], slice);
     }
     return DQ_OK;
 }

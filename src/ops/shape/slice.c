@@ -45,18 +45,18 @@ static dq_status read_cut(const dq_op_call *call, cut *c, dq_error *err)
     DQ_TRY(dq_list_from_either(call, "ends", 2, &ends, err));
     DQ_TRY(dq_list_from_either(call, "axes", 3, &axes, err));
     DQ_TRY(dq_list_from_input(call, 4, &steps, err));
-    for (size_t k = 0; !axes.given && k < starts.count; k++)
+    for (size_t k = 0; !axes.present && k < starts.count; k++)
         axes.at[axes.count++] = (int64_t)k;
     if (ends.count != starts.count || axes.count != starts.count ||
-        (steps.given && steps.count != starts.count))
+        (steps.present && steps.count != starts.count))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "has %zu starts, %zu ends, %zu axes and %zu steps, expected as many of each",
-                            starts.count, ends.count, axes.count, steps.given ? steps.count : starts.count);
+                            starts.count, ends.count, axes.count, steps.present ? steps.count : starts.count);
     DQ_TRY(dq_list_axes(call, &axes, in->rank, err));
     for (size_t d = 0; d < in->rank; d++)
         cut_axis(c, d, in->dims[d], 0, in->dims[d], 1);
     for (size_t k = 0; k < starts.count; k++) {
-        int64_t step = steps.given ? steps.at[k] : 1;
+        int64_t step = steps.present ? steps.at[k] : 1;
         if (step == 0)
             return dq_call_fail(call, err, DQ_BAD_MODEL, "has a step of 0 along axis %" PRId64, axes.at[k]);
         cut_axis(c, (size_t)axes.at[k], in->dims[axes.at[k]], starts.at[k], ends.at[k], step);
@@ -64,7 +64,7 @@ static dq_status read_cut(const dq_op_call *call, cut *c, dq_error *err)
     return DQ_OK;
 }
 
-static void find_move(const dq_op_call *call, const cut *c, dq_move *m)
+static void find_move(const dq_op_call *call, const cut *c, dq_copy_nd *m)
 {
     size_t from[DQ_MAX_RANK], to[DQ_MAX_RANK];
     const dq_tensor *in = call->in[0];
@@ -75,21 +75,21 @@ static void find_move(const dq_op_call *call, const cut *c, dq_move *m)
     for (size_t d = 0; d < in->rank; d++) {
         m->from_base += (size_t)c->start[d] * from[d];
         /* a step that is never taken might overflow the product */
-        dq_move_add(m, (size_t)c->length[d], c->length[d] > 1 ? c->step[d] * (int64_t)from[d] : 0, to[d]);
+        dq_copy_nd_add(m, (size_t)c->length[d], c->length[d] > 1 ? c->step[d] * (int64_t)from[d] : 0, to[d]);
     }
-    dq_move_join(m);
+    dq_copy_nd_coalesce(m);
 }
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
     cut c;
-    dq_move m = {0};
+    dq_copy_nd m = {0};
     DQ_TRY(read_cut(call, &c, err));
     DQ_TRY(dq_call_output(call, 0, call->in[0]->dtype, call->in[0]->rank, c.length, err));
     if (!call->out[0] || call->out[0]->count == 0)
         return DQ_OK;
     find_move(call, &c, &m);
-    if (!dq_move_is_stretch(&m))
+    if (!dq_copy_nd_is_contiguous(&m))
         return DQ_OK;
     DQ_TRY(dq_call_split_offsets(call, err));
     if (call->split_offsets)
@@ -101,9 +101,9 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     cut c;
     DQ_TRY(read_cut(call, &c, err));
-    DQ_TRY(dq_call_state(call, sizeof(dq_move), err));
+    DQ_TRY(dq_call_state(call, sizeof(dq_copy_nd), err));
     find_move(call, &c, call->state);
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_slice = {infer, prepare, dq_move_all, 0};
+const dq_op_impl dq_op_slice = {infer, prepare, dq_copy_all, 0};

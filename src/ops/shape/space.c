@@ -45,7 +45,7 @@ static dq_status prepare(dq_op_call *call, bool to_space, dq_error *err)
                     *wide = to_space ? call->out[0] : call->in[0];
     size_t b = 1, d[DQ_MAX_RANK], w[DQ_MAX_RANK];
     DQ_TRY(read_block(call, to_space, &b, err));
-    DQ_TRY(dq_call_state(call, sizeof(dq_move), err));
+    DQ_TRY(dq_call_state(call, sizeof(dq_copy_nd), err));
     dq_strides(4, deep->dims, d);
     dq_strides(4, wide->dims, w);
     size_t channels = (size_t)wide->dims[1];
@@ -57,8 +57,9 @@ static dq_status prepare(dq_op_call *call, bool to_space, dq_error *err)
         {(size_t)deep->dims[2], d[2], w[2] * b},    {(size_t)deep->dims[3], d[3], w[3] * b},
     };
     for (size_t i = 0; i < 6; i++)
-        dq_move_add(call->state, axes[i][0], (int64_t)axes[i][to_space ? 1 : 2], axes[i][to_space ? 2 : 1]);
-    dq_move_join(call->state);
+        dq_copy_nd_add(call->state, axes[i][0], (int64_t)axes[i][to_space ? 1 : 2],
+                       axes[i][to_space ? 2 : 1]);
+    dq_copy_nd_coalesce(call->state);
     return DQ_OK;
 }
 
@@ -71,7 +72,7 @@ static dq_status prepare(dq_op_call *call, bool to_space, dq_error *err)
     {                                                                                                        \
         return prepare(call, to_space, err);                                                                 \
     }                                                                                                        \
-    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, dq_move_all, DQ_OP_BATCH_SEPARABLE_FIRST};
+    const dq_op_impl symbol = {symbol##_infer, symbol##_prepare, dq_copy_all, DQ_OP_BATCH_SEPARABLE_FIRST};
 
 SPACE(dq_op_depth_to_space, true)
 SPACE(dq_op_space_to_depth, false)

@@ -36,7 +36,7 @@ static dq_status concat_infer(dq_op_call *call, dq_error *err)
 
 static dq_status concat_prepare(dq_op_call *call, dq_error *err)
 {
-    const size_t width = dq_move_width(call->out[0]->dtype);
+    const size_t width = dq_element_width(call->out[0]->dtype);
     size_t axis, begin = 0;
     DQ_TRY(dq_call_axis(call, USUAL_AXIS, &axis, err));
     if (width == 0 || dq_dims_product(call->out[0]->dims, 0, axis) != 1)
@@ -52,12 +52,12 @@ static dq_status concat_run(const dq_op_call *call, dq_error *err)
     dq_tensor *out = call->out[0];
     size_t axis, begin = 0;
     DQ_TRY(dq_call_axis(call, USUAL_AXIS, &axis, err));
-    dq_move_clear_tail(out);
+    dq_clear_tail_bits(out);
     for (uint32_t i = 0; i < call->in_count; i++) {
         const dq_tensor *in = call->in[i];
         if (in->count && !dq_call_is_concatenated(call, i)) {
-            dq_move m = dq_move_part(out, axis, begin, (size_t)in->dims[axis], true);
-            dq_move_run(call, &m, out->dtype, out->data, in->data);
+            dq_copy_nd m = dq_copy_nd_part(out, axis, begin, (size_t)in->dims[axis], true);
+            dq_copy_nd_run(call, &m, out->dtype, out->data, in->data);
         }
         begin += (size_t)in->dims[axis];
     }
@@ -153,9 +153,9 @@ static dq_status split_run(const dq_op_call *call, dq_error *err)
     for (uint32_t i = 0; i < call->out_count; i++) {
         dq_tensor *out = call->out[i];
         if (out && out->count) {
-            dq_move m = dq_move_part(in, axis, begin, (size_t)out->dims[axis], false);
-            dq_move_clear_tail(out);
-            dq_move_run(call, &m, in->dtype, out->data, in->data);
+            dq_copy_nd m = dq_copy_nd_part(in, axis, begin, (size_t)out->dims[axis], false);
+            dq_clear_tail_bits(out);
+            dq_copy_nd_run(call, &m, in->dtype, out->data, in->data);
         }
         begin += (size_t)length_of(&l, i);
     }

@@ -8,16 +8,16 @@
 
 /* ---- Expand: broadcasts to a shape, which itself broadcasts -------------------------------------------- */
 
-static dq_move expansion(const dq_op_call *call)
+static dq_copy_nd expansion(const dq_op_call *call)
 {
     const dq_tensor *out = call->out[0];
     size_t from[DQ_MAX_RANK], to[DQ_MAX_RANK];
-    dq_move m = {0};
+    dq_copy_nd m = {0};
     dq_broadcast_strides(call->in[0], out->rank, out->dims, from);
     dq_strides(out->rank, out->dims, to);
     for (size_t d = 0; d < out->rank; d++)
-        dq_move_add(&m, (size_t)out->dims[d], (int64_t)from[d], to[d]);
-    dq_move_join(&m);
+        dq_copy_nd_add(&m, (size_t)out->dims[d], (int64_t)from[d], to[d]);
+    dq_copy_nd_coalesce(&m);
     return m;
 }
 
@@ -38,13 +38,13 @@ static dq_status expand_infer(dq_op_call *call, dq_error *err)
                                   dq_shape_text(shape.count, shape.at, to));
     }
     DQ_TRY(dq_call_output(call, 0, in->dtype, rank, dims, err));
-    const dq_move m = expansion(call);
-    call->times = 0;
+    const dq_copy_nd m = expansion(call);
+    call->repeats = 0;
     for (size_t d = 0; d + 1 < m.rank; d++)
         if (m.from[d] == 0) {
-            call->run = m.to[d];
-            call->times = call->times ? 0 : m.dims[d];
-            if (!call->times)
+            call->block = m.to[d];
+            call->repeats = call->repeats ? 0 : m.dims[d];
+            if (!call->repeats)
                 break;
         }
     return DQ_OK;
@@ -52,12 +52,12 @@ static dq_status expand_infer(dq_op_call *call, dq_error *err)
 
 static dq_status expand_prepare(dq_op_call *call, dq_error *err)
 {
-    DQ_TRY(dq_call_state(call, sizeof(dq_move), err));
-    *(dq_move *)call->state = expansion(call);
+    DQ_TRY(dq_call_state(call, sizeof(dq_copy_nd), err));
+    *(dq_copy_nd *)call->state = expansion(call);
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_expand = {expand_infer, expand_prepare, dq_move_all, 0};
+const dq_op_impl dq_op_expand = {expand_infer, expand_prepare, dq_copy_all, 0};
 
 /* ---- Tile: version 1 repeats along one axis, later ones along each ------------------------------------- */
 
@@ -105,16 +105,16 @@ static dq_status tile_prepare(dq_op_call *call, dq_error *err)
     dq_list repeats;
     size_t from[DQ_MAX_RANK], to[DQ_MAX_RANK];
     DQ_TRY(read_repeats(call, &repeats, err));
-    DQ_TRY(dq_call_state(call, sizeof(dq_move), err));
+    DQ_TRY(dq_call_state(call, sizeof(dq_copy_nd), err));
     dq_strides(in->rank, in->dims, from);
     dq_strides(in->rank, call->out[0]->dims, to);
     for (size_t d = 0; d < in->rank; d++) {
         size_t n = (size_t)in->dims[d];
-        dq_move_add(call->state, (size_t)repeats.at[d], 0, to[d] * n);
-        dq_move_add(call->state, n, (int64_t)from[d], to[d]);
+        dq_copy_nd_add(call->state, (size_t)repeats.at[d], 0, to[d] * n);
+        dq_copy_nd_add(call->state, n, (int64_t)from[d], to[d]);
     }
-    dq_move_join(call->state);
+    dq_copy_nd_coalesce(call->state);
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_tile = {tile_infer, tile_prepare, dq_move_all, 0};
+const dq_op_impl dq_op_tile = {tile_infer, tile_prepare, dq_copy_all, 0};

@@ -19,14 +19,14 @@ static dq_status read_k(const dq_op_call *call, size_t *axis, size_t *k, dq_erro
     const dq_tensor *in = call->in[0];
     dq_list list;
     DQ_TRY(dq_list_from_input(call, 1, &list, err));
-    if (list.given && list.count != 1)
+    if (list.present && list.count != 1)
         return dq_call_fail_input(call, err, 1, "has %zu elements, expected 1", list.count);
-    int64_t given = list.given ? list.at[0] : dq_node_int(call->node, "k", -1);
+    int64_t value = list.present ? list.at[0] : dq_node_int(call->node, "k", -1);
     DQ_TRY(dq_call_axis(call, -1, axis, err));
-    if (given < 0 || given > in->dims[*axis])
+    if (value < 0 || value > in->dims[*axis])
         return dq_call_fail(call, err, DQ_BAD_MODEL, "wants %" PRId64 " elements of an axis of %" PRId64,
-                            given, in->dims[*axis]);
-    *k = (size_t)given;
+                            value, in->dims[*axis]);
+    *k = (size_t)value;
     return DQ_OK;
 }
 

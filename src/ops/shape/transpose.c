@@ -7,7 +7,7 @@ static dq_status read_perm(const dq_op_call *call, dq_list *perm, dq_error *err)
 {
     size_t rank = call->in[0]->rank;
     DQ_TRY(dq_list_from_attr(call, "perm", perm, err));
-    if (!perm->given) {
+    if (!perm->present) {
         perm->count = rank;
         for (size_t d = 0; d < rank; d++)
             perm->at[d] = (int64_t)(rank - 1 - d);
@@ -33,13 +33,13 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     dq_list perm;
     size_t from[DQ_MAX_RANK], to[DQ_MAX_RANK];
     DQ_TRY(read_perm(call, &perm, err));
-    DQ_TRY(dq_call_state(call, sizeof(dq_move), err));
+    DQ_TRY(dq_call_state(call, sizeof(dq_copy_nd), err));
     dq_strides(call->in[0]->rank, call->in[0]->dims, from);
     dq_strides(call->out[0]->rank, call->out[0]->dims, to);
     for (size_t d = 0; d < perm.count; d++)
-        dq_move_add(call->state, (size_t)call->out[0]->dims[d], (int64_t)from[perm.at[d]], to[d]);
-    dq_move_join(call->state);
+        dq_copy_nd_add(call->state, (size_t)call->out[0]->dims[d], (int64_t)from[perm.at[d]], to[d]);
+    dq_copy_nd_coalesce(call->state);
     return DQ_OK;
 }
 
-const dq_op_impl dq_op_transpose = {infer, prepare, dq_move_all, DQ_OP_BATCH_SEPARABLE_FIRST};
+const dq_op_impl dq_op_transpose = {infer, prepare, dq_copy_all, DQ_OP_BATCH_SEPARABLE_FIRST};

@@ -9,7 +9,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 {
     dq_list k;
     DQ_TRY(dq_list_from_input(call, 1, &k, err));
-    if (k.given && k.count != 1)
+    if (k.present && k.count != 1)
         return dq_call_fail_input(call, err, 1, "has %zu elements, expected one diagonal", k.count);
     if (call->in[0]->rank < 2)
         return dq_call_fail_input(call, err, 0, "has rank %u, expected 2 or more", call->in[0]->rank);
@@ -22,10 +22,10 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     dq_list k;
     DQ_TRY(dq_list_from_input(call, 1, &k, err));
     bool upper = dq_node_int(call->node, "upper", 1) != 0;
-    int64_t rows = in->dims[in->rank - 2], cols = in->dims[in->rank - 1], shift = k.given ? k.at[0] : 0;
+    int64_t rows = in->dims[in->rank - 2], cols = in->dims[in->rank - 1], shift = k.present ? k.at[0] : 0;
     /* beyond the corners all diagonals give the same */
     shift = shift > cols ? cols : shift < -rows ? -rows : shift;
-    size_t width = dq_move_width(in->dtype), lines = cols ? in->count / (size_t)cols : 0;
+    size_t width = dq_element_width(in->dtype), lines = cols ? in->count / (size_t)cols : 0;
     char *to = call->out[0]->data;
     memset(to, 0, in->size);
     for (size_t line = 0; line < lines; line++) {

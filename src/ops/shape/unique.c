@@ -149,8 +149,8 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     found->first = DQ_NEW_ARRAY(call->arena, s.n, size_t);
     found->name = DQ_NEW_ARRAY(call->arena, s.n, size_t);
     bool numbers = s.size == 1 && s.t->dtype != DQ_STRING,
-         workspace = found->group && found->first && found->name;
-    if (!workspace || (s.n && !(numbers ? group_numbers : group_slices)(&s, found)))
+         allocated = found->group && found->first && found->name;
+    if (!allocated || (s.n && !(numbers ? group_numbers : group_slices)(&s, found)))
         return dq_no_memory(err, s.n * sizeof(dq_ranked), "sorting");
     int64_t dims[DQ_MAX_RANK], different = (int64_t)found->groups, all = (int64_t)s.n;
     for (size_t d = 0; d < s.t->rank; d++)

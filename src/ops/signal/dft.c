@@ -57,15 +57,15 @@ static dq_status make(dq_op_call *call, state *s, dq_error *err)
 static dq_status read_dft(const dq_op_call *call, state *s, size_t *axis, dq_error *err)
 {
     const dq_tensor *in = call->in[0];
-    int64_t given, length;
+    int64_t value, length;
     DQ_TRY(check_parts(call, err));
     if (call->version < 20)
-        given = dq_node_int(call->node, "axis", 1);
+        value = dq_node_int(call->node, "axis", 1);
     else
-        DQ_TRY(read_scalar(call, 2, -2, &given, err));
-    if (!dq_axis(given, in->rank, axis) || *axis + 1 == in->rank)
+        DQ_TRY(read_scalar(call, 2, -2, &value, err));
+    if (!dq_axis(value, in->rank, axis) || *axis + 1 == in->rank)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "axis %" PRId64 " is not one of the signals of an input of rank %u", given,
+                            "axis %" PRId64 " is not one of the signals of an input of rank %u", value,
                             in->rank);
     *s = (state){.inverse = dq_node_int(call->node, "inverse", 0) != 0,
                  .onesided = dq_node_int(call->node, "onesided", 0) != 0,
@@ -114,11 +114,11 @@ static void dft_line(const dq_op_call *call, size_t line, double *x)
     const state *s = call->state;
     const dq_tensor *in = call->in[0];
     bool real = s->inverse && s->onesided;
-    size_t given = s->inverse ? s->bins : s->n, out_length = s->inverse ? s->n : s->bins,
+    size_t value = s->inverse ? s->bins : s->n, out_length = s->inverse ? s->n : s->bins,
            out_parts = real ? 1 : 2;
     size_t outer = line / s->inner, rest = line % s->inner;
     for (size_t k = 0; k < s->n; k++) {
-        bool there = k < given && k < s->in_length;
+        bool there = k < value && k < s->in_length;
         size_t at = ((outer * s->in_length + k) * s->inner + rest) * s->parts;
         x[2 * k] = there ? dq_tensor_get_double(in, at) : 0;
         x[2 * k + 1] = there && s->parts == 2 ? dq_tensor_get_double(in, at + 1) : 0;

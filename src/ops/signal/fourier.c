@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SHORT = 32 /* lengths up to this that are no powers of two use the definition */ };
+enum { MAX_DIRECT_LENGTH = 32 /* lengths up to this that are no powers of two use the definition */ };
 
 static const double two_pi = 6.283185307179586;
 
@@ -120,7 +120,7 @@ dq_status dq_fourier_make(dq_fourier *f, size_t n, dq_arena *arena, dq_error *er
     bool power = (n & (n - 1)) == 0;
     if (n > SIZE_MAX / 128)
         return dq_no_memory(err, n, "a Fourier transform");
-    for (f->m = n > SHORT || power ? 1 : 0; f->m && f->m < (power ? n : 2 * n - 1);)
+    for (f->m = n > MAX_DIRECT_LENGTH || power ? 1 : 0; f->m && f->m < (power ? n : 2 * n - 1);)
         f->m *= 2;
     size_t roots = f->m ? f->m : n;
     f->roots = DQ_NEW_ARRAY(arena, 2 * roots, double);

@@ -16,11 +16,11 @@ static dq_status scalar(const dq_op_call *call, uint32_t i, dq_error *err)
 
 static dq_status read_type(const dq_op_call *call, dq_dtype *out, dq_error *err)
 {
-    int64_t given = dq_node_int(call->node, "output_datatype", DQ_FLOAT);
-    if (!dq_dtype_valid(given))
+    int64_t value = dq_node_int(call->node, "output_datatype", DQ_FLOAT);
+    if (!dq_dtype_valid(value))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'output_datatype' is %" PRId64 ", which is no type", given);
-    *out = (dq_dtype)given;
+                            "attribute 'output_datatype' is %" PRId64 ", which is no type", value);
+    *out = (dq_dtype)value;
     return DQ_OK;
 }
 

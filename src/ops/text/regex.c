@@ -75,14 +75,14 @@ static dq_status emit(parser *p, step s)
     if (r->count == MOST_STEPS)
         return dq_fail(p->err, DQ_OUT_OF_MEMORY, "the pattern needs more than %d steps", MOST_STEPS);
     if (r->count == r->step_capacity) {
-        uint32_t workspace = r->step_capacity ? 2 * r->step_capacity : 64;
-        step *grown = DQ_NEW_ARRAY(p->arena, workspace, step);
+        uint32_t capacity = r->step_capacity ? 2 * r->step_capacity : 64;
+        step *grown = DQ_NEW_ARRAY(p->arena, capacity, step);
         if (!grown)
-            return dq_no_memory(p->err, workspace * sizeof *grown, "a pattern");
+            return dq_no_memory(p->err, capacity * sizeof *grown, "a pattern");
         if (r->count)
             memcpy(grown, r->steps, r->count * sizeof *grown);
         r->steps = grown;
-        r->step_capacity = workspace;
+        r->step_capacity = capacity;
     }
     r->steps[r->count++] = s;
     return DQ_OK;
@@ -92,14 +92,14 @@ static dq_status add_range(parser *p, uint32_t low, uint32_t high)
 {
     dq_regex *r = p->r;
     if (r->range_count == r->range_capacity) {
-        uint32_t workspace = r->range_capacity ? 2 * r->range_capacity : 32;
-        range *grown = DQ_NEW_ARRAY(p->arena, workspace, range);
+        uint32_t capacity = r->range_capacity ? 2 * r->range_capacity : 32;
+        range *grown = DQ_NEW_ARRAY(p->arena, capacity, range);
         if (!grown)
-            return dq_no_memory(p->err, workspace * sizeof *grown, "a pattern");
+            return dq_no_memory(p->err, capacity * sizeof *grown, "a pattern");
         if (r->range_count)
             memcpy(grown, r->ranges, r->range_count * sizeof *grown);
         r->ranges = grown;
-        r->range_capacity = workspace;
+        r->range_capacity = capacity;
     }
     r->ranges[r->range_count++] = (range){low, high};
     return DQ_OK;
@@ -543,13 +543,13 @@ static void start_round(matcher *m)
 
 bool dq_regex_matches(const dq_regex *r, dq_string text, void *scratch)
 {
-    uint32_t *workspace = scratch, n = r->count;
+    uint32_t *capacity = scratch, n = r->count;
     matcher m = {.r = r,
                  .text = text,
-                 .now = workspace,
-                 .next = workspace + n,
-                 .mark = workspace + 2 * (size_t)n,
-                 .stack = workspace + 3 * (size_t)n};
+                 .now = capacity,
+                 .next = capacity + n,
+                 .mark = capacity + 2 * (size_t)n,
+                 .stack = capacity + 3 * (size_t)n};
     memset(m.mark, 0, n * sizeof *m.mark);
     m.round = 1;
     reach(&m, 0);

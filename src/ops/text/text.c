@@ -182,13 +182,13 @@ static int compare_strings(const void *a, const void *b)
 
 static dq_status read_stop_words(const dq_op_call *call, stop_words *s, dq_error *err)
 {
-    const dq_attr *given = dq_node_attr(call->node, "stopwords");
+    const dq_attr *value = dq_node_attr(call->node, "stopwords");
     *s = (stop_words){.exact = dq_node_int(call->node, "is_case_sensitive", 0) != 0,
-                      .count = given ? given->count : 0};
+                      .count = value ? value->count : 0};
     s->words = DQ_NEW_ARRAY(&s->arena, s->count, dq_string);
     bool good = s->words != NULL;
     for (size_t i = 0; good && i < s->count; i++) {
-        s->words[i] = given->u.strings[i];
+        s->words[i] = value->u.strings[i];
         good = s->exact || dq_text_change(&s->arena, s->words[i], false, &s->words[i]);
     }
     if (!good)

@@ -9,14 +9,14 @@
 #include <string.h>
 
 typedef struct state {
-    const dq_attr *pool, *starts, *places;
-    size_t shortest, longest, broadcast; /* range of n-gram sizes; largest distance between elements */
-    bool once;                           /* IDF: an n-gram counts once */
-    size_t width;                        /* of a result row */
-    float *weights;                      /* of each position of the result */
-    size_t slots;                        /* a power of two */
+    const dq_attr *pool, *starts, *indices;
+    size_t shortest, longest, max_distance; /* range of n-gram sizes; largest distance between elements */
+    bool once;                              /* IDF: an n-gram counts once */
+    size_t width;                           /* of a result row */
+    float *weights;                         /* of each position of the result */
+    size_t slots;                           /* a power of two */
     struct slot {
-        size_t size, at, place; /* size 0: free; at: first element in the pool */
+        size_t size, at, index; /* size 0: free; at: first element in the pool */
     } * table;
 } state;
 
@@ -67,7 +67,7 @@ static bool same_in_pool(const state *s, size_t a, size_t b)
 }
 
 /* Inserts an n-gram; it replaces an equal earlier one. */
-static void insert(state *s, size_t at, size_t size, size_t place)
+static void insert(state *s, size_t at, size_t size, size_t index)
 {
     uint64_t hash = hash_size(size);
     for (size_t k = 0; k < size; k++)
@@ -78,7 +78,7 @@ static void insert(state *s, size_t at, size_t size, size_t place)
         for (size_t k = 0; same && k < size; k++)
             same = same_in_pool(s, slot->at + k, at + k);
         if (slot->size == 0 || same) {
-            *slot = (struct slot){size, at, place};
+            *slot = (struct slot){size, at, index};
             return;
         }
     }
@@ -94,12 +94,12 @@ static dq_status read_pool(const dq_op_call *call, state *s, dq_error *err)
                             text ? "strings" : "integers");
     s->pool = text ? strings : ints;
     s->starts = dq_node_attr(call->node, "ngram_counts");
-    s->places = dq_node_attr(call->node, "ngram_indexes");
-    for (size_t i = 0; i < s->places->count; i++) {
-        int64_t place = s->places->u.ints[i];
-        if (place < 0 || place == INT64_MAX)
-            return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'ngram_indexes' holds %" PRId64, place);
-        s->width = (size_t)place + 1 > s->width ? (size_t)place + 1 : s->width;
+    s->indices = dq_node_attr(call->node, "ngram_indexes");
+    for (size_t i = 0; i < s->indices->count; i++) {
+        int64_t index = s->indices->u.ints[i];
+        if (index < 0 || index == INT64_MAX)
+            return dq_call_fail(call, err, DQ_BAD_MODEL, "attribute 'ngram_indexes' holds %" PRId64, index);
+        s->width = (size_t)index + 1 > s->width ? (size_t)index + 1 : s->width;
     }
     int64_t shortest = dq_node_int(call->node, "min_gram_length", 1);
     int64_t longest = dq_node_int(call->node, "max_gram_length", 1);
@@ -110,7 +110,7 @@ static dq_status read_pool(const dq_op_call *call, state *s, dq_error *err)
                             shortest, longest, skips);
     s->shortest = (size_t)shortest;
     s->longest = (size_t)longest < s->starts->count ? (size_t)longest : s->starts->count;
-    s->broadcast = (size_t)skips + 1;
+    s->max_distance = (size_t)skips + 1;
     return DQ_OK;
 }
 
@@ -127,11 +127,11 @@ static dq_status walk_pool(const dq_op_call *call, state *s, dq_error *err)
                                 " for n-grams of %zu elements",
                                 from, to, size);
         for (size_t at = (size_t)from; at < (size_t)to; at += size, number++) {
-            if (number >= s->places->count)
+            if (number >= s->indices->count)
                 return dq_call_fail(call, err, DQ_BAD_MODEL,
-                                    "has more n-grams than the %zu of 'ngram_indexes'", s->places->count);
+                                    "has more n-grams than the %zu of 'ngram_indexes'", s->indices->count);
             if (s->table && size >= s->shortest && size <= s->longest)
-                insert(s, at, size, (size_t)s->places->u.ints[number]);
+                insert(s, at, size, (size_t)s->indices->u.ints[number]);
         }
     }
     return DQ_OK;
@@ -152,10 +152,10 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     DQ_TRY(read_pool(call, &s, err));
     DQ_TRY(walk_pool(call, &s, err));
     const dq_attr *weights = dq_node_attr(call->node, "weights");
-    if (weights && weights->count != s.places->count)
+    if (weights && weights->count != s.indices->count)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "attribute 'weights' has %zu elements, expected %zu (n-grams)", weights->count,
-                            s.places->count);
+                            s.indices->count);
     int64_t dims[2] = {in->dims[0], (int64_t)s.width};
     return in->rank == 2 ? dq_call_output(call, 0, DQ_FLOAT, 2, dims, err)
                          : dq_call_output(call, 0, DQ_FLOAT, 1, dims + 1, err);
@@ -178,7 +178,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     for (size_t i = 0; i < s->width; i++)
         s->weights[i] = 1;
     for (size_t i = 0; weights && strcmp(mode, "TF") != 0 && i < weights->count; i++)
-        s->weights[s->places->u.ints[i]] = weights->u.floats[i];
+        s->weights[s->indices->u.ints[i]] = weights->u.floats[i];
     return walk_pool(call, s, err);
 }
 
@@ -212,7 +212,7 @@ static const struct slot *find(const state *s, const dq_tensor *t, size_t i, siz
 static void count_row(const dq_threads *threads, const state *s, const dq_tensor *t, size_t first, size_t n,
                       float *counts)
 {
-    for (size_t distance = 1; distance <= s->broadcast && distance <= n && !dq_threads_cancelled(threads);
+    for (size_t distance = 1; distance <= s->max_distance && distance <= n && !dq_threads_cancelled(threads);
          distance++)
         for (size_t size = s->shortest; size <= s->longest; size++) {
             if (size == 1 && distance > 1) /* single elements have no distance */
@@ -221,7 +221,7 @@ static void count_row(const dq_threads *threads, const state *s, const dq_tensor
                  i++) {
                 const struct slot *slot = find(s, t, first + i, distance, size);
                 if (slot)
-                    counts[slot->place] += 1;
+                    counts[slot->index] += 1;
             }
         }
 }

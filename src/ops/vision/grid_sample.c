@@ -12,7 +12,7 @@
 enum { X, GRID };
 /* TAPS: most pixels along an axis. LISTED: positions times axes that are resolved at a time, for all
  * channels. PLACES: such positions of images of two axes. */
-enum { TAPS = 4, LISTED = 128, PLACES = LISTED / 2 };
+enum { TAPS = 4, LISTED = 128, POSITIONS = LISTED / 2 };
 
 typedef enum mode { NEAREST, LINEAR, CUBIC } mode;
 typedef enum padding { ZEROS, BORDER, REFLECTION } padding;
@@ -20,8 +20,8 @@ typedef enum padding { ZEROS, BORDER, REFLECTION } padding;
 typedef struct state {
     mode mode;
     padding padding;
-    bool align, quads;          /* quads: bilinear_f32 is applicable */
-    size_t axes, plane, places; /* spatial axes; elements of an image; positions of a batch element */
+    bool align, quads;             /* quads: bilinear_f32 is applicable */
+    size_t axes, plane, positions; /* spatial axes; elements of an image; positions of a batch element */
     size_t strides[DQ_MAX_RANK];
     int64_t dims[DQ_MAX_RANK];
 } state;
@@ -97,7 +97,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     s->axes = x->rank - 2;
     s->quads = s->mode == LINEAR && x->dtype == DQ_FLOAT && s->axes == 2 && x->dims[2] > 1 && x->dims[3] > 1;
     s->plane = dq_dims_product(x->dims, 2, x->rank);
-    s->places = dq_dims_product(call->out[0]->dims, 2, x->rank);
+    s->positions = dq_dims_product(call->out[0]->dims, 2, x->rank);
     for (size_t d = 0; d < s->axes; d++) {
         s->dims[d] = x->dims[d + 2];
         s->strides[d] = strides[d + 2];
@@ -152,15 +152,15 @@ static void add_pixel(const state *s, size_t d, double x, double weight, taps *t
 }
 
 /* Converts a position of the grid to pixels. */
-static inline double axis_place(const state *s, size_t d, double place)
+static inline double axis_position(const state *s, size_t d, double position)
 {
     double length = (double)s->dims[d];
-    return (double)(float)(s->align ? (place + 1) / 2 * (length - 1) : ((place + 1) * length - 1) / 2);
+    return (double)(float)(s->align ? (position + 1) / 2 * (length - 1) : ((position + 1) * length - 1) / 2);
 }
 
-static void axis_taps(const state *s, size_t d, double place, taps *t)
+static void axis_taps(const state *s, size_t d, double position, taps *t)
 {
-    double last = (double)(s->dims[d] - 1), x = axis_place(s, d, place);
+    double last = (double)(s->dims[d] - 1), x = axis_position(s, d, position);
     t->count = 0;
     if (!isfinite(x))
         x = s->padding == ZEROS ? -10 : 0; /* no position: treated as far outside */
@@ -168,9 +168,9 @@ static void axis_taps(const state *s, size_t d, double place, taps *t)
         x = nearbyint(x);
     /* without `align` the grid's range ends half a pixel outside the image, where cubic interpolation is
      * still defined */
-    double workspace = s->mode == CUBIC && !s->align ? 0.5 : 0;
+    double margin = s->mode == CUBIC && !s->align ? 0.5 : 0;
     if (s->padding == BORDER)
-        x = x < -workspace || x > last + workspace ? fmin(fmax(x, 0), last) : x;
+        x = x < -margin || x > last + margin ? fmin(fmax(x, 0), last) : x;
     else if (s->padding == REFLECTION)
         x = s->align ? reflect(x, 0, last) : reflect(x, -0.5, last + 0.5);
     if (s->mode == NEAREST) {
@@ -224,15 +224,15 @@ static inline double blend_floats(const float *x, const taps *t)
 /* Positions in a float image of two axes, in linear mode, as pairs of adjacent pixels: offset of the first of
  * four pixels, and their weights. */
 typedef struct quads {
-    size_t at[PLACES];
-    double weight[4][PLACES];
+    size_t at[POSITIONS];
+    double weight[4][POSITIONS];
 } quads;
 
 /* The pair of adjacent pixels of a position along an axis; one may have weight 0. Returns the offset of the
  * first one. If the position has no such pair, weight[0] is NaN. */
-static size_t pair_of(const state *s, size_t d, double place, double weight[2])
+static size_t pair_of(const state *s, size_t d, double position, double weight[2])
 {
-    const double x = axis_place(s, d, place);
+    const double x = axis_position(s, d, position);
     const size_t step = s->strides[d], last = (size_t)s->dims[d] - 1;
     if (x >= 0 && x < (double)last) {
         const double first = (double)(int64_t)x;
@@ -241,7 +241,7 @@ static size_t pair_of(const state *s, size_t d, double place, double weight[2])
         return (size_t)first * step;
     }
     taps t;
-    axis_taps(s, d, place, &t);
+    axis_taps(s, d, position, &t);
     const bool second = t.count == 1 && t.at[0] == last * step;
     weight[second] = t.count ? t.weight[0] : 0;
     weight[!second] = t.count > 1 ? t.weight[1] : 0;
@@ -257,7 +257,7 @@ static void put_quads(const dq_op_call *call, const quads *q, size_t first, size
 {
     const state *s = call->state;
     const bool odd = call->kernels->bilinear_f32(dq_data(call->in[X], float) + base, s->strides[0], q->at,
-                                                 q->weight[0], PLACES, n, true, y);
+                                                 q->weight[0], POSITIONS, n, true, y);
     for (size_t k = 0; odd && k < n; k++)
         if (isnan(y[k])) {
             taps t[2];
@@ -271,7 +271,7 @@ static void put_quads(const dq_op_call *call, const quads *q, size_t first, size
 static void sample_quads(const dq_op_call *call, size_t first, size_t n)
 {
     const state *s = call->state;
-    const size_t channels = (size_t)call->in[X]->dims[1], from = first / s->places * channels;
+    const size_t channels = (size_t)call->in[X]->dims[1], from = first / s->positions * channels;
     quads q;
     for (size_t k = 0; k < n; k++) {
         double row[2], column[2];
@@ -282,7 +282,7 @@ static void sample_quads(const dq_op_call *call, size_t first, size_t n)
     }
     for (size_t c = from; c < from + channels; c++)
         put_quads(call, &q, first, n, c * s->plane,
-                  dq_data(call->out[0], float) + c * s->places + first % s->places);
+                  dq_data(call->out[0], float) + c * s->positions + first % s->positions);
 }
 
 /* Offsets of the nearest pixels in their image; SIZE_MAX: outside. */
@@ -302,7 +302,7 @@ static void find_nearest(const state *s, const taps *t, size_t n, size_t *at)
 static void nearest(const dq_op_call *call, const size_t *at, size_t n, size_t base, size_t to)
 {
     const dq_tensor *x = call->in[X];
-    const size_t width = dq_move_width(x->dtype);
+    const size_t width = dq_element_width(x->dtype);
     char *y = (char *)call->out[0]->data + to * width;
     const char *from = (const char *)x->data + base * width;
     if (width == sizeof(float)) {
@@ -323,7 +323,7 @@ static void nearest(const dq_op_call *call, const size_t *at, size_t n, size_t b
 
 /* Writes n results from `to` on for positions with these taps, in the channel whose image begins at `base`.
  */
-static void put_places(const dq_op_call *call, const taps *t, size_t n, size_t base, size_t to)
+static void put_positions(const dq_op_call *call, const taps *t, size_t n, size_t base, size_t to)
 {
     const state *s = call->state;
     const dq_tensor *x = call->in[X];
@@ -346,8 +346,8 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     size_t channels = (size_t)call->in[X]->dims[1];
     for (size_t i = begin, n; i < end; i += n) {
         taps t[LISTED];
-        size_t batch = i / s->places, place = i % s->places, at[LISTED];
-        n = end - i < s->places - place ? end - i : s->places - place;
+        size_t batch = i / s->positions, position = i % s->positions, at[LISTED];
+        n = end - i < s->positions - position ? end - i : s->positions - position;
         n = n < LISTED / s->axes ? n : LISTED / s->axes;
         if (s->quads) {
             sample_quads(call, i, n);
@@ -361,9 +361,9 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
             find_nearest(s, t, n, at);
         for (size_t c = batch * channels; c < (batch + 1) * channels; c++)
             if (s->mode == NEAREST)
-                nearest(call, at, n, c * s->plane, c * s->places + place);
+                nearest(call, at, n, c * s->plane, c * s->positions + position);
             else
-                put_places(call, t, n, c * s->plane, c * s->places + place);
+                put_positions(call, t, n, c * s->plane, c * s->positions + position);
     }
 }
 
@@ -372,7 +372,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     (void)err;
     const state *s = call->state;
     if (call->out[0]->count)
-        dq_parallel(call->threads, (size_t)call->in[X]->dims[0] * s->places, 64, piece, &call);
+        dq_parallel(call->threads, (size_t)call->in[X]->dims[0] * s->positions, 64, piece, &call);
     return DQ_OK;
 }
 
@@ -399,7 +399,7 @@ static dq_status affine_infer(dq_op_call *call, dq_error *err)
 }
 
 /* Position k of n along an axis, in [-1, 1]. */
-static double affine_place(bool align, size_t k, int64_t count)
+static double affine_position(bool align, size_t k, int64_t count)
 {
     const double n = (double)count;
     return align ? (n > 1 ? 2 * (double)k / (n - 1) - 1 : 0) : (2 * (double)k + 1) / n - 1;
@@ -416,16 +416,16 @@ static void affine_columns(const double *matrix, bool align, size_t image, size_
     size_t coord[AXES] = {0};
     for (size_t i = 0; i < numbers; i++) {
         const double *row = matrix + i % axes * (axes + 1);
-        column[i] = row[axes] + row[0] * affine_place(align, first + i / axes, out->dims[axes]);
+        column[i] = row[axes] + row[0] * affine_position(align, first + i / axes, out->dims[axes]);
         for (size_t d = 1; d < axes; d++)
             factors[d][i] = row[d];
     }
     for (size_t r = image * rows; r < (image + 1) * rows; r++) {
         for (size_t d = 1; d < axes; d++) {
-            const double place = affine_place(align, coord[axes - 1 - d], out->dims[axes - d]);
+            const double position = affine_position(align, coord[axes - 1 - d], out->dims[axes - d]);
             const double *from = d == 1 ? column : sums;
             for (size_t i = 0; i < numbers; i++)
-                sums[i] = from[i] + factors[d][i] * place;
+                sums[i] = from[i] + factors[d][i] * position;
         }
         dq_store_floats(out->dtype, out->data, (r * columns + first) * axes, numbers, sums, true,
                         DQ_ROUND_NEAREST);

@@ -131,15 +131,15 @@ static void add(group *chosen, size_t found, const extent *e, size_t number)
  * scores are usually too low: groups without a candidate are skipped. */
 static size_t candidates(const rules *r, const float *scores, dq_ranked *heap)
 {
-    enum { SOME = 16 };
+    enum { BOXES_AT_ONCE = 16 };
     size_t n = 0;
-    for (size_t i = 0, few; i < r->count; i += few) {
+    for (size_t i = 0, count; i < r->count; i += count) {
         int any = !r->has_lowest;
-        few = dq_least(r->count - i, SOME);
-        for (size_t k = 0; few == SOME && k < SOME; k++)
+        count = dq_least(r->count - i, BOXES_AT_ONCE);
+        for (size_t k = 0; count == BOXES_AT_ONCE && k < BOXES_AT_ONCE; k++)
             any |= scores[i + k] > r->lowest;
         /* Keys are inverted, so that the best is the root. */
-        for (size_t k = i; k < i + few && (any || few < SOME); k++) {
+        for (size_t k = i; k < i + count && (any || count < BOXES_AT_ONCE); k++) {
             heap[n] = (dq_ranked){~dq_rank_float(scores[k]), ~(uint64_t)k};
             n += r->has_lowest ? scores[k] > r->lowest : scores[k] >= -INFINITY;
         }

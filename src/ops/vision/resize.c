@@ -151,7 +151,7 @@ static dq_status read_lengths(const dq_op_call *call, state *s, dq_error *err)
     for (size_t d = 0; d < in->rank; d++) {
         s->axis[d] =
             (dq_resize_axis){.in = (size_t)in->dims[d], .out = (size_t)in->dims[d], .scale = 1, .roi_end = 1};
-        if (!axes.given)
+        if (!axes.present)
             axes.at[axes.count++] = (int64_t)d;
     }
     DQ_TRY(dq_list_axes(call, &axes, in->rank, err));
@@ -159,11 +159,11 @@ static dq_status read_lengths(const dq_op_call *call, state *s, dq_error *err)
     /* Before inputs could be omitted, empty tensors had that meaning. */
     const dq_tensor *scales = dq_call_in(call, scales_at), *sizes = dq_call_in(call, scales_at + 1);
     bool by_size = sizes && (sizes->count > 0 || !scales || scales->count == 0);
-    const dq_tensor *given = by_size ? sizes : scales;
-    if (!given || given->count != axes.count)
+    const dq_tensor *value = by_size ? sizes : scales;
+    if (!value || value->count != axes.count)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "has %zu scales or sizes, expected %zu (one for each axis)",
-                            given ? given->count : 0, axes.count);
+                            value ? value->count : 0, axes.count);
     DQ_TRY(dq_call_need(call, by_size ? scales_at + 1 : scales_at));
     return by_size ? from_sizes(call, sizes, &axes, s, err) : from_scales(call, scales, &axes, s, err);
 }
@@ -464,14 +464,14 @@ static void same_rows(const dq_op_call *call, size_t from, size_t at, size_t cou
 {
     const state *s = call->state;
     const dq_resize_axis *a = &s->axis[last_of(s)];
-    size_t width = dq_move_width(call->in[0]->dtype), bytes = a->out * width, made = 1;
+    size_t width = dq_element_width(call->in[0]->dtype), bytes = a->out * width, made = 1;
     const char *row = (const char *)call->in[0]->data + from * width;
     char *to = (char *)call->out[0]->data + at * width;
     if (s->twice && count > 1 && width <= sizeof(uint64_t)) {
         call->kernels->upsample2x_x(row, a->in, width, 1, to);
         made = 2;
     } else {
-        dq_move_pick(width, to, row, a->index, a->out);
+        dq_gather_elements(width, to, row, a->index, a->out);
     }
     for (; made < count; made++)
         memcpy(to + made * bytes, to, bytes);
@@ -484,7 +484,7 @@ static void nearest_plane(const dq_op_call *call, size_t from, size_t plane, siz
     const state *s = call->state;
     size_t last = last_of(s), n = s->axis[last].out, first = begin;
     const size_t *rows = s->axis[last - 1].index;
-    const size_t width = dq_move_width(call->in[0]->dtype);
+    const size_t width = dq_element_width(call->in[0]->dtype);
     if (s->twice && s->rows_twice && begin % 2 == 0 && end % 2 == 0 && width <= sizeof(uint64_t)) {
         const char *in = (const char *)call->in[0]->data + (from + begin / 2 * s->strides[last - 1]) * width;
         call->kernels->upsample2x_x(in, s->axis[last].in, width, (end - begin) / 2,

@@ -7,7 +7,7 @@
 #include <math.h>
 
 /* The input coordinate of output element i. Lengths that come from a scale keep their fraction. */
-static double place(const dq_resize *r, const dq_resize_axis *a, size_t i)
+static double position(const dq_resize *r, const dq_resize_axis *a, size_t i)
 {
     double x = (double)i, in = (double)a->in, width = a->scale * in;
     double span = r->coordinate == DQ_TF_CROP_AND_RESIZE ? (double)a->out - 1 : width - 1;
@@ -67,14 +67,14 @@ static double kernel(const dq_resize *r, double x)
 }
 
 /* Computes indices and weights of the elements around x. With antialiasing, downscaling widens the kernel. */
-static void broadcast(const dq_resize *r, dq_resize_axis *a, size_t i, double x)
+static void fill_taps(const dq_resize *r, dq_resize_axis *a, size_t i, double x)
 {
-    double stretch = r->antialias && a->scale < 1 ? a->scale : 1, sum = 0;
+    double span = r->antialias && a->scale < 1 ? a->scale : 1, sum = 0;
     double first = floor(x) - (double)(a->taps / 2) + 1, last = (double)(a->in - 1);
     double *weight = a->weight + i * a->taps;
     for (size_t t = 0; t < a->taps; t++) {
         double at = first + (double)t;
-        weight[t] = r->exclude_outside && (at < 0 || at > last) ? 0 : kernel(r, (at - x) * stretch);
+        weight[t] = r->exclude_outside && (at < 0 || at > last) ? 0 : kernel(r, (at - x) * span);
         a->index[i * a->taps + t] = clamp(at, a->in);
         sum += weight[t];
     }
@@ -98,14 +98,14 @@ dq_status dq_resize_axis_make(const dq_resize *r, dq_resize_axis *a, dq_arena *a
     if (!a->index || !a->weight || (crop && !a->outside))
         return dq_no_memory(err, count * (sizeof(size_t) + sizeof(double)), "the table of a resized axis");
     for (size_t i = 0; i < a->out; i++) {
-        double x = place(r, a, i);
+        double x = position(r, a, i);
         if (crop)
             a->outside[i] = !(x >= 0 && x <= (double)(a->in - 1));
         if (r->mode == DQ_RESIZE_NEAREST) {
             a->index[i] = clamp(nearest(r, x), a->in);
             a->weight[i] = 1;
         } else {
-            broadcast(r, a, i, x);
+            fill_taps(r, a, i, x);
         }
     }
     return DQ_OK;

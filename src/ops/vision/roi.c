@@ -12,7 +12,7 @@ enum { X, ROIS, BATCH };
 enum { MOST_SAMPLES = 1 << 16 /* along an axis of a bin */ };
 /* LISTED: most samples of one bin in a list. FEW: samples of several bins in a list, which fit the L1 cache.
  */
-enum { LISTED = 1024, FEW = 256 };
+enum { MAX_LISTED_SAMPLES = 1024, CACHED_SAMPLES = 256 };
 
 typedef struct state {
     size_t channels, height, width, bins_high, bins_wide;
@@ -53,13 +53,13 @@ static state *new_state(dq_op_call *call, dq_error *err)
     return s;
 }
 
-static dq_status read_image(const dq_op_call *call, double given, size_t *image, dq_error *err)
+static dq_status read_image(const dq_op_call *call, double value, size_t *image, dq_error *err)
 {
     int64_t images = call->in[X]->dims[0];
-    if (!(given >= 0 && given < (double)images))
+    if (!(value >= 0 && value < (double)images))
         return dq_call_fail(call, err, DQ_BAD_INPUT, "has a region of image %g, expected 0 to %" PRId64,
-                            given, images - 1);
-    *image = (size_t)given;
+                            value, images - 1);
+    *image = (size_t)value;
     return DQ_OK;
 }
 
@@ -97,8 +97,8 @@ typedef struct sample_at {
 
 /* Samples as operands of bilinear_f32, and its results. */
 typedef struct quads {
-    size_t at[LISTED];
-    double weight[4][LISTED], sums[LISTED];
+    size_t at[MAX_LISTED_SAMPLES];
+    double weight[4][MAX_LISTED_SAMPLES], sums[MAX_LISTED_SAMPLES];
 } quads;
 
 /* The weights of one row or column of pixels over many samples of a bin: their sum and extremes. */
@@ -125,7 +125,7 @@ static dq_status align_prepare(dq_op_call *call, dq_error *err)
     s->at_least_one = !half;
     s->ratio = dq_node_int(call->node, "sampling_ratio", 0);
     s->quads = !s->max && call->in[X]->dtype == DQ_FLOAT && s->height > 1 && s->width > 1;
-    call->scratch_size = s->quads ? sizeof(quads) : LISTED * sizeof(sample_at);
+    call->scratch_size = s->quads ? sizeof(quads) : MAX_LISTED_SAMPLES * sizeof(sample_at);
     size_t lines;
     if (!dq_add_size(s->height, s->width, &lines) || !dq_mul_size(lines, sizeof(line), &lines))
         return dq_no_memory(err, SIZE_MAX, "the samples of a bin");
@@ -140,14 +140,14 @@ static bool corners(const state *s, bool neighbours, double y, double x, corner 
 {
     if (!(y >= -1 && y <= (double)s->height && x >= -1 && x <= (double)s->width))
         return false;
-    double place[2] = {fmax(y, 0), fmax(x, 0)}, part[2];
+    double position[2] = {fmax(y, 0), fmax(x, 0)}, part[2];
     size_t size[2] = {s->height, s->width}, low[2], high[2];
     for (int d = 0; d < 2; d++) {
-        low[d] = (size_t)place[d];
+        low[d] = (size_t)position[d];
         bool last = low[d] + 1 >= size[d];
         low[d] = last ? size[d] - 1 - neighbours : low[d];
         high[d] = last && !neighbours ? low[d] : low[d] + 1;
-        part[d] = last ? neighbours : place[d] - (double)low[d];
+        part[d] = last ? neighbours : position[d] - (double)low[d];
     }
     *c = (corner){
         {low[0] * s->width + low[1], low[0] * s->width + high[1], high[0] * s->width + low[1],
@@ -176,7 +176,7 @@ static bool sample(const state *s, const region *r, size_t bin, size_t i, bool n
 static size_t listed_bins(const region *r)
 {
     size_t each = r->samples_high * r->samples_wide;
-    return !each ? 0 : each > FEW ? 1 : FEW / each;
+    return !each ? 0 : each > CACHED_SAMPLES ? 1 : CACHED_SAMPLES / each;
 }
 
 /* Lists the samples of n bins for bilinear_f32, bin by bin. */
@@ -278,8 +278,9 @@ static void pool_quads(const dq_op_call *call, const region *r, size_t first, si
     quads *q = call->scratch;
     const double *at = q->sums;
     float *y = dq_data(call->out[0], float) + to;
-    const bool odd = call->kernels->bilinear_f32(dq_data(call->in[X], float) + r->plane, s->width, q->at,
-                                                 q->weight[0], LISTED, (end - first) * each, false, q->sums);
+    const bool odd =
+        call->kernels->bilinear_f32(dq_data(call->in[X], float) + r->plane, s->width, q->at, q->weight[0],
+                                    MAX_LISTED_SAMPLES, (end - first) * each, false, q->sums);
     for (size_t bin = first; bin < end; bin++) {
         double sum = 0;
         for (size_t i = 0; i < each; i++)
@@ -316,10 +317,10 @@ static void find_span(span *at, size_t size, double begin, size_t bin, double bi
     at->end = at->inside = 0;
     memset(at->lines, 0, size * sizeof *at->lines);
     for (size_t i = 0; i < samples; i++) {
-        const double place = begin + ((double)bin + ((double)i + 0.5) / (double)samples) * bin_size;
-        if (!(place >= -1 && place <= (double)size))
+        const double position = begin + ((double)bin + ((double)i + 0.5) / (double)samples) * bin_size;
+        if (!(position >= -1 && position <= (double)size))
             continue;
-        const double from = fmax(place, 0);
+        const double from = fmax(position, 0);
         const bool last = (size_t)from + 1 >= size;
         const size_t low = last ? size - 1 : (size_t)from;
         const double part = last ? 0 : from - (double)low;
@@ -412,7 +413,7 @@ static dq_status align_run(const dq_op_call *call, dq_error *err)
         size_t image = 0;
         DQ_TRY(read_image(call, (double)dq_tensor_get_int(call->in[BATCH], n), &image, err));
         DQ_TRY(align_region(call, n, &r, err));
-        if (r.samples_high * r.samples_wide > LISTED) {
+        if (r.samples_high * r.samples_wide > MAX_LISTED_SAMPLES) {
             pool_lines(call, &r, image, n * s->channels * bins);
             continue;
         }

@@ -24,14 +24,14 @@ typedef struct state {
 static dq_status read_axis(const dq_op_call *call, const char *name, int64_t absent, size_t rank,
                            size_t *axis, dq_error *err)
 {
-    int64_t given = dq_node_int(call->node, name, absent);
-    if (!dq_axis(given, rank, axis))
+    int64_t value = dq_node_int(call->node, name, absent);
+    if (!dq_axis(value, rank, axis))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute '%s' is %" PRId64 ", outside data of rank %zu", name, given, rank);
+                            "attribute '%s' is %" PRId64 ", outside data of rank %zu", name, value, rank);
     return DQ_OK;
 }
 
-static dq_status read_codes(const dq_op_call *call, state *s, dq_error *err)
+static dq_status read_qvalues(const dq_op_call *call, state *s, dq_error *err)
 {
     const dq_tensor *data = call->in[DATA];
     int64_t bits = dq_node_int(call->node, "bits", 4);
@@ -102,7 +102,7 @@ static dq_status read_zeros(const dq_op_call *call, state *s, dq_error *err)
 
 static dq_status resolve(const dq_op_call *call, state *s, dq_error *err)
 {
-    DQ_TRY(read_codes(call, s, err));
+    DQ_TRY(read_qvalues(call, s, err));
     DQ_TRY(read_axis(call, "gather_axis", 0, s->rank, &s->gather, err));
     DQ_TRY(read_axis(call, "quantize_axis", 1, s->rank, &s->quantize, err));
     if (s->packed && s->gather == s->rank - 1)
@@ -138,7 +138,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
 /* Codes number first, first + 1, …: n of them, at most DQ_ROW. */
-static void codes_of(const dq_op_call *call, const state *s, size_t first, size_t n, float *out)
+static void qvalues_of(const dq_op_call *call, const state *s, size_t first, size_t n, float *out)
 {
     const dq_tensor *data = call->in[DATA];
     int8_t some[DQ_ROW];
@@ -178,13 +178,14 @@ static void run_row(const dq_op_call *call, const state *s, const size_t *at, si
         base += (d == s->quantize ? at[d] / s->block : at[d]) * s->scale_strides[d];
     for (size_t done = 0, count; done < n; done += count) {
         count = n - done < DQ_ROW ? n - done : DQ_ROW;
-        codes_of(call, s, from + done, count, values);
+        qvalues_of(call, s, from + done, count, values);
         for (size_t i = 0, run; i < count; i += run) {
-            size_t place = at[last] + done + i;
-            size_t index = base + (last == s->quantize ? place / s->block : place) * s->scale_strides[last];
+            size_t index_in_data = at[last] + done + i;
+            size_t index = base + (last == s->quantize ? index_in_data / s->block : index_in_data) *
+                                      s->scale_strides[last];
             float scale = (float)dq_tensor_get_double(call->in[SCALES], index),
                   zero = zero_of(call, s, index);
-            run = last == s->quantize ? s->block - place % s->block : 1;
+            run = last == s->quantize ? s->block - index_in_data % s->block : 1;
             run = run < count - i ? run : count - i;
             for (size_t j = i; j < i + run; j++)
                 values[j] = (values[j] - zero) * scale;

@@ -214,7 +214,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 }
 
 /* Room for rows × cols elements of `size` bytes. */
-static bool place(size_t *used, size_t rows, size_t cols, size_t size, size_t *at)
+static bool reserve(size_t *used, size_t rows, size_t cols, size_t size, size_t *at)
 {
     size_t count;
     return dq_mul_size(rows, cols, &count) && dq_reserve_size(used, count, size, DQ_ALIGN, at);
@@ -226,15 +226,15 @@ static dq_weights weights_of(const state *s, const layer *l)
     memset(&w, 0, sizeof w);
     w.form.matrices = s->experts;
     w.form.n = l->rows;
-    w.form.k = w.form.code_row = l->cols;
-    w.form.code_step = 1;
+    w.form.k = w.form.n_stride = l->cols;
+    w.form.k_stride = 1;
     w.form.block = l->block;
     w.form.groups = w.form.scale_row = l->blocks;
     w.form.scale_block = 1;
     w.form.zero_row = l->by_block ? l->zero_bytes : 0;
     w.form.zero_matrix = l->zero_bytes;
     w.form.bits = l->bits;
-    w.codes = l->weights;
+    w.qvalues = l->weights;
     w.scales = l->scales;
     w.zeros = l->zeros;
     w.group_idx = DQ_NO_INPUT;
@@ -248,20 +248,21 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     state *s = call->state;
     DQ_TRY(resolve(call, s, err));
     size_t used = 0, f = sizeof(float), n = s->tokens;
-    if (!place(&used, n, s->k, sizeof(size_t), &s->chosen) || !place(&used, n, s->k, f, &s->weights) ||
-        !place(&used, n, 1, sizeof(size_t), &s->members) || !place(&used, n, 1, f, &s->shares) ||
-        !place(&used, n, s->hidden, f, &s->gathered) || !place(&used, n, s->layers[0].rows, f, &s->first) ||
-        !place(&used, n, s->gated ? s->inter : 0, f, &s->third) ||
-        !place(&used, n, s->inter, f, &s->middle) || !place(&used, n, s->hidden, f, &s->sums))
+    if (!reserve(&used, n, s->k, sizeof(size_t), &s->chosen) || !reserve(&used, n, s->k, f, &s->weights) ||
+        !reserve(&used, n, 1, sizeof(size_t), &s->members) || !reserve(&used, n, 1, f, &s->shares) ||
+        !reserve(&used, n, s->hidden, f, &s->gathered) ||
+        !reserve(&used, n, s->layers[0].rows, f, &s->first) ||
+        !reserve(&used, n, s->gated ? s->inter : 0, f, &s->third) ||
+        !reserve(&used, n, s->inter, f, &s->middle) || !reserve(&used, n, s->hidden, f, &s->sums))
         return dq_no_memory(err, SIZE_MAX, "the experts' results");
     for (size_t i = 0; i < LAYERS; i++) {
         if (i == 2 && !s->gated)
             continue;
         s->products[i] = weights_of(s, &s->layers[i]);
-        s->products[i].few = dq_weights_few(&s->products[i].form);
+        s->products[i].few = dq_weights_max_integer_rows(&s->products[i].form);
         s->products[i].rounded = dq_weights_may_round(call, &s->products[i]);
         DQ_TRY(dq_weights_prepare(call, &s->products[i], err));
-        if (!place(&used, s->products[i].scratch_size, 1, 1, &s->products_at[i]))
+        if (!reserve(&used, s->products[i].scratch_size, 1, 1, &s->products_at[i]))
             return dq_no_memory(err, SIZE_MAX, "packed weights");
     }
     call->scratch_size = used;
@@ -310,14 +311,15 @@ static void choose(const job *j, size_t token, size_t *chosen)
 static void weigh(const job *j, size_t token, const size_t *chosen, float *weights)
 {
     const state *s = j->s;
-    const dq_tensor *given = dq_call_in(j->call, ROUTER_WEIGHTS), *from = given ? given : j->call->in[ROUTER];
+    const dq_tensor *given_weights = dq_call_in(j->call, ROUTER_WEIGHTS),
+                    *from = given_weights ? given_weights : j->call->in[ROUTER];
     double top = (double)dq_tensor_get_float(from, token * s->experts + chosen[0]), sum = 0;
     for (size_t i = 0; i < s->k; i++) {
         double value = (double)dq_tensor_get_float(from, token * s->experts + chosen[i]);
-        weights[i] = (float)(given ? value : dq_exp(value - top));
+        weights[i] = (float)(given_weights ? value : dq_exp(value - top));
         sum += (double)weights[i];
     }
-    for (size_t i = 0; i < s->k && (!given || s->normalize); i++)
+    for (size_t i = 0; i < s->k && (!given_weights || s->normalize); i++)
         weights[i] = (float)((double)weights[i] / sum);
 }
 

@@ -90,7 +90,7 @@ static void put_bytes(const int32_t *x, size_t n, size_t parts, int8_t *out)
 }
 
 /* Of 16 bits: for codes of 8. */
-static void put_wide(const int32_t *x, size_t n, int8_t *out)
+static void put_s16(const int32_t *x, size_t n, int8_t *out)
 {
     enum { HIGH = 2048 };
     for (const int32_t *end = x + n; x < end; x += 4)
@@ -109,7 +109,7 @@ static void put_digits(const int32_t *x, size_t n, size_t fields, int32_t *sum, 
 {
     *sum = sum_of(x, n);
     if (fields == 4)
-        put_wide(x, n, out);
+        put_s16(x, n, out);
     else
         put_bytes(x, n, fields / 4, out);
 }

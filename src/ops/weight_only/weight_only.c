@@ -93,27 +93,28 @@ static size_t strips_of(const dq_weight_form *f)
     return (f->n + COLS - 1) / COLS;
 }
 
-static uint32_t code_at(const dq_weight_form *f, const uint8_t *codes, size_t i)
+static uint32_t qvalue_at(const dq_weight_form *f, const uint8_t *qvalues, size_t i)
 {
-    size_t each = 8 / f->bits, place = f->high_first ? each - 1 - i % each : i % each;
-    return codes[i / each] >> place * f->bits & ((1u << f->bits) - 1);
+    size_t each = 8 / f->bits, position = f->high_first ? each - 1 - i % each : i % each;
+    return qvalues[i / each] >> position * f->bits & ((1u << f->bits) - 1);
 }
 
 /* Word number `word` of a piece, row `row` of all matrices' rows, as the file has its codes. */
-static uint32_t read_word(const dq_weight_form *f, const uint8_t *codes, size_t row, const piece *p,
+static uint32_t read_word(const dq_weight_form *f, const uint8_t *qvalues, size_t row, const piece *p,
                           size_t word)
 {
     size_t fields = fields_of(f), first = p->begin + word * fields;
-    size_t count = dq_least(fields, p->begin + p->count - first), at = row * f->code_row + first;
+    size_t count = dq_least(fields, p->begin + p->count - first), at = row * f->n_stride + first;
     uint32_t value = 0;
-    if (count == fields && !f->sorted && (f->bits == 8 || (f->code_step == 1 && at * f->bits % 8 == 0))) {
-        const size_t step = f->bits == 8 ? f->code_step : 1;
-        const uint8_t *b = codes + (f->bits == 8 ? at + first * (step - 1) : at / (8 / f->bits));
+    if (count == fields && !f->sorted && (f->bits == 8 || (f->k_stride == 1 && at * f->bits % 8 == 0))) {
+        const size_t step = f->bits == 8 ? f->k_stride : 1;
+        const uint8_t *b = qvalues + (f->bits == 8 ? at + first * (step - 1) : at / (8 / f->bits));
         value = b[0] | (uint32_t)b[step] << 8 | (uint32_t)b[2 * step] << 16 | (uint32_t)b[3 * step] << 24;
         return f->high_first ? (value & 0x0f0f0f0f) << 4 | (value >> 4 & 0x0f0f0f0f) : value;
     }
     for (size_t t = 0; t < count; t++)
-        value |= code_at(f, codes, row * f->code_row + source_of(f, first + t) * f->code_step) << t * f->bits;
+        value |= qvalue_at(f, qvalues, row * f->n_stride + source_of(f, first + t) * f->k_stride)
+                 << t * f->bits;
     return value;
 }
 
@@ -132,22 +133,22 @@ static void make_words(void *packed, const dq_tensor *from, const void *key)
 
 static float scale_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p)
 {
-    size_t code = row * f->code_row + source_of(f, p->begin) * f->code_step;
-    size_t place = row * f->scale_row + p->group * f->scale_block;
-    return dq_tensor_get_float(from, f->scale_run ? code / f->scale_run : place);
+    size_t qvalue = row * f->n_stride + source_of(f, p->begin) * f->k_stride;
+    size_t position = row * f->scale_row + p->group * f->scale_block;
+    return dq_tensor_get_float(from, f->scale_run ? qvalue / f->scale_run : position);
 }
 
 static float zero_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p)
 {
-    const uint8_t *codes = from->data;
-    const size_t place = row * f->scale_row + p->group * f->scale_block, highest = 1u << (f->bits - 1);
+    const uint8_t *qvalues = from->data;
+    const size_t position = row * f->scale_row + p->group * f->scale_block, highest = 1u << (f->bits - 1);
     if (f->zeros_as_scales)
-        return (float)(dq_get_bits(codes, f->bits, place) ^ (f->sign ? highest : 0));
+        return (float)(dq_get_bits(qvalues, f->bits, position) ^ (f->sign ? highest : 0));
     if (from->dtype != DQ_UINT8)
         return dq_tensor_get_float(from, row * f->groups + p->group);
     if (f->zero_row)
-        return (float)dq_get_bits(codes + row * f->zero_row, f->bits, p->group);
-    return (float)dq_get_bits(codes + row / f->n * f->zero_matrix, f->bits, row % f->n);
+        return (float)dq_get_bits(qvalues + row * f->zero_row, f->bits, p->group);
+    return (float)dq_get_bits(qvalues + row / f->n * f->zero_matrix, f->bits, row % f->n);
 }
 
 typedef float float_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p);
@@ -236,7 +237,7 @@ typedef struct product {
     size_t first;
 } product;
 
-static void place_a(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
+static void a_rows_at(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     (void)workspace;
     const product *p = arg;
@@ -274,7 +275,7 @@ static void dequantize_b(const void *arg, const dq_gemm_part *part, float *works
     block->b_panel = part->k * DQ_FPANEL;
 }
 
-static void place_c(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
+static void c_rows_at(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const product *p = arg;
     const dq_weights_ends *ends = p->j->ends;
@@ -323,7 +324,7 @@ static bool same_zeros(const dq_op_call *call, const dq_weights *w, float *zero)
     return true;
 }
 
-static bool is_code(const dq_weight_form *f, float zero)
+static bool is_qvalue(const dq_weight_form *f, float zero)
 {
     return zero >= 0 && zero < (float)(1 << f->bits) && zero == rintf(zero);
 }
@@ -332,11 +333,11 @@ static bool is_code(const dq_weight_form *f, float zero)
 static dq_status prepare_order(dq_op_call *call, dq_weights *w, dq_error *err)
 {
     dq_weight_form *f = &w->form;
-    bool given = dq_call_in(call, w->group_idx) != NULL;
+    bool value = dq_call_in(call, w->group_idx) != NULL;
     size_t sorted, fields = fields_of(f);
     /* a packed form is found again by the address of its order, which must last as long */
     bool persistent = !call->packs || (call->persistent_inputs >> w->group_idx & 1);
-    w->ordered = !given || (dq_call_constant(call, w->group_idx) && persistent);
+    w->ordered = !value || (dq_call_constant(call, w->group_idx) && persistent);
     w->blocks = f->groups; /* at most */
     w->words = w->pieces = f->k / fields + w->blocks;
     if (!dq_mul_size(f->k + f->groups + 1, sizeof(uint32_t), &sorted) ||
@@ -346,7 +347,7 @@ static dq_status prepare_order(dq_op_call *call, dq_weights *w, dq_error *err)
         return dq_no_memory(err, SIZE_MAX, "the order of weights");
     if (!w->ordered)
         return DQ_OK;
-    if (given) {
+    if (value) {
         const void *order;
         DQ_TRY(check_groups(call, w, err));
         DQ_TRY(dq_call_pack(call, w->group_idx, make_sorted, f, sizeof *f, sorted, &order, err));
@@ -374,7 +375,7 @@ static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pa
         return dq_no_memory(err, SIZE_MAX, "packed weights");
     *packed = NULL;
     if (w->ordered && dq_call_constant(call, i))
-        return dq_call_pack_later(call, i, make, &w->form, sizeof w->form, size, packed, err);
+        return dq_call_pack_deferred(call, i, make, &w->form, sizeof w->form, size, packed, err);
     return dq_reserve_size(&w->scratch_size, size, 1, DQ_ALIGN, at)
                ? DQ_OK
                : dq_no_memory(err, SIZE_MAX, "packed weights");
@@ -408,9 +409,9 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
                                .grain = fields_of(&w->form),
                                .strip = COLS,
                                .c_workspace = !w->straight,
-                               .a = place_a,
+                               .a = a_rows_at,
                                .b = dequantize_b,
-                               .c = place_c,
+                               .c = c_rows_at,
                                .done = w->straight ? NULL : store_results};
     DQ_TRY(dq_gemm_f32_prepare(call, &w->product, err));
     worker = row > worker ? row : worker;
@@ -434,12 +435,12 @@ dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
     w->middle = w->table || (w->form.zeros_as_scales && !w->form.sign) ? 0 : (float)(1 << (w->form.bits - 1));
     if (w->with_zeros && same_zeros(call, w, &w->middle))
         w->with_zeros = false;
-    const bool codes = w->form.zeros_as_scales || !w->with_zeros || call->in[w->zeros]->dtype == DQ_UINT8;
-    w->fractions = w->with_zeros ? !codes : !is_code(&w->form, w->middle);
+    const bool qvalues = w->form.zeros_as_scales || !w->with_zeros || call->in[w->zeros]->dtype == DQ_UINT8;
+    w->fractions = w->with_zeros ? !qvalues : !is_qvalue(&w->form, w->middle);
     DQ_TRY(prepare_form(call, w, w->scales, make_scales, w->blocks, &w->packed_scales, &w->scales_at, err));
     if (w->with_zeros)
         DQ_TRY(prepare_form(call, w, w->zeros, make_zeros, w->blocks, &w->packed_zeros, &w->zeros_at, err));
-    DQ_TRY(prepare_form(call, w, w->codes, make_words, w->words, &w->packed, &w->words_at, err));
+    DQ_TRY(prepare_form(call, w, w->qvalues, make_words, w->words, &w->packed, &w->words_at, err));
     return prepare_rows(call, w, err);
 }
 
@@ -458,7 +459,7 @@ dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *sc
     job j = job_of(call, w, scratch);
     size_t lines = w->form.matrices * strips_of(&w->form) * COLS * sizeof(float);
     if (!w->packed)
-        make_words(memset(base + w->words_at, 0, lines * w->words), call->in[w->codes], &j.form);
+        make_words(memset(base + w->words_at, 0, lines * w->words), call->in[w->qvalues], &j.form);
     if (!w->packed_scales)
         make_scales(memset(base + w->scales_at, 0, lines * w->blocks), call->in[w->scales], &j.form);
     if (w->with_zeros && !w->packed_zeros)

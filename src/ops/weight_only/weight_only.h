@@ -8,10 +8,11 @@
  *
  * Many rows: the weights become floats, (code - zero) * scale, and each sum is one chain of fused
  * multiply-adds, in the order of k unless the blocks are given by group_idx: the bits of DequantizeLinear and
- * MatMul. Up to dq_weights_few rows: dq_nbits_s32_fn, with x in pieces of at most 32 as integers of which the
- * largest has 22 bits; the sum of a piece is exact, and what x loses is less than the sum in floats
- * could lose, even where the weights of the largest x are 0. A row that cannot be taken so, for infinities,
- * NaN, tiny values or sizes too far apart, and weights that stand for values of a table, go the first way.
+ * MatMul. Up to dq_weights_max_integer_rows rows: dq_nbits_s32_fn, with x in pieces of at most 32 as integers
+ * of which the largest has 22 bits; the sum of a piece is exact, and what x loses is less than the sum in
+ * floats could lose, even where the weights of the largest x are 0. A row that cannot be taken so, for
+ * infinities, NaN, tiny values or sizes too far apart, and weights that stand for values of a table, go the
+ * first way.
  *
  * Where the session honors the node's accuracy_level and that is 4, and codes have 4 or 8 bits:
  * dq_nbits_s8_fn, whatever the number of rows. Each block of a row of x becomes round(x / s), s = max
@@ -31,8 +32,8 @@
 /** Where a weight's code, scale and zero point stand. Zeroed before it is filled in: compared as bytes. */
 typedef struct dq_weight_form {
     size_t matrices, n, k;
-    size_t code_row, code_step; /* codes from one n to the next (matrices follow), from one k to the next */
-    size_t block, groups;       /* codes of a block; blocks of a row */
+    size_t n_stride, k_stride; /* codes from one n to the next (matrices follow), from one k to the next */
+    size_t block, groups;      /* codes of a block; blocks of a row */
     size_t scale_row, scale_block; /* scales from one n to the next, from one block to the next */
     size_t scale_run;       /* 0, or: scales stand for runs of codes as they lie, not for blocks of rows */
     size_t zero_row;        /* packed zero points: bytes of a row, one a block … */
@@ -47,7 +48,7 @@ typedef struct dq_weight_form {
 enum { DQ_NO_INPUT = 63 };
 
 /** The most rows of x that become integers: as many as take less time so. Results depend on it. */
-static inline size_t dq_weights_few(const dq_weight_form *form)
+static inline size_t dq_weights_max_integer_rows(const dq_weight_form *form)
 {
     return form->bits == 8 ? 3 : 8;
 }
@@ -55,10 +56,10 @@ static inline size_t dq_weights_few(const dq_weight_form *form)
 typedef struct dq_weights {
     /* filled in by the operator: */
     dq_weight_form form;
-    const float *table;                             /* values of 4-bit codes, or NULL */
-    uint32_t codes, scales, zeros, group_idx, bias; /* inputs, from zeros on they may be DQ_NO_INPUT or left
+    const float *table;                               /* values of 4-bit codes, or NULL */
+    uint32_t qvalues, scales, zeros, group_idx, bias; /* inputs, from zeros on they may be DQ_NO_INPUT or left
                                                        out; the bias is the operator's */
-    size_t rows;                                    /* of x, at most */
+    size_t rows;                                      /* of x, at most */
     size_t few;    /* the most rows of x that become integers, 0 with `table` */
     bool rounded;  /* x to 8 bits: only where dq_weights_may_round */
     bool straight; /* whether runs give a place for results of many rows */

@@ -74,7 +74,7 @@ static dq_status resolve_rows(const dq_op_call *call, dq_weights *w, dq_error *e
                                   dq_shape_text(a->rank, a->dims, text), f->k);
     f->matrices = 1;
     f->groups = (f->k + f->block - 1) / f->block;
-    w->codes = B;
+    w->qvalues = B;
     w->scales = SCALES;
     w->zeros = ZEROS;
     w->group_idx = w->bias = DQ_NO_INPUT;
@@ -91,7 +91,7 @@ static dq_status resolve_common(const dq_op_call *call, dq_weights *w, dq_error 
     DQ_TRY(positive(call, "N", &f->n, err));
     DQ_TRY(positive(call, "block_size", &f->block, err));
     DQ_TRY(resolve_rows(call, w, err));
-    f->code_step = f->scale_block = 1;
+    f->k_stride = f->scale_block = 1;
     f->scale_row = f->groups;
     f->bits = 4;
     return DQ_OK;
@@ -115,8 +115,8 @@ static dq_status resolve_nbits(const dq_op_call *call, dq_weights *w, dq_error *
                             "attribute 'block_size' is %zu, expected whole bytes of %u-bit codes", f->block,
                             f->bits);
     f->zero_row = (f->groups * f->bits + 7) / 8;
-    if (!dq_mul_size(f->groups, f->block, &f->code_row) ||
-        !dq_mul_size(n, f->code_row / (8 / f->bits), &all) || !dq_mul_size(n, f->groups, &groups))
+    if (!dq_mul_size(f->groups, f->block, &f->n_stride) ||
+        !dq_mul_size(n, f->n_stride / (8 / f->bits), &all) || !dq_mul_size(n, f->groups, &groups))
         return dq_no_memory(err, SIZE_MAX, "weights");
     DQ_TRY(check_count(call, B, all, "N rows of whole blocks", err));
     DQ_TRY(check_count(call, SCALES, groups, "one a block", err));
@@ -158,8 +158,8 @@ static dq_status resolve_bnb4(const dq_op_call *call, dq_weights *w, dq_error *e
     w->zeros = DQ_NO_INPUT;
     f->high_first = 1;
     f->scale_run = f->block;
-    f->code_row = rows ? f->k : 1;
-    f->code_step = rows ? 1 : f->n;
+    f->n_stride = rows ? f->k : 1;
+    f->k_stride = rows ? 1 : f->n;
     f->block = rows ? common_divisor(f->k, f->block) : 1; /* whole in every row */
     f->groups = (f->k + f->block - 1) / f->block;
     return DQ_OK;
@@ -181,8 +181,8 @@ static dq_status resolve_plain(const dq_op_call *call, dq_weights *w, dq_error *
     f->bits = dq_dtype_get(b->dtype)->bits;
     f->sign = dq_dtype_get(b->dtype)->min < 0 ? UINT32_MAX / ((1u << f->bits) - 1) << (f->bits - 1) : 0;
     f->zeros_as_scales = true;
-    f->code_row = transposed ? f->k : 1;
-    f->code_step = transposed ? 1 : f->n;
+    f->n_stride = transposed ? f->k : 1;
+    f->k_stride = transposed ? 1 : f->n;
     DQ_TRY(resolve_rows(call, w, err));
     w->bias = PLAIN_BIAS;
     if (scales != 1) {
@@ -241,7 +241,7 @@ static int result_of(const void *arg)
     const problem *p = arg;
     if (p->may_round)
         return ROUNDED;
-    return !p->w->table && p->w->rows <= dq_weights_few(&p->w->form) ? INTEGERS : GEMM;
+    return !p->w->table && p->w->rows <= dq_weights_max_integer_rows(&p->w->form) ? INTEGERS : GEMM;
 }
 
 static bool is_x_integers_applicable(const void *arg, dq_reason *reason)
