@@ -315,7 +315,7 @@ static bool append(pass *p, dq_node *node)
 static bool transpose(pass *p, dq_value *from, dq_value *to, bool last, const dq_node *like)
 {
     static const int64_t orders[2][AXES] = {{0, 3, 1, 2}, {0, 2, 3, 1}};
-    dq_node *node = dq_rewriter_node(p->f, "", "Transpose", 13, like, 1, &from, to, 1);
+    dq_node *node = dq_rewriter_node(p->f, (dq_op_id){"", "Transpose", 13}, like, 1, &from, to, 1);
     if (!node)
         return false;
     node->uncounted = true;
@@ -353,8 +353,8 @@ static dq_node *remake(pass *p, const char *domain, const char *op, const dq_nod
     uint32_t attr_count = from->attr_count;
     for (const dq_attr *a = told; a->name; a++)
         attr_count++;
-    dq_node *node = dq_rewriter_node(p->f, domain, op, *domain ? 1 : from->opset, from, from->in_count, in,
-                                     out, attr_count);
+    dq_node *node = dq_rewriter_node(p->f, (dq_op_id){domain, op, *domain ? 1 : from->opset}, from,
+                                     from->in_count, in, out, attr_count);
     if (!node)
         return NULL;
     node->attr_count = 0;

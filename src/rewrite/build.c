@@ -105,17 +105,17 @@ void dq_rewriter_copy_attrs(const dq_node *from, dq_node *to)
         to->attrs[i] = from->attrs[i];
 }
 
-dq_node *dq_rewriter_node(dq_rewriter *f, const char *domain, const char *op, int opset, const dq_node *like,
-                          uint32_t in_count, dq_value *const *in, dq_value *out, uint32_t attr_count)
+dq_node *dq_rewriter_node(dq_rewriter *f, dq_op_id op, const dq_node *like, uint32_t in_count,
+                          dq_value *const *in, dq_value *out, uint32_t attr_count)
 {
     dq_node *node = DQ_NEW(f->arena, dq_node);
     if (!node)
         return dq_rewriter_no_memory(f), NULL;
     *node = (dq_node){.name = like->name,
-                      .domain = domain,
-                      .op_type = op,
+                      .domain = op.domain,
+                      .op_type = op.name,
                       .overload = "",
-                      .opset = opset,
+                      .opset = op.opset,
                       .in_count = in_count,
                       .out_count = 1,
                       .attr_count = attr_count,

@@ -219,8 +219,9 @@ static dq_node *make(dq_rewriter *f, const product *p, dq_value *const *in)
     bool own = bounded || c->z || (p->kind == MATMUL && in[2]);
     uint32_t inputs = c->z ? 4 : in[2] ? 3 : 2;
     const char *domain = !own ? "" : conv ? "com.microsoft" : "dqrun";
-    dq_node *made = dq_rewriter_node(f, domain, own && conv ? "FusedConv" : node->op_type,
-                                     own ? 1 : node->opset, node, inputs, in, c->last, node->attr_count + 2);
+    dq_node *made = dq_rewriter_node(
+        f, (dq_op_id){domain, own && conv ? "FusedConv" : node->op_type, own ? 1 : node->opset}, node, inputs,
+        in, c->last, node->attr_count + 2);
     if (!made)
         return NULL;
     made->attr_count = node->attr_count + bounded * (conv ? 2 : 1);

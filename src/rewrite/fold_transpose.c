@@ -77,7 +77,7 @@ static bool put(dq_rewriter *f, dq_node *node, dq_value **v)
 static bool multiply_first(dq_rewriter *f, const dq_node *last, dq_dtype dtype, operand *o)
 {
     dq_value *in[2] = {o->from, o->factor}, *out = dq_rewriter_make_value(f, last->name, dtype);
-    if (!out || !put(f, dq_rewriter_node(f, "", "Mul", 14, last, 2, in, out, 0), &o->from))
+    if (!out || !put(f, dq_rewriter_node(f, (dq_op_id){"", "Mul", 14}, last, 2, in, out, 0), &o->from))
         return false;
     while (o->count > 0)
         if (!(out = dq_rewriter_make_value(f, last->name, dtype)) ||
@@ -99,7 +99,8 @@ bool dq_fold_transpose(dq_rewriter *f)
         (o.factor && !multiply_first(f, last, dtype, &o)))
         return false;
     dq_value *in[2] = {last->in[0], o.from};
-    dq_node *made = dq_rewriter_node(f, "com.microsoft", "FusedMatMul", 1, last, 2, in, last->out[0], 1);
+    dq_node *made =
+        dq_rewriter_node(f, (dq_op_id){"com.microsoft", "FusedMatMul", 1}, last, 2, in, last->out[0], 1);
     if (!made)
         return false;
     made->attrs[0] = (dq_attr){.name = "transB", .kind = DQ_ATTR_INT, .u.i = o.transposed};

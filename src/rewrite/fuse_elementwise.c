@@ -343,8 +343,8 @@ static dq_node *make_node(dq_rewriter *f, const dq_chain *c, const dq_quantized 
         qvalues[m++] = quantizes ? (int64_t)q->dtype : DQ_FLOAT;
         qvalues[m++] = quantizes ? dq_match_zero_point(q->zero_t, 0) : 0;
     }
-    dq_node *node =
-        dq_rewriter_node(f, "dqrun", "Elementwise", 1, c->nodes[0], c->in_count, c->in, out, ATTRS);
+    dq_node *node = dq_rewriter_node(f, (dq_op_id){"dqrun", "Elementwise", 1}, c->nodes[0], c->in_count,
+                                     c->in, out, ATTRS);
     if (!node || !set_attrs(f, node, c, n, numbers, m, qvalues) ||
         (also && !dq_rewriter_set_outputs(f, node, 2, (dq_value *[]){out, also})))
         return NULL;

@@ -142,7 +142,7 @@ static dq_node *link(chain *c, const char *domain, const char *op, int opset, ui
         return NULL;
     if (c->count > 0)
         in[0] = c->nodes[c->count - 1]->out[0];
-    dq_node *node = dq_rewriter_node(c->f, domain, op, opset, c->like, count, in, out, attrs);
+    dq_node *node = dq_rewriter_node(c->f, (dq_op_id){domain, op, opset}, c->like, count, in, out, attrs);
     return node ? c->nodes[c->count++] = node : NULL;
 }
 

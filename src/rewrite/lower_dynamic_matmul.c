@@ -107,7 +107,7 @@ bool dq_lower_dynamic_matmul(dq_rewriter *f)
     dq_value *qvalues[7] = {p->in[0], p->in[1], it.a_scale, it.b_scale, dq_node_input(p, 2), b_zero, bias};
     dq_value *floats[5] = {quantize ? quantize->in[0] : NULL, p->in[1], it.b_scale, b_zero, bias};
     const char *op = quantize ? "DynamicQuantizeMatMul" : "MatMulIntegerToFloat";
-    dq_node *made = dq_rewriter_node(f, "com.microsoft", op, 1, p, quantize ? 5 : 7,
+    dq_node *made = dq_rewriter_node(f, (dq_op_id){"com.microsoft", op, 1}, p, quantize ? 5 : 7,
                                      quantize ? floats : qvalues, last->out[0], 0);
     if (!made || !dq_rewriter_bind(f, made))
         return false;

@@ -125,8 +125,8 @@ static dq_status fill_table(dq_rewriter *f, const region *r, const dq_value *v, 
     for (uint32_t i = 0; i < r->leaf_count; i++)
         given[i] = (dq_bound_value){.value = r->leaves[i], .tensor = &x};
     dq_value *out = dq_rewriter_make_value(f, "", DQ_UNDEFINED);
-    dq_node *q = out ? dq_rewriter_node(f, last->domain, last->op_type, last->opset, last, last->in_count, in,
-                                        out, last->attr_count)
+    dq_node *q = out ? dq_rewriter_node(f, (dq_op_id){last->domain, last->op_type, last->opset}, last,
+                                        last->in_count, in, out, last->attr_count)
                      : NULL;
     if (!q)
         return DQ_OUT_OF_MEMORY;
@@ -165,7 +165,7 @@ static dq_node *make_lookup(dq_rewriter *f, const dq_node *last, dq_value *qvalu
     if (!in[0] || !in[1])
         return NULL;
     in[1]->constant = table;
-    return dq_rewriter_node(f, "dqrun", "TableLookup", 1, last, 2, in, last->out[0], 0);
+    return dq_rewriter_node(f, (dq_op_id){"dqrun", "TableLookup", 1}, last, 2, in, last->out[0], 0);
 }
 
 static void tell_count(const dq_rewriter *f, const dq_node *last, uint32_t count)
@@ -210,9 +210,9 @@ bool dq_lower_lut(dq_rewriter *f)
     const dq_dequantized *x = &r.source;
     const bool same = r.count == 0 && x->dtype == q.dtype &&
                       dq_match_same_params(x->scale_t, x->zero_t, q.scale_t, q.zero_t);
-    dq_node *made = same && qvalues
-                        ? dq_rewriter_node(f, "", "Identity", 13, last, 1, &qvalues, last->out[0], 0)
-                        : make_lookup(f, last, qvalues, table, status, &why);
+    dq_node *made = same && qvalues ? dq_rewriter_node(f, (dq_op_id){"", "Identity", 13}, last, 1, &qvalues,
+                                                       last->out[0], 0)
+                                    : make_lookup(f, last, qvalues, table, status, &why);
     if (!made || !dq_rewriter_bind(f, made) || !dq_rewriter_replace_quantize(f, made, &q, &tail))
         return false;
     tell_count(f, last, r.count);

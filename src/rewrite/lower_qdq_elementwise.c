@@ -66,7 +66,8 @@ static dq_node *make_binary(dq_rewriter *f, const dq_node *node, const dq_quanti
         !take(f, node->in[1], q->dtype, in + 3))
         return NULL;
     dq_rewriter_result(f, q, in + 6);
-    dq_node *made = f->failed ? NULL : dq_rewriter_node(f, "dqrun", op, 1, node, 8, in, q->node->out[0], 1);
+    dq_node *made =
+        f->failed ? NULL : dq_rewriter_node(f, (dq_op_id){"dqrun", op, 1}, node, 8, in, q->node->out[0], 1);
     return made && set_terms(f, made, strcmp(op, "QLinearAdd") == 0, q->dtype) ? made : NULL;
 }
 
@@ -112,7 +113,8 @@ static dq_node *make_unary(dq_rewriter *f, const dq_node *node, const dq_quantiz
     dq_rewriter_result(f, q, in + 3);
     if (f->failed)
         return NULL;
-    dq_node *made = dq_rewriter_node(f, "dqrun", op, 1, node, 5, in, q->node->out[0], node->attr_count + 1);
+    dq_node *made =
+        dq_rewriter_node(f, (dq_op_id){"dqrun", op, 1}, node, 5, in, q->node->out[0], node->attr_count + 1);
     if (made)
         made->attr_count = 0;
     return made;
@@ -202,8 +204,8 @@ static dq_node *make_concat(dq_rewriter *f, const dq_node *node, const dq_quanti
             return NULL;
     if (f->failed)
         return NULL;
-    dq_node *made =
-        dq_rewriter_node(f, "com.microsoft", "QLinearConcat", 1, node, count, in, q->node->out[0], 1);
+    dq_node *made = dq_rewriter_node(f, (dq_op_id){"com.microsoft", "QLinearConcat", 1}, node, count, in,
+                                     q->node->out[0], 1);
     if (made)
         made->attrs[0] = (dq_attr){.name = "axis", .kind = DQ_ATTR_INT, .u.i = dq_node_int(node, "axis", 1)};
     return made;
@@ -215,9 +217,9 @@ static dq_node *make_where(dq_rewriter *f, const dq_node *node, const dq_quantiz
     if (!take(f, node->in[1], q->dtype, in + 1) || !take(f, node->in[2], q->dtype, in + 4))
         return NULL;
     dq_rewriter_result(f, q, in + 7);
-    return f->failed
-               ? NULL
-               : dq_rewriter_node(f, "com.microsoft", "QLinearWhere", 1, node, 9, in, q->node->out[0], 0);
+    return f->failed ? NULL
+                     : dq_rewriter_node(f, (dq_op_id){"com.microsoft", "QLinearWhere", 1}, node, 9, in,
+                                        q->node->out[0], 0);
 }
 
 /* Of 16 bits: parts with parameters of their own become codes of the result first. */
@@ -239,8 +241,8 @@ static dq_node *make_concat_16(dq_rewriter *f, const dq_node *node, const dq_qua
             return NULL;
         in[i] = same ? in[i] : made->out[0];
     }
-    dq_node *made = dq_rewriter_node(f, "", "Concat", node->opset, node, node->in_count, in, q->node->out[0],
-                                     node->attr_count);
+    dq_node *made = dq_rewriter_node(f, (dq_op_id){"", "Concat", node->opset}, node, node->in_count, in,
+                                     q->node->out[0], node->attr_count);
     if (made)
         dq_rewriter_copy_attrs(node, made);
     return made;

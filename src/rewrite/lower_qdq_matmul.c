@@ -155,9 +155,10 @@ static dq_node *make_conv(dq_rewriter *f, const dq_product *p, const dq_quantize
     dq_rewriter_result(f, q, in + 6);
     if (f->failed)
         return NULL;
-    dq_node *node =
-        in[9] ? dq_rewriter_node(f, "dqrun", "QLinearConv", 1, conv, 10, in, out, conv->attr_count)
-              : dq_rewriter_node(f, "", "QLinearConv", 10, conv, in[8] ? 9 : 8, in, out, conv->attr_count);
+    dq_node *node = in[9] ? dq_rewriter_node(f, (dq_op_id){"dqrun", "QLinearConv", 1}, conv, 10, in, out,
+                                             conv->attr_count)
+                          : dq_rewriter_node(f, (dq_op_id){"", "QLinearConv", 10}, conv, in[8] ? 9 : 8, in,
+                                             out, conv->attr_count);
     if (node)
         dq_rewriter_copy_attrs(conv, node);
     return node;
@@ -173,7 +174,7 @@ static dq_node *make_gemm(dq_rewriter *f, const dq_product *p, const dq_quantize
     dq_rewriter_result(f, q, in + 7);
     if (f->failed)
         return NULL;
-    dq_node *node = dq_rewriter_node(f, in[9] ? "dqrun" : "com.microsoft", "QGemm", 1, p->node,
+    dq_node *node = dq_rewriter_node(f, (dq_op_id){in[9] ? "dqrun" : "com.microsoft", "QGemm", 1}, p->node,
                                      in[9] ? 10 : 9, in, q->node->out[0], 3);
     if (!node)
         return NULL;
@@ -227,8 +228,9 @@ static dq_node *make_matmul(dq_rewriter *f, const dq_product *p, const dq_quanti
     if (!dq_rewriter_operand(f, &p->x, in) || !dq_rewriter_operand(f, &p->w, in + 3))
         return NULL;
     dq_rewriter_result(f, q, in + 6);
-    return f->failed ? NULL
-                     : dq_rewriter_node(f, "", "QLinearMatMul", 21, p->node, 8, in, q->node->out[0], 0);
+    return f->failed
+               ? NULL
+               : dq_rewriter_node(f, (dq_op_id){"", "QLinearMatMul", 21}, p->node, 8, in, q->node->out[0], 0);
 }
 
 /* Scales of b: one, or of constant weights one a column. */
@@ -247,7 +249,7 @@ static dq_value *give(dq_rewriter *f, const dq_product *p, const char *op, int o
                       dq_value *const *in, dq_dtype dtype, const dq_attr *attr)
 {
     dq_value *out = dq_rewriter_make_value(f, p->node->out[0]->name, dtype);
-    dq_node *node = out ? dq_rewriter_node(f, "", op, opset, p->node, count, in, out, 1) : NULL;
+    dq_node *node = out ? dq_rewriter_node(f, (dq_op_id){"", op, opset}, p->node, count, in, out, 1) : NULL;
     if (!node)
         return NULL;
     node->attrs[0] = *attr;
@@ -276,7 +278,8 @@ static dq_node *make_matmul_bias(dq_rewriter *f, dq_product *p, const dq_quantiz
         return NULL;
     dq_tensor_put_int(columns, 0, (int64_t)p->channels);
     dq_value *in[2] = {out, give(f, p, "Concat", 13, 2, dims, DQ_INT64, &along)};
-    return in[1] ? dq_rewriter_node(f, "", "Reshape", 14, p->node, 2, in, q->node->out[0], 0) : NULL;
+    return in[1] ? dq_rewriter_node(f, (dq_op_id){"", "Reshape", 14}, p->node, 2, in, q->node->out[0], 0)
+                 : NULL;
 }
 
 /* ---- Sums that int32 does not hold -------------------------------------------------------------------- */
@@ -317,10 +320,10 @@ static dq_node *make_16_bit(dq_rewriter *f, const dq_product *p, const dq_quanti
         return NULL;
     if (q)
         dq_rewriter_result(f, q, in + 6);
-    dq_node *node = f->failed
-                        ? NULL
-                        : dq_rewriter_node(f, "dqrun", conv ? "QLinearConv16" : "QLinearMatMul16", 1, p->node,
-                                           in[8] ? 9 : 8, in, out, conv ? p->node->attr_count : 2);
+    dq_node *node =
+        f->failed ? NULL
+                  : dq_rewriter_node(f, (dq_op_id){"dqrun", conv ? "QLinearConv16" : "QLinearMatMul16", 1},
+                                     p->node, in[8] ? 9 : 8, in, out, conv ? p->node->attr_count : 2);
     if (node && conv)
         dq_rewriter_copy_attrs(p->node, node);
     if (!node || conv)
@@ -443,9 +446,9 @@ static bool transpose_weights(dq_rewriter *f, dq_product *p)
     if (!dq_match_op(p->node, "Gemm") || dq_node_int(p->node, "transB", 0) == 0)
         return true;
     dq_value *transposed = dq_rewriter_make_value(f, p->node->in[1]->name, p->w.dtype);
-    dq_node *transpose =
-        transposed ? dq_rewriter_node(f, "", "Transpose", 13, p->node, 1, &p->w.qvalues, transposed, 0)
-                   : NULL;
+    dq_node *transpose = transposed ? dq_rewriter_node(f, (dq_op_id){"", "Transpose", 13}, p->node, 1,
+                                                       &p->w.qvalues, transposed, 0)
+                                    : NULL;
     p->w.qvalues = transposed;
     return transpose && dq_rewriter_bind(f, transpose) && dq_rewriter_insert_or_fold(f, transpose) &&
            dq_match_constant(transposed);
@@ -460,7 +463,8 @@ static dq_node *make_to_float(dq_rewriter *f, dq_product *p, dq_value *out)
         (p->alpha != 1 || !transpose_weights(f, p) || (bias && !(bias = dq_product_float_bias(f, p)))))
         return NULL;
     dq_value *in[7] = {p->x.qvalues, p->w.qvalues, p->x.scale, p->w.scale, p->x.zero, p->w.zero, bias};
-    return dq_rewriter_node(f, "com.microsoft", "MatMulIntegerToFloat", 1, p->node, 7, in, out, 0);
+    return dq_rewriter_node(f, (dq_op_id){"com.microsoft", "MatMulIntegerToFloat", 1}, p->node, 7, in, out,
+                            0);
 }
 
 /* Whether the product of the operands' scales, by which sums are multiplied, neither overflows nor is

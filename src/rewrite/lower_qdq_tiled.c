@@ -74,8 +74,8 @@ dq_node *dq_rewriter_tiled(dq_rewriter *f, const dq_node *node, dq_value *from, 
         return dq_rewriter_no_memory(f), NULL;
     memcpy(in, node->in, node->in_count * sizeof *in);
     in[0] = from;
-    dq_node *made =
-        dq_rewriter_node(f, "dqrun", "TiledQdq", 1, node, node->in_count, in, out, node->attr_count + OWN);
+    dq_node *made = dq_rewriter_node(f, (dq_op_id){"dqrun", "TiledQdq", 1}, node, node->in_count, in, out,
+                                     node->attr_count + OWN);
     if (!made)
         return NULL;
     dq_rewriter_copy_attrs(node, made);

@@ -114,7 +114,8 @@ bool dq_lower_weight_only(dq_rewriter *f)
     if (!gemm)
         bias = take_bias(f, &w, &c);
     dq_value *in[5] = {last->in[0], w.qvalues, w.scale, w.zero, bias};
-    dq_node *made = dq_rewriter_node(f, "dqrun", "DequantizeMatMul", 1, last, bias ? 5 : 4, in, c.last, 2);
+    dq_node *made =
+        dq_rewriter_node(f, (dq_op_id){"dqrun", "DequantizeMatMul", 1}, last, bias ? 5 : 4, in, c.last, 2);
     if (!made)
         return false;
     made->attrs[0] = (dq_attr){.name = "block_size", .kind = DQ_ATTR_INT, .u.i = w.block};

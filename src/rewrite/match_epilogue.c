@@ -243,8 +243,8 @@ bool dq_epilogue_to_float(dq_rewriter *f, const dq_epilogue *c, const dq_node *c
                           dq_value **in)
 {
     const bool bounded = dq_epilogue_clips(c);
-    dq_node *made = dq_rewriter_node(f, "dqrun", "ConvIntegerToFloat", 1, conv, in_count, in, c->last,
-                                     conv->attr_count + bounded);
+    dq_node *made = dq_rewriter_node(f, (dq_op_id){"dqrun", "ConvIntegerToFloat", 1}, conv, in_count, in,
+                                     c->last, conv->attr_count + bounded);
     if (!made)
         return false;
     dq_rewriter_copy_attrs(conv, made);

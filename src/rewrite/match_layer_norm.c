@@ -176,7 +176,8 @@ bool dq_match_layer_norm(dq_rewriter *f)
         return false;
     dq_value *in[3] = {w.x, w.gamma, beta};
     const char *op = w.centred ? "LayerNormalization" : "RMSNormalization";
-    dq_node *made = dq_rewriter_node(f, "", op, w.centred ? 17 : 23, last, beta ? 3 : 2, in, last->out[0], 2);
+    dq_node *made =
+        dq_rewriter_node(f, (dq_op_id){"", op, w.centred ? 17 : 23}, last, beta ? 3 : 2, in, last->out[0], 2);
     if (!made)
         return false;
     made->attrs[0] = (dq_attr){.name = "axis", .kind = DQ_ATTR_INT, .u.i = -(int64_t)w.axes};

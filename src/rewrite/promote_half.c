@@ -293,7 +293,8 @@ static dq_value *renew(pass *p, const dq_value *v, dq_node *producer)
 
 static dq_value *add_cast(pass *p, const dq_node *like, dq_value *from, dq_value *to)
 {
-    dq_node *cast = from && to ? dq_rewriter_node(p->f, "", "Cast", 13, like, 1, &from, to, 1) : NULL;
+    dq_node *cast =
+        from && to ? dq_rewriter_node(p->f, (dq_op_id){"", "Cast", 13}, like, 1, &from, to, 1) : NULL;
     if (!cast)
         return NULL;
     cast->attrs[0] = (dq_attr){.name = "to", .kind = DQ_ATTR_INT, .u.i = (int64_t)to->type.dtype};

@@ -130,10 +130,15 @@ dq_value *dq_rewriter_make_constant(dq_rewriter *f, dq_dtype dtype, size_t rank,
                                     dq_tensor **t);
 /** A new value that a new node gives. */
 dq_value *dq_rewriter_make_value(dq_rewriter *f, const char *name, dq_dtype dtype);
-/** A node of (domain, op) and that opset that gives `out`, with room for `attr_count` attributes, made for
- * `like` and named after it. NULL: memory ran out. */
-dq_node *dq_rewriter_node(dq_rewriter *f, const char *domain, const char *op, int opset, const dq_node *like,
-                          uint32_t in_count, dq_value *const *in, dq_value *out, uint32_t attr_count);
+/** Names an operator: domain, type and opset version. */
+typedef struct dq_op_id {
+    const char *domain, *name;
+    int opset;
+} dq_op_id;
+/** Makes a node of that operator with output `out` and space for `attr_count` attributes. It stands for
+ * `like` and has its name. NULL: memory ran out. */
+dq_node *dq_rewriter_node(dq_rewriter *f, dq_op_id op, const dq_node *like, uint32_t in_count,
+                          dq_value *const *in, dq_value *out, uint32_t attr_count);
 /** Gives a new node `count` outputs in place of its one; NULL: one that nobody reads. */
 bool dq_rewriter_set_outputs(dq_rewriter *f, dq_node *node, uint32_t count, dq_value *const *outs);
 /** Gives `to` the attributes of `from`, in the room that it has for them. */

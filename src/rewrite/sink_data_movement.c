@@ -94,8 +94,8 @@ dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_valu
         const dq_quant_params as_is = {.scale = 1, .dtype = dtype};
         return dq_rewriter_tiled(f, node, qvalues, &as_is, &as_is, outs[0]);
     }
-    dq_node *made =
-        dq_rewriter_node(f, "", node->op_type, node->opset, node, count, in, outs[0], node->attr_count);
+    dq_node *made = dq_rewriter_node(f, (dq_op_id){"", node->op_type, node->opset}, node, count, in, outs[0],
+                                     node->attr_count);
     if (!made)
         return NULL;
     dq_rewriter_copy_attrs(node, made);
@@ -328,7 +328,7 @@ static dq_node *make_clip_table(dq_rewriter *f, const dq_quant_params *p, const 
         return NULL;
     for (int64_t qvalue = first; qvalue < first + CODES; qvalue++)
         dq_tensor_put_int(table, (size_t)(qvalue - first), qvalue < lo ? lo : qvalue > hi ? hi : qvalue);
-    dq_node *node = dq_rewriter_node(f, "dqrun", "TableLookup", 1, q->node, 2, in, out, 0);
+    dq_node *node = dq_rewriter_node(f, (dq_op_id){"dqrun", "TableLookup", 1}, q->node, 2, in, out, 0);
     return node && dq_rewriter_bind(f, node) ? node : NULL;
 }
 
@@ -344,7 +344,7 @@ static dq_node *make_clip(dq_rewriter *f, const dq_quant_params *p, const dq_qua
         return NULL;
     dq_tensor_put_int(lo, 0, dq_match_quantize(p, c->lo));
     dq_tensor_put_int(hi, 0, dq_match_quantize(p, c->hi));
-    dq_node *node = dq_rewriter_node(f, "", "Clip", 13, q->node, 3, in, out, 0);
+    dq_node *node = dq_rewriter_node(f, (dq_op_id){"", "Clip", 13}, q->node, 3, in, out, 0);
     return node && dq_rewriter_bind(f, node) ? node : NULL;
 }
 
@@ -397,7 +397,8 @@ bool dq_sink_data_movement(dq_rewriter *f)
         return false;
     dq_value *qvalues = dq_rewriter_quantized_value(f, &x);
     dq_node *made =
-        qvalues ? dq_rewriter_node(f, "", "Identity", 13, node, 1, &qvalues, node->out[0], 0) : NULL;
+        qvalues ? dq_rewriter_node(f, (dq_op_id){"", "Identity", 13}, node, 1, &qvalues, node->out[0], 0)
+                : NULL;
     if (!made || !dq_rewriter_bind(f, made))
         return false;
     dq_rewriter_replace(f, f->at, made);

@@ -28,13 +28,14 @@ bool dq_sink_dequantize_concat(dq_rewriter *f)
         in[i] = x.qvalues;
     }
     dq_value *qvalues = dq_rewriter_make_value(f, node->out[0]->name, first.dtype);
-    dq_node *made = qvalues ? dq_rewriter_node(f, "", "Concat", node->opset, node, node->in_count, in,
-                                               qvalues, node->attr_count)
+    dq_node *made = qvalues ? dq_rewriter_node(f, (dq_op_id){"", "Concat", node->opset}, node, node->in_count,
+                                               in, qvalues, node->attr_count)
                             : NULL;
     dq_value *back[] = {qvalues, first.scale, first.zero};
-    dq_node *last = made ? dq_rewriter_node(f, first.node->domain, "DequantizeLinear", first.node->opset,
-                                            node, 3, back, node->out[0], 0)
-                         : NULL;
+    dq_node *last =
+        made ? dq_rewriter_node(f, (dq_op_id){first.node->domain, "DequantizeLinear", first.node->opset},
+                                node, 3, back, node->out[0], 0)
+             : NULL;
     if (!last)
         return false;
     dq_rewriter_copy_attrs(node, made);
