@@ -20,7 +20,7 @@ static dq_status read_list(const dq_op_call *call, const char *name, size_t coun
         out[i] = value ? values[i] : absent;
         if (out[i] < least)
             return dq_call_fail(call, err, DQ_BAD_MODEL,
-                                "attribute '%s' has %" PRId64 " at place %zu, expected %" PRId64 " or more",
+                                "attribute '%s' has %" PRId64 " at index %zu, expected %" PRId64 " or more",
                                 name, out[i], i, least);
     }
     return DQ_OK;

@@ -154,7 +154,7 @@ static dq_status keep_output(dq_planner *p, const dq_value *v, dq_error *err)
         DQ_TRY(dq_packs_align(plan->program->packs, &slot->t, err));
     dq_slot *root = &plan->slots[slot->root];
     if (slot->where == DQ_AT_NONE)
-        return dq_fail(err, DQ_INTERNAL, "%s: output '%s' has no place", plan->program->ir->path, v->name);
+        return dq_fail(err, DQ_INTERNAL, "%s: output '%s' has no memory", plan->program->ir->path, v->name);
     if (root->where == DQ_AT_BUFFER)
         p->pieces[root->piece].last = plan->step_count;
     if (root->where != DQ_AT_INPUT)

@@ -232,7 +232,7 @@ static dq_status make_runner(slicer *s, dq_plan_request request, dq_batch_tile_r
     runner->bindings = DQ_NEW_ARRAY(arena, request.binding_count, dq_binding);
     runner->tensors = DQ_NEW_ARRAY(arena, request.binding_count, dq_tensor);
     if (!runner->bindings || !runner->tensors)
-        return dq_no_memory(err, request.binding_count * sizeof(dq_tensor), "slices");
+        return dq_no_memory(err, request.binding_count * sizeof(dq_tensor), "batch tiles");
     for (uint32_t i = 0; i < request.binding_count; i++) {
         runner->bindings[i] = request.bindings[i];
         runner->tensors[i] = *request.bindings[i].tensor;
@@ -265,12 +265,12 @@ static dq_status make_runners(slicer *s, dq_error *err)
     tiling->runner_count = parallel ? threads : 1;
     tiling->runners = DQ_NEW_ARRAY(&tiling->arena, tiling->runner_count, dq_batch_tile_runner);
     if (!tiling->runners)
-        return dq_no_memory(err, tiling->runner_count * sizeof(dq_batch_tile_runner), "slices");
+        return dq_no_memory(err, tiling->runner_count * sizeof(dq_batch_tile_runner), "batch tiles");
     for (size_t i = 0; i < tiling->runner_count; i++) {
         DQ_TRY(make_runner(s, request, &tiling->runners[i], err));
         request.why = NULL;
     }
-    return holds(s, tiling->runners[0].plan) ? DQ_OK : dq_fail(err, DQ_INTERNAL, "slices differ");
+    return holds(s, tiling->runners[0].plan) ? DQ_OK : dq_fail(err, DQ_INTERNAL, "batch tiles differ");
 }
 
 typedef struct list {
@@ -308,7 +308,7 @@ static dq_status list_values(slicer *s, list *l, dq_error *err)
     l->bindings = DQ_NEW_ARRAY(&s->tiling->arena, most + request->binding_count, dq_binding);
     s->tiling->values = DQ_NEW_ARRAY(&s->tiling->arena, most, const dq_value *);
     if (!l->bindings || !s->tiling->values)
-        return dq_no_memory(err, most * sizeof *l->bindings, "slices");
+        return dq_no_memory(err, most * sizeof *l->bindings, "batch tiles");
     for (; l->count < request->binding_count; l->count++)
         l->bindings[l->count] = request->bindings[l->count];
     for (uint32_t n = 0; n < s->end; n++)
@@ -329,8 +329,8 @@ static void tell(const slicer *s)
     if (!s->request->why)
         return;
     snprintf(sentence, sizeof sentence,
-             "the first %u of %u nodes run by slices, %" PRId64 " of %" PRId64 " at a time", s->end,
-             s->node_count, s->each, s->length);
+             "the first %u of %u nodes run in batch tiles, %" PRId64 " of %" PRId64 " images at a time",
+             s->end, s->node_count, s->each, s->length);
     s->request->why(s->request->why_arg, sentence);
 }
 
@@ -346,7 +346,7 @@ static dq_status make_plans(slicer *s, dq_plan **out, dq_error *err)
     DQ_TRY(make_runners(s, err));
     if (!dq_align_size(tiling->runners[0].plan->buffer_size, ALIGN, &tiling->runner_bytes) ||
         !dq_mul_size(tiling->runner_bytes, tiling->runner_count, &rest.ahead))
-        return dq_no_memory(err, SIZE_MAX, "slices");
+        return dq_no_memory(err, SIZE_MAX, "batch tiles");
     rest.nodes = s->nodes + s->end;
     rest.node_count = s->node_count - s->end;
     rest.bindings = l.bindings;
@@ -371,7 +371,7 @@ static dq_status look(slicer *s, dq_error *err)
     tiling->is_batched = DQ_NEW_ARRAY(&tiling->arena, request->binding_count, bool);
     traffic *traffics = DQ_NEW_ARRAY(&tiling->arena, s->node_count, traffic);
     if (!s->roles || !s->outside || !s->ahead || !tiling->is_batched || !traffics)
-        return dq_no_memory(err, slots, "slices");
+        return dq_no_memory(err, slots, "batch tiles");
     for (uint32_t i = 0; i < request->binding_count; i++) {
         const dq_tensor *t = request->bindings[i].tensor;
         tiling->is_batched[i] = t->rank && t->dims[0] == s->length && !dq_dtype_is_packed(t->dtype);
@@ -425,7 +425,7 @@ dq_status dq_batch_tiling_make(dq_plan **plan, const dq_plan_request *request, d
         return DQ_OK;
     s.tiling = dq_memory_calloc(request->allocator, 1, sizeof *s.tiling);
     if (!s.tiling)
-        return dq_no_memory(err, sizeof *s.tiling, "slices");
+        return dq_no_memory(err, sizeof *s.tiling, "batch tiles");
     s.tiling->arena.allocator = request->allocator;
     s.tiling->shapes = *plan;
     dq_status status = look(&s, err);

@@ -264,7 +264,7 @@ bool dq_fold_conv_epilogue(dq_rewriter *f)
     if (!made || !dq_rewriter_bind(f, made))
         return false;
     dq_epilogue_replace(f, c, made);
-    dq_rewriter_explain(f, node, "fused with%s%s%s behind it into %s", a.moved ? " factors and terms" : "",
+    dq_rewriter_explain(f, node, "fused with%s%s%s after it into %s", a.moved ? " factors and terms" : "",
                         c->z ? " a sum" : "",
                         c->gated               ? " a hard sigmoid"
                         : dq_epilogue_clips(c) ? " bounds"

@@ -456,7 +456,8 @@ static void fuse_at(dq_chain_pass *p)
         return;
     uint32_t before = c.count + trips + dequantized - !e.quantizes;
     dq_rewriter_explain(f, last, "runs strip by strip with the %u node%s before it%s", before,
-                        before == 1 ? "" : "s", e.tail.count ? ", moves between them work on the codes" : "");
+                        before == 1 ? "" : "s",
+                        e.tail.count ? ", data movement between them works on the quantized values" : "");
 }
 
 /* ---- What stays ---------------------------------------------------------------------------------------- */
@@ -490,10 +491,10 @@ static const char *reason(const dq_chain_pass *p, const dq_node *node, const dq_
             break;
     }
     if (!has_form(before))
-        return "this operator has no form that works on codes";
+        return "this operator has no form for quantized values";
     for (uint32_t i = dq_match_op(before, "Where"); i < before->in_count && i < 2; i++)
         if (!dq_match_dequantized(p->f, before->in[i], true, &x))
-            return i ? "its second operand does not come from codes" : "its operand does not come from codes";
+            return i ? "its second operand is not dequantized" : "its operand is not dequantized";
     return "the types or parameters of its operands and of its result do not go together";
 }
 
@@ -508,7 +509,7 @@ static void tell_rest(const dq_chain_pass *p)
         const char *why = reason(p, node, v, before);
         char text[DQ_NODE_TEXT];
         if (why)
-            dq_rewriter_explain(p->f, node, "stays, behind %s in float: %s",
+            dq_rewriter_explain(p->f, node, "stays after %s in float: %s",
                                 before ? dq_node_text(before, text) : "an input", why);
     }
 }

@@ -122,6 +122,6 @@ bool dq_lower_qdq_tiled(dq_rewriter *f)
     dq_node *made = qvalues ? dq_rewriter_tiled(f, v->producer, qvalues, &from, &to, q.node->out[0]) : NULL;
     if (!made || !dq_rewriter_replace_quantize(f, made, &q, &tail))
         return false;
-    dq_rewriter_explain(f, v->producer, "works on some slices at a time, between codes");
+    dq_rewriter_explain(f, v->producer, "runs tile by tile between quantized values");
     return true;
 }

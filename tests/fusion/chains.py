@@ -338,7 +338,7 @@ def moved_chain(case):
     if shared:
         case.also.append(between)
     split = case.note.split()[-1] in ("left", "Split")
-    case.expect("y", "moves between them work on the codes", told=not (shared or split or compares))
+    case.expect("y", "data movement between them works on the quantized values", told=not (shared or split or compares))
 
 
 def residual(case):

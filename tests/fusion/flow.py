@@ -36,7 +36,7 @@ def loop(case, codes, dtype, stacked):
         [info(names[0], np.dtype(np.int64)), info(names[1], np.dtype(bool)), info(names[2], dtype)],
         [info(names[3], np.dtype(bool)), info(names[4], case.pick(None, dtype)), info(names[5], case.pick(None, dtype))])
     trips = case.fed("trips", np.array(case.size(1 if stacked else 0, 3)))
-    outputs = [case.prefix + n for n in (("state_out", "flow") if stacked else ("flow", "slices"))]
+    outputs = [case.prefix + n for n in (("state_out", "flow") if stacked else ("flow", "batch tiles"))]
     case.nodes.append(helper.make_node("Loop", [trips, "", start], outputs, name=case.prefix + "flow", body=body))
     return case.prefix + "flow"
 
@@ -48,7 +48,7 @@ def scan(case, codes, dtype, stacked):
     body = helper.make_graph(
         [helper.make_node("Max", names[:2], [names[2]]), helper.make_node("Identity", [names[2]], [names[3]])], "body",
         [info(n, dtype) for n in names[:2]], [info(n, case.pick(None, dtype)) for n in names[2:]])
-    outputs = [case.prefix + n for n in (("state_out", "flow") if stacked else ("flow", "slices"))]
+    outputs = [case.prefix + n for n in (("state_out", "flow") if stacked else ("flow", "batch tiles"))]
     case.nodes.append(helper.make_node("Scan", [start, codes], outputs, name=case.prefix + "flow", body=body,
                                        num_scan_inputs=1))
     return case.prefix + "flow"

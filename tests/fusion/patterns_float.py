@@ -217,7 +217,7 @@ def half_conv(case):
         y = case.node("Clip", [y, low, high], "clip")
     case.output(y, half)
     case.note = "bounds" if bounded else "sum"
-    case.expect("conv", "bounds behind it into FusedConv", told=bounded)
+    case.expect("conv", "bounds after it into FusedConv", told=bounded)
 
 
 def gemm_driver_f32(case):

@@ -17,7 +17,7 @@ import tempfile
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-TOLD = " nodes run by slices, "
+TOLD = " nodes run in batch tiles, "
 
 
 class Net:

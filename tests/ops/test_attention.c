@@ -199,9 +199,9 @@ START_TEST(counted)
     ops_end(&c);
 
     begin_counted(&c, 1, 0);
-    ops_must_refuse(
-        &c, DQ_BAD_INPUT,
-        "input 16 leaves a past of 2 positions for sequence 0: there are 2, and with 1 new rows room for 2");
+    ops_must_refuse(&c, DQ_BAD_INPUT,
+                    "input 16 leaves a past of 2 positions for sequence 0: there are 2, and with 1 new rows "
+                    "capacity for 2");
     ops_end(&c);
 
     begin_counted(&c, 1, 1);

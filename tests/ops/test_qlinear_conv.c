@@ -499,11 +499,11 @@ START_TEST(geometry_refused)
     refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 2), &(attribute){"strides", 2, {1, 1}},
                    "attribute 'strides' has 2 values, expected 1");
     refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 2), &(attribute){"dilations", 1, {0}},
-                   "attribute 'dilations' has 0 at place 0, expected 1 or more");
+                   "attribute 'dilations' has 0 at index 0, expected 1 or more");
     refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 2), &(attribute){"pads", 2, {0, -1}},
-                   "attribute 'pads' has -1 at place 1, expected 0 or more");
+                   "attribute 'pads' has -1 at index 1, expected 0 or more");
     refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 2), &(attribute){"kernel_shape", 1, {3}},
-                   "attribute 'kernel_shape' has 3 at place 0, but the weights have 2");
+                   "attribute 'kernel_shape' has 3 at index 0, but the weights have 2");
     refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 7), &(attribute){"pads", 2, {1, 0}},
                    "input 0 'x' has 5 elements on spatial axis 0, with padding 6: fewer than the window's 7");
     refuse_integer(OPS_DIMS(1, 4, 5), OPS_DIMS(3, 4, 0), NULL,

@@ -149,7 +149,7 @@ START_TEST(refused)
     refuse("relu", "fc2_expert_weight_bits", 3, DQ_BAD_MODEL,
            "attribute 'fc2_expert_weight_bits' is 3, expected 2, 4 or 8");
     refuse("relu", "fc1_expert_weight_bits", 4, DQ_BAD_MODEL,
-           "input 2 'fc1_experts_weights' has rows of 1 codes, expected whole bytes of 4-bit codes");
+           "input 2 'fc1_experts_weights' has rows of 1 values, expected whole bytes of 4-bit values");
     refuse("relu", "block_size", 16, DQ_BAD_MODEL, "input 3 'fc1_scales' has shape [3,1], expected [3,1,1]");
     refuse("swiglu", NULL, 0, DQ_BAD_MODEL, "needs weights of layer 3 for swiglu without swiglu_fusion");
     refuse("swiglu", "swiglu_fusion", 1, DQ_BAD_MODEL,

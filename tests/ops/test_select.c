@@ -448,7 +448,7 @@ START_TEST(outside)
     ops_ints(&c, "kernel_shape", 1, (const int64_t[]){2});
     ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1), NULL);
     ops_in(&c, DQ_INT64, OPS_DIMS(1, 1, 1), OPS_VALUES(2));
-    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds place 2, expected 0 to 1");
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds index 2, expected 0 to 1");
     ops_end(&c);
 
     ops_begin(&c, "", "RoiAlign", 22);

@@ -266,7 +266,7 @@ END_TEST
 
 static void note_slices(void *arg, const dq_log_record *record)
 {
-    *(bool *)arg |= strstr(record->message, "by slices") != NULL;
+    *(bool *)arg |= strstr(record->message, "in batch tiles") != NULL;
 }
 
 /* `middle` comes from slices, `last` from what runs behind them. */

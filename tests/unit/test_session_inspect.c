@@ -170,7 +170,7 @@ END_TEST
 static void find_slices(void *arg, const dq_log_record *record)
 {
     bool *found = arg;
-    *found = *found || strstr(record->message, "nodes run by slices");
+    *found = *found || strstr(record->message, "nodes run in batch tiles");
 }
 
 static void pool(const char *in, const char *out)

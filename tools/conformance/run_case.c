@@ -253,7 +253,7 @@ static bool run_folder(case_run *run, const char *folder)
         number++;
     if (there)
         return false;
-    return number > 0 || fail(run, "there is no folder test_data_set_0 beside model.onnx");
+    return number > 0 || fail(run, "there is no folder test_data_set_0 next to model.onnx");
 }
 
 static bool run_record(case_run *run, const cf_record *record)

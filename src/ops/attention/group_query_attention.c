@@ -487,7 +487,7 @@ static dq_status check_counts(const dq_op_call *call, dq_error *err)
             return dq_call_fail(
                 call, err, DQ_BAD_INPUT,
                 "input %d leaves a past of %" PRId64
-                " positions for sequence %zu: there are %zu, and with %zu new rows room for %zu",
+                " positions for sequence %zu: there are %zu, and with %zu new rows capacity for %zu",
                 NEW_ROWS, past, b, s->past, s->rows, s->capacity);
     }
     return DQ_OK;

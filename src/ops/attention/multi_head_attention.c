@@ -152,7 +152,7 @@ static dq_status read_past(const dq_op_call *call, state *s, dq_error *err)
     s->past = 0;
     if (length->count != 1)
         return wrong(call, PAST_LENGTH, err, "one element");
-    return s->capacity >= s->added ? DQ_OK : wrong(call, PAST_KEY, err, "room for all new positions");
+    return s->capacity >= s->added ? DQ_OK : wrong(call, PAST_KEY, err, "capacity for all new positions");
 }
 
 static dq_status read_mask(const dq_op_call *call, const state *s, size_t keys, dq_mask_kind *kind,

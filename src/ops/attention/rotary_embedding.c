@@ -92,8 +92,8 @@ static dq_status read_ms_sizes(const dq_op_call *call, state *s, dq_error *err)
         size = heads > 0 ? x->dims[2] / heads : 2 * half;
     int64_t count = s->heads_first ? x->dims[1] : size > 0 ? x->dims[2] / size : 0;
     if (size < 2 * half || (!s->heads_first && count * size != x->dims[2]))
-        return dq_call_fail_input(
-            call, err, INPUT, "cannot be cut into heads of which %" PRId64 " elements are rotated", 2 * half);
+        return dq_call_fail_input(call, err, INPUT,
+                                  "cannot be split into heads with %" PRId64 " rotated elements", 2 * half);
     s->batch = (size_t)x->dims[0];
     s->rows = (size_t)x->dims[s->heads_first ? 2 : 1];
     s->heads = (size_t)count;

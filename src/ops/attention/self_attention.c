@@ -83,7 +83,7 @@ static dq_status read_past(const dq_op_call *call, dq_self_attention *s, dq_erro
                             "needs one past_sequence_length, as past and present are one buffer");
     return s->capacity >= s->rows
                ? DQ_OK
-               : wrong(call, s->at.past, err, "room for as many positions as the input has");
+               : wrong(call, s->at.past, err, "capacity for as many positions as the input has");
 }
 
 static dq_status read_all(const dq_op_call *call, const dq_self_inputs *at, dq_self_attention *s,

@@ -161,7 +161,7 @@ dq_status dq_conv_direct_prepare(dq_op_call *call, const dq_conv_shape *shape, d
     size_t *offsets = dq_arena_alloc(call->arena, shape->kernel_size * sizeof *offsets, sizeof *offsets),
            bytes;
     if (!offsets)
-        return dq_no_memory(err, shape->kernel_size * sizeof *offsets, "places of the kernel");
+        return dq_no_memory(err, shape->kernel_size * sizeof *offsets, "offsets of the kernel");
     *r = (dq_conv_direct){.shape = shape, .offsets = offsets, .plane = 1};
     if (shape->out_size == 0)
         return DQ_OK;

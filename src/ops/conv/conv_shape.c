@@ -15,7 +15,7 @@ static dq_status check_kernel(const dq_op_call *call, uint32_t w, const dq_tenso
         if (value && kernel[i] != tw->dims[2 + i])
             return dq_call_fail(call, err, DQ_BAD_MODEL,
                                 "attribute 'kernel_shape' has %" PRId64
-                                " at place %zu, but the weights have %" PRId64,
+                                " at index %zu, but the weights have %" PRId64,
                                 kernel[i], i, tw->dims[2 + i]);
         if (tw->dims[2 + i] < 1)
             return dq_call_fail_input(call, err, w,

@@ -45,7 +45,7 @@ static dq_status read_list(const dq_op_call *call, const char *name, size_t coun
         to[i] = length ? list[i] : absent;
         if (to[i] < least || to[i] > INT32_MAX)
             return dq_call_fail(call, err, DQ_BAD_MODEL,
-                                "attribute '%s' has %" PRId64 " at place %zu, expected %" PRId64
+                                "attribute '%s' has %" PRId64 " at index %zu, expected %" PRId64
                                 " to 2147483647",
                                 name, to[i], i, least);
     }
@@ -305,8 +305,9 @@ static int result_of(const void *arg)
 }
 
 static const dq_algorithm algorithms[] = {
-    [PHASES] = {"conv_transpose=phases", "a convolution of x for each remainder of the place by the stride",
-                PHASES, is_phases_applicable, work_of_phases, prepare_phases, run_phases},
+    [PHASES] = {"conv_transpose=phases",
+                "a convolution of x for each remainder of the position by the stride", PHASES,
+                is_phases_applicable, work_of_phases, prepare_phases, run_phases},
     [GATHER] = {"conv_transpose=gather",
                 "matrix product of any type; each output gathers its inputs, with zeros between strides",
                 GATHER, dq_always_applicable, work_of_gather, prepare_gather, run_gather}};

@@ -112,7 +112,7 @@ dq_status dq_dwconv_nchwc_lay_out(dq_op_call *call, const dq_conv_shape *s, dq_d
                            .positions = positions,
                            .offsets = to};
     if (!to)
-        return dq_no_memory(err, positions * s->kernel_size, "places of the kernel");
+        return dq_no_memory(err, positions * s->kernel_size, "offsets of the kernel");
     for (size_t t = 0; t < s->kernel_size; t++)
         for (size_t i = 0; i < positions; i++) {
             int64_t origin[DQ_MAX_RANK], at;

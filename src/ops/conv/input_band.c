@@ -133,7 +133,7 @@ dq_status dq_input_band_prepare(dq_op_call *call, const dq_conv_shape *s, size_t
     b->phase = DQ_NEW_ARRAY(call->arena, (size_t)b->w.kernel[b->w.rank - 1], size_t);
     b->taps = DQ_NEW_ARRAY(call->arena, s->kernel_size, uint32_t);
     if (!b->phase || !b->taps)
-        return dq_no_memory(err, s->kernel_size, "places of a kernel");
+        return dq_no_memory(err, s->kernel_size, "offsets of a kernel");
     find_phases(b);
     if (!choose_band(b, planes, bytes) || !dq_input_band_size(b, planes, &elements))
         return dq_no_memory(err, SIZE_MAX, "the input under a convolution's windows");

@@ -132,7 +132,7 @@ static dq_status find_starts(dq_op_call *call, dq_winograd_1d *g, dq_error *err)
     const size_t count = g->shape->kernel_size / g->form.taps;
     size_t *starts = DQ_NEW_ARRAY(call->arena, count, size_t);
     if (!starts)
-        return dq_no_memory(err, count * sizeof *starts, "places of the kernel");
+        return dq_no_memory(err, count * sizeof *starts, "offsets of the kernel");
     for (size_t i = 0; i < count; i++) {
         size_t d = axis_of(w), rest = i, step = (size_t)g->in;
         starts[i] = 0;

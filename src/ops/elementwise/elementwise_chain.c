@@ -405,7 +405,7 @@ static dq_status make_table(dq_op_call *call, state *s, dq_error *err)
     float constants[DQ_LOOP_OPERANDS] = {0};
     const void *table = NULL;
     if (!all.strips)
-        return dq_no_memory(err, bytes, "strips of codes");
+        return dq_no_memory(err, bytes, "strips of quantized values");
     for (size_t i = 0; i < s->inputs; i++)
         if (i != s->varies)
             constants[i] = *dequantize(&(piece){.call = call, .s = s}, i, 0, 1, constants + i);

@@ -235,7 +235,7 @@ static bool list_offsets(dq_op_call *call, state *s, group which, const size_t o
     for (size_t side = LEFT; side < SIDES; side++) {
         size_t *at = DQ_NEW_ARRAY(call->arena, *count ? *count : 1, size_t);
         if (!at) {
-            *failed = dq_no_memory(err, *count * sizeof *at, "the places of an operand");
+            *failed = dq_no_memory(err, *count * sizeof *at, "the offsets of an operand");
             return false;
         }
         for (size_t i = 0; i < *count; i++)

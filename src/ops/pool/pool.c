@@ -56,7 +56,7 @@ static dq_status windows(const dq_op_call *call, bool global, state *s, dq_error
         w->kernel[d] = global ? w->in[d] : kernel[d];
         if (!global && kernel[d] < 1)
             return dq_call_fail(call, err, DQ_BAD_MODEL,
-                                "attribute 'kernel_shape' has %" PRId64 " at place %zu, expected 1 or more",
+                                "attribute 'kernel_shape' has %" PRId64 " at index %zu, expected 1 or more",
                                 kernel[d], d);
         w->stride[d] = w->dilation[d] = w->out[d] = 1;
     }

@@ -65,7 +65,7 @@ static size_t padded_rows(const dq_window *w, size_t rows)
 
 bool dq_pool_rows_workspace(const dq_window *w, dq_dtype dtype, bool max, size_t *bytes)
 {
-    _Static_assert(DQ_POOL_SLACK * sizeof(float) >= DQ_MAX_SLACK, "of codes, too");
+    _Static_assert(DQ_POOL_SLACK * sizeof(float) >= DQ_MAX_SLACK, "of quantized values, too");
     if (max && dq_dtype_get(dtype)->bits == 16) {
         *bytes = 0;
         return line_length(w) == 0 || (dq_mul_size(padded_rows(w, rows_of_words(w)), line_length(w), bytes) &&

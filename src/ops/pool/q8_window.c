@@ -31,7 +31,7 @@ static dq_status read_shape(const dq_op_call *call, bool channels_last, dq_q8_wi
         w->kernel[i] = kernel[i];
         if (kernel[i] < 1)
             return dq_call_fail(call, err, DQ_BAD_MODEL,
-                                "attribute 'kernel_shape' has %" PRId64 " at place %zu, expected 1 or more",
+                                "attribute 'kernel_shape' has %" PRId64 " at index %zu, expected 1 or more",
                                 kernel[i], i);
     }
     DQ_TRY(dq_window_infer(call, 0, dq_node_int(call->node, "ceil_mode", 0) != 0, w, err));

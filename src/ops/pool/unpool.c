@@ -97,7 +97,7 @@ static dq_status unpool_run(const dq_op_call *call, dq_error *err)
             int64_t value = dq_data(call->in[INDICES], int64_t)[i + k];
             if (value < 0 || (uint64_t)value >= indices)
                 return dq_call_fail(call, err, DQ_BAD_INPUT,
-                                    "input 1 holds place %" PRId64 ", expected 0 to %zu", value, indices - 1);
+                                    "input 1 holds index %" PRId64 ", expected 0 to %zu", value, indices - 1);
             at[k] = whole ? (size_t)value : 0;
             for (size_t d = whole ? 0 : out->rank, rest = (size_t)value; d-- > 0; rest /= (size_t)dims[d])
                 at[k] += rest % (size_t)dims[d] * strides[d];

@@ -197,7 +197,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         !dq_align_size(*size, DQ_ALIGN, &s->scratch_at) || !dq_add_size(s->scratch_at, scratch, size) ||
         !dq_align_size(*size, DQ_ALIGN, &s->worker_at) || !dq_add_size(s->worker_at, worker, size) ||
         !dq_align_size(*size, DQ_ALIGN, size))
-        return dq_no_memory(err, SIZE_MAX, "slices of floats");
+        return dq_no_memory(err, SIZE_MAX, "tiles of floats");
     return DQ_OK;
 }
 

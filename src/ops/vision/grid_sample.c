@@ -69,7 +69,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
         return dq_call_fail_input(call, err, X, "has rank %u, expected 3 or more", x->rank);
     if (grid->rank != x->rank || grid->dims[0] != x->dims[0] || grid->dims[grid->rank - 1] != x->rank - 2)
         return dq_call_fail_input(call, err, GRID,
-                                  "has shape %s, expected places of %u numbers for images of %s",
+                                  "has shape %s, expected positions of %u numbers for images of %s",
                                   dq_shape_text(grid->rank, grid->dims, mine), x->rank - 2,
                                   dq_shape_text(x->rank, x->dims, theirs));
     if (!dq_dtype_is_float(x->dtype) && !dq_dtype_is_int(x->dtype) &&

@@ -48,7 +48,7 @@ static dq_status read_qvalues(const dq_op_call *call, state *s, dq_error *err)
     s->bits = (unsigned)bits;
     s->packed = bits < 8;
     if (__builtin_mul_overflow(s->dims[s->rank - 1], 8 / bits, &s->dims[s->rank - 1]))
-        return dq_no_memory(err, SIZE_MAX, "unpacked codes");
+        return dq_no_memory(err, SIZE_MAX, "unpacked values");
     return DQ_OK;
 }
 

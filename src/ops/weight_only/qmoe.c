@@ -83,9 +83,8 @@ static dq_status choose_function(const dq_op_call *call, state *s, dq_error *err
         return dq_call_fail(call, err, DQ_BAD_MODEL, "needs attribute 'swiglu_fusion' 1 or 2 for geglu");
     if (pairs && s->gated == (s->fusion != NOT_FUSED))
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            s->gated
-                                ? "has weights of layer 3 beside those that swiglu_fusion puts in layer 1"
-                                : "needs weights of layer 3 for swiglu without swiglu_fusion");
+                            s->gated ? "has weights of layer 3, which swiglu_fusion expects in layer 1"
+                                     : "needs weights of layer 3 for swiglu without swiglu_fusion");
     return DQ_OK;
 }
 
@@ -151,7 +150,7 @@ static dq_status check_bits(const dq_op_call *call, layer *l, const char *name, 
     l->bits = (unsigned)bits;
     if (l->cols % (8 / l->bits) != 0)
         return dq_call_fail_input(call, err, l->weights,
-                                  "has rows of %zu codes, expected whole bytes of %u-bit codes", l->cols,
+                                  "has rows of %zu values, expected whole bytes of %u-bit values", l->cols,
                                   l->bits);
     l->row_bytes = l->cols / (8 / l->bits);
     return DQ_OK;

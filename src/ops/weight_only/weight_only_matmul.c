@@ -112,7 +112,7 @@ static dq_status resolve_nbits(const dq_op_call *call, dq_weights *w, dq_error *
     f->bits = (uint32_t)bits;
     if (f->block * f->bits % 8)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
-                            "attribute 'block_size' is %zu, expected whole bytes of %u-bit codes", f->block,
+                            "attribute 'block_size' is %zu, expected whole bytes of %u-bit values", f->block,
                             f->bits);
     f->zero_row = (f->groups * f->bits + 7) / 8;
     if (!dq_mul_size(f->groups, f->block, &f->n_stride) ||
@@ -151,7 +151,7 @@ static dq_status resolve_bnb4(const dq_op_call *call, dq_weights *w, dq_error *e
                             "attribute 'quant_type' is %" PRId64 ", expected 0 (FP4) or 1 (NF4)", type);
     if (!dq_mul_size(f->n, f->k, &count))
         return dq_no_memory(err, SIZE_MAX, "weights");
-    DQ_TRY(check_count(call, B, count / 2 + count % 2, "two codes a byte", err));
+    DQ_TRY(check_count(call, B, count / 2 + count % 2, "two values a byte", err));
     DQ_TRY(check_count(call, SCALES, count / f->block + (count % f->block != 0), "one a block", err));
     bool rows = dq_node_int(call->node, "transB", 1) != 0;
     w->table = type == 0 ? fp4 : nf4;
@@ -247,7 +247,7 @@ static int result_of(const void *arg)
 static bool is_x_integers_applicable(const void *arg, dq_reason *reason)
 {
     const problem *p = arg;
-    return !p->w->table || dq_not_applicable(reason, "codes are numbers of a table's values");
+    return !p->w->table || dq_not_applicable(reason, "weights are indices into a table of values");
 }
 
 static bool is_x_rounded_applicable(const void *arg, dq_reason *reason)
