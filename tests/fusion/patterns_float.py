@@ -197,7 +197,7 @@ def many_bounds(case):
     if shared < len(clips) and (late or not shared):
         case.output(case.node("Neg", [clips[shared]], "negative"), FLOAT)
     case.note = f"{count} {shared} {late}"
-    case.expect("conv", "bounds behind it", told=shared > 0)
+    case.expect("conv", "bounds after it", told=shared > 0)
     case.output(y, FLOAT)
 
 
@@ -268,7 +268,7 @@ def gemm_driver_f32(case):
     case.note = f"{kind} {shape} {n} {steps} {end} {stopped} {lies}"
     joined = steps not in ((), ("fed",)) and not stopped and lies
     case.expect("product", "factors and terms", told=joined)
-    case.expect("product", "bounds behind it", told=end != y and not stopped and (joined or not steps))
+    case.expect("product", "bounds after it", told=end != y and not stopped and (joined or not steps))
     case.output(end, FLOAT)
 
 
