@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv, and com.microsoft's FusedConv: a matrix product of the weights with the input's windows, which are
- * gathered as they are packed; one product for each group of each image. The bias, Z and the activation
- * function (Relu, Clip, Tanh, Sigmoid, LeakyRelu, HardSigmoid; Gate, which is dqrun's own: dq_hswish_f32)
- * come upon the finished sum, before the one rounding to a 16-bit type. */
+/* Conv, and com.microsoft's FusedConv.
+ *
+ * The algorithms of conv_f32.def compute them. This file has gemm_generic for any float type: a GEMM of the
+ * weights with the im2col matrix, one for each group of each image, whose windows are gathered when packed.
+ *
+ * The epilogue applies to the finished sum: bias, FusedConv's Z, and the activation (Relu, Clip, Tanh,
+ * Sigmoid, LeakyRelu, HardSigmoid, or dqrun's own Gate: dq_hswish_f32). Half precision is rounded once, after
+ * the epilogue. */
 #include "ops/conv/conv_direct.h"
 #include "ops/conv/conv_f32_algorithms.h"
 #include "ops/conv/conv_float.h"
@@ -31,10 +35,10 @@ typedef struct state {
     dq_conv_winograd winograd;
     dq_winograd_1d line;
     dq_half_floats halves;
-    bool any_type; /* the row takes operands of their own types: half floats are not widened for it */
+    bool any_type; /* gemm_generic: operands keep their types; half precision is not converted to float */
     dq_matmul_generic mm;
     dq_rnn_activation activation; /* fn NULL: none */
-    dq_conv_epilogue finish;      /* the same for floats */
+    dq_conv_epilogue finish;      /* the same activation for float algorithms */
     dq_hswish_f32 gate;
 } state;
 
@@ -45,7 +49,7 @@ typedef struct operands {
     const dq_kernels *kernels;
 } operands;
 
-/* Rows: the output channels of a group. */
+/* Packs rows of A: output channels of a group. */
 static void pack_weights(const void *arg, size_t batch, size_t row, size_t count, void *to)
 {
     const operands *o = arg;
@@ -60,7 +64,7 @@ static void pack_weights(const void *arg, size_t batch, size_t row, size_t count
     dq_matmul_generic_pack_strided(&rows, channel * k, count, to);
 }
 
-/* Columns: the output positions. Steps: channels of the group, and the kernel's elements in each. */
+/* Packs columns of B: output positions. Steps run over the group's input channels, then kernel elements. */
 static void pack_windows(const void *arg, size_t batch, size_t col, size_t count, void *to)
 {
     const operands *o = arg;
@@ -87,7 +91,7 @@ static void pack_windows(const void *arg, size_t batch, size_t col, size_t count
             v[i] = (T)f->fn((double)v[i], f->alpha, f->beta);                                                \
     }
 
-/* Z and the activation function, for n results of which the first is element `at`. */
+/* Adds Z and applies the activation to n results, from element `at` of the output on. */
 FINISH(add_function_f32, float)
 FINISH(finish_f64, double)
 
@@ -201,7 +205,8 @@ static dq_hswish_f32 read_gate(const dq_op_call *call)
     return (dq_hswish_f32){p[0], p[1], p[2], p[3], p[4], p[5], p[6]};
 }
 
-/* Relu and Clip are bounds; the other functions are operators of these names, with the same bits. */
+/* The activation as a float epilogue. Relu and Clip are bounds. The others are the elementwise operators of
+ * the same name, with the same bits. */
 static dq_conv_epilogue finish_of(const dq_op_call *call, const dq_rnn_activation *activation,
                                   dq_hswish_f32 *gate)
 {
@@ -297,7 +302,8 @@ static dq_status prepare_gemm(dq_op_call *call, void *st, dq_error *err)
     return dq_conv_float_prepare(call, &s->shape, s->finish.fn != NULL, false, &s->floats, err);
 }
 
-/* The weights are packed, and stay as they are in the file for the results that no tile has. */
+/* Prepares direct convolution for the outputs that Winograd cannot compute. Winograd packs its own weights,
+ * so the original ones may stay unaligned, as in the file. */
 static dq_status prepare_rest(dq_op_call *call, state *s, dq_error *err)
 {
     return dq_conv_float_prepare(call, &s->shape, s->finish.fn != NULL, call->in[W]->unaligned, &s->floats,
@@ -384,7 +390,7 @@ static const dq_algorithm rows[] = {
 #undef DQ_ROW
 };
 
-/* Where Winograd's method applies its result is the one that shapes have. */
+/* Winograd rounds in another order; wherever it applies, the shapes select its result. */
 static int result_of(const void *problem)
 {
     if (dq_conv_f32_winograd_1d_is_applicable(problem, NULL))

@@ -8,10 +8,10 @@
 #include <string.h>
 
 enum {
-    MAX_GROUP_OUT = 4,      /* output channels of a group, at most, of any number of input channels … */
-    MAX_GROUP_CHANNELS = 6, /* … and of no more than as many */
-    MAX_COPY_ELEMENTS = 1 << 15, /* elements of a padded copy, at most, unless a single row has more */
-    MACS_PER_TASK = 1 << 17      /* products of a piece of parallel work, at least about */
+    MAX_GROUP_OUT = 4,           /* maximum output channels of a group, for any number of input channels */
+    MAX_GROUP_CHANNELS = 6,      /* maximum output channels of a group with at most SOME input channels */
+    MAX_COPY_ELEMENTS = 1 << 15, /* maximum floats of a padded copy, unless a single row has more */
+    MACS_PER_TASK = 1 << 17      /* approximate minimum of multiply-adds per task */
 };
 
 typedef struct job {
@@ -21,10 +21,10 @@ typedef struct job {
     size_t bands;
 } job;
 
-/* Padding is copied too. */
+/* True if the padded length exceeds the input so much that copying padding is too expensive. */
 static bool reaches_far(const dq_window *w)
 {
-    enum { MAX_PADDING = 4096 };
+    enum { MAX_PADDING = 4096 }; /* elements */
     for (size_t d = 0; d < w->rank; d++)
         if (((w->out[d] - 1) * w->stride[d] + dq_window_span(w, d)) / 2 > w->in[d] + MAX_PADDING)
             return true;
@@ -62,7 +62,7 @@ dq_algorithm_work dq_conv_f32_direct_work(const void *problem)
                                .calls = images * (double)s->out_channels * rows};
 }
 
-/* Input places along an axis under `count` windows. */
+/* Input positions along an axis that `count` windows span. */
 static size_t under(const dq_window *w, size_t d, size_t count)
 {
     return (count - 1) * (size_t)w->stride[d] + (size_t)dq_window_span(w, d);
@@ -90,7 +90,7 @@ static void choose_band(const dq_op_call *call, dq_conv_direct *r)
     find_positions(w, 0, r->band, r);
 }
 
-/* Where a kernel's element stands in the copy: in the plane of its places' remainders. */
+/* Offset of a kernel element in the copy: in the plane of its position's remainders modulo the steps. */
 static size_t tap_offset(const dq_conv_direct *r, size_t tap)
 {
     const dq_window *w = &r->shape->window;
@@ -113,7 +113,7 @@ static bool find_sizes(const dq_conv_direct *r, size_t *copy, size_t *bytes)
            dq_align_size(*bytes, DQ_ALIGN, bytes);
 }
 
-/* Number `i` of the runs under a band; false: padding, whatever the band. */
+/* Gives row run `i` of a band. Returns false if it is padding for every band. */
 static bool find_run(const dq_conv_direct *r, size_t i, dq_conv_run *to)
 {
     const dq_window *w = &r->shape->window;
@@ -181,14 +181,15 @@ dq_status dq_conv_direct_prepare(dq_op_call *call, const dq_conv_shape *shape, d
     return find_runs(call, r, err);
 }
 
-/* ---- The copy ----------------------------------------------------------------------------------------- */
+/* ---- Padded copy -------------------------------------------------------------------------------------- */
 
-/* Places of the last axis that are the image's, of those with a remainder: from one on, and where they begin
- * in the image. */
+/* The positions of one remainder along the last axis that are inside the image: `count` of them from `begin`
+ * on in the copy, from position `from` on at stride `step` in the image. */
 typedef struct span {
     size_t begin, count, from, step;
 } span;
 
+/* ceil(x / step), or 0 for x <= 0. */
 static int64_t up_to(int64_t x, int64_t step)
 {
     return x <= 0 ? 0 : (x - 1) / step + 1;
@@ -207,12 +208,12 @@ static span find_span(const dq_conv_direct *r, size_t remainder, size_t first)
                   (size_t)step};
 }
 
-/* Rows of a plane to rows of the copy. */
+/* A strided 2-D copy from an input plane to the padded copy. */
 typedef struct rows_copy {
     size_t from, from_row, step, to, to_row, rows, count;
 } rows_copy;
 
-/* Those of a run; `size`: elements of the image from one to the next along the first axis. */
+/* The copy for a run. `size`: stride of the image's first axis, in elements. */
 static rows_copy copy_of(const dq_conv_direct *r, const dq_conv_run *run, const span *s, size_t size,
                          size_t first)
 {
@@ -229,16 +230,16 @@ static rows_copy copy_of(const dq_conv_direct *r, const dq_conv_run *run, const 
                        .count = s->count};
 }
 
-/* What is copied for a band is found once for all planes, if it is not more than this. */
+/* Up to this many 2-D copies, those of a band are listed once for all its planes. */
 enum { COPIES = 4 };
 
 typedef struct band {
     size_t first, count;
-    bool found; /* otherwise copies are found anew for each plane */
+    bool found; /* copies are listed; otherwise they are computed for each plane */
     size_t copy_count;
     rows_copy copies[COPIES];
-    dq_conv_f32_rows plane; /* of the last two axes, what all channels share */
-    size_t planes;
+    dq_conv_f32_rows plane; /* kernel arguments for the last two axes that all channels share */
+    size_t planes;          /* output planes over the last two axes */
 } band;
 
 typedef void copy_fn(void *arg, const rows_copy *c);
@@ -272,7 +273,7 @@ static void keep_copy(void *arg, const rows_copy *c)
     b->copies[b->copy_count++] = *c;
 }
 
-/* Places of the band along an axis. */
+/* Output positions of the band along an axis. */
 static size_t length_of(const dq_conv_direct *r, const band *b, size_t axis)
 {
     return axis ? (size_t)r->shape->window.out[axis] : b->count;
@@ -322,8 +323,8 @@ static void make_copy(void *arg, const rows_copy *c)
         m->every(m->plane + c->from, c->from_row, c->step, c->rows, c->count, m->copy + c->to, c->to_row);
 }
 
-/* The plane under a band's windows. What stands around the image is zero already (`clean`) when the copy
- * before had the same places. */
+/* Copies the input plane that a band's windows read. `clean`: the padding is already zero, since the previous
+ * copy had the same layout. */
 static void copy_band(const dq_conv_direct *r, const band *b, bool clean, copier *m)
 {
     if (!clean)
@@ -336,7 +337,7 @@ static void copy_band(const dq_conv_direct *r, const band *b, bool clean, copier
 
 /* ---- Sums --------------------------------------------------------------------------------------------- */
 
-/* The band's sums over one input channel, of one output channel. */
+/* Accumulates one input channel into one output channel of the band. */
 static void sums(const job *j, const band *b, const float *copy, size_t in, size_t channel, float *out)
 {
     const dq_conv_direct *r = j->r;
@@ -369,7 +370,7 @@ static void finish(const job *j, size_t channel, size_t at, size_t n)
         dq_conv_epilogue_sums(j->call, o, &sums, o->bias ? o->bias + channel : NULL, !o->z);
 }
 
-/* A piece: a band of all output channels of a group of an image. */
+/* A task item is a band of all output channels of a group of an image. */
 static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;

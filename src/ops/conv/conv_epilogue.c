@@ -8,7 +8,7 @@ void dq_conv_epilogue_sums(const dq_op_call *call, const dq_conv_floats *o, cons
 {
     const dq_conv_epilogue *to = o->finish;
     float *out = o->out + s->first;
-    const dq_gemm_block_f32 rest = {.rows = s->rows, /* and no steps */
+    const dq_gemm_block_f32 rest = {.rows = s->rows, /* k is 0: epilogue only */
                                     .cols = s->cols,
                                     .c = out,
                                     .c_row = s->row_stride,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes upon the finished sums of a float convolution: bias, FusedConv's Z and its activation function.
- */
+/* Epilogue of float convolutions: bias, FusedConv's addend Z and the activation function. */
 #ifndef DQ_OPS_CONV_EPILOGUE_H
 #define DQ_OPS_CONV_EPILOGUE_H
 
@@ -8,13 +7,13 @@
 #include "ops/elementwise/elementwise.h"
 
 typedef struct dq_conv_epilogue {
-    float low, high; /* Relu and Clip, and what bounds nothing */
-    dq_ew_fn *fn;    /* the operator of the other functions' names; NULL: the bounds are all */
+    float low, high; /* bounds of Relu and Clip; infinite if there are none */
+    dq_ew_fn *fn;    /* elementwise kernel of any other activation; NULL: only the bounds */
     dq_ew_params params;
-    const dq_hswish_f32 *gate; /* or NULL; without a function */
+    const dq_hswish_f32 *gate; /* hard-swish-type activation, or NULL; never together with fn */
 } dq_conv_epilogue;
 
-/** The function upon n results, in place. */
+/** Applies fn, if any, to n results in place. */
 static inline void dq_conv_function(const dq_conv_epilogue *f, float *y, size_t n)
 {
     const void *in[1] = {y};
@@ -25,19 +24,18 @@ static inline void dq_conv_function(const dq_conv_epilogue *f, float *y, size_t 
 
 /** Operands of a float convolution. */
 typedef struct dq_conv_floats {
-    const float *x, *w, *bias, *z; /* bias and z may be NULL */
+    const float *x, *w, *bias, *z; /* bias and z may be NULL; z has the output's shape */
     float *out;
     const dq_conv_epilogue *finish;
 } dq_conv_floats;
 
-/** Sums that stand in their planes: `rows` of `cols`, `row_stride` from each other, from o->out + first on.
- */
+/** Sums in the output tensor: a matrix of `rows` by `cols` with `row_stride`, from o->out + first on. */
 typedef struct dq_plane_sums {
     size_t first, rows, cols, row_stride;
 } dq_plane_sums;
 
-/** What is left to do upon such sums: a bias for the rows (NULL: the sums have it), Z, bounds and gate,
- * unless nothing of that is left (`only_function`), and the function. */
+/** Applies the rest of the epilogue to such sums: bias per row (NULL: the sums include it), Z, bounds and
+ * gate, then fn. `only_function`: the sums already include all but fn. */
 void dq_conv_epilogue_sums(const dq_op_call *call, const dq_conv_floats *o, const dq_plane_sums *s,
                            const float *bias, bool only_function);
 

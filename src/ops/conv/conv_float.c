@@ -12,7 +12,7 @@ typedef struct job {
     const dq_conv_floats *o;
 } job;
 
-/* The first of the part's output channels. */
+/* The first output channel of the block. */
 static size_t channel_of(const dq_conv_shape *s, const dq_gemm_part *part)
 {
     return part->batch % s->group * s->group_out + part->row;
@@ -77,7 +77,7 @@ bool dq_conv_f32_gemm_is_applicable(const void *problem, dq_reason *reason)
     return dq_conv_f32_is_countable(problem, reason);
 }
 
-/* Pixels are the columns. Windows are copied unless the kernel is of one element. */
+/* Output pixels are the columns. Each block packs its windows. */
 dq_algorithm_work dq_conv_f32_gemm_work(const void *problem)
 {
     const dq_conv_f32_problem *p = problem;
@@ -105,7 +105,7 @@ dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bo
                                .c = part_result,
                                .done = function ? part_done : NULL};
     DQ_TRY(dq_im2col_padded_prepare(call, shape, &f->padded, err));
-    if (f->padded.shape) { /* an image at a time, and any steps of it */
+    if (f->padded.shape) { /* one image at a time; blocks may begin at any step */
         f->product.batches = 1;
         f->product.grain = 1;
     }

@@ -8,12 +8,11 @@
 #include <math.h>
 
 enum {
-    MAX_WINDOWS = 64,
-    MAX_POINTWISE_WINDOWS =
-        256, /* windows of an image: any, and where they are its pixels and products are many */
-    MIN_POINTWISE_CHANNELS = 96,
-    STEPS = 256, /* of the windows that are laid out at a time, about */
-    LINE = 16
+    MAX_WINDOWS = 64,            /* maximum windows of an image */
+    MAX_POINTWISE_WINDOWS = 256, /* the same for pointwise convolutions with MANY channels */
+    MIN_POINTWISE_CHANNELS = 96, /* minimum input and output channels for SOME */
+    STEPS = 256,                 /* steps of windows that a task lays out, about */
+    LINE = 16                    /* floats of a cache line */
 };
 
 typedef struct job {
@@ -28,7 +27,7 @@ static float *rows_of(const job *j, size_t batch)
     return (float *)(void *)at + batch * j->c->shape->out_size * j->c->row;
 }
 
-/* ---- The product -------------------------------------------------------------------------------------- */
+/* ---- GEMM --------------------------------------------------------------------------------------------- */
 
 static void part_rows(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
@@ -55,7 +54,7 @@ static void part_weights(const void *arg, const dq_gemm_part *part, float *works
     block->b_panel = DQ_FPANEL * k;
 }
 
-/* The bias goes along the columns. */
+/* Columns are output channels: the bias is added as z with row stride 0. */
 static void part_sums(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
@@ -69,7 +68,7 @@ static void part_sums(const void *arg, const dq_gemm_part *part, float *workspac
     block->gate = j->o->z ? NULL : j->o->finish->gate;
 }
 
-/* Sums to the planes of their channels, and what comes upon them there: of each image that has some. */
+/* Transposes finished sums to NCHW and applies the rest of the epilogue there, image by image. */
 static void part_done(const void *arg, const dq_gemm_part *part, const dq_gemm_block_f32 *block)
 {
     const job *j = arg;
@@ -87,9 +86,9 @@ static void part_done(const void *arg, const dq_gemm_part *part, const dq_gemm_b
     }
 }
 
-/* ---- Windows ------------------------------------------------------------------------------------------ */
+/* ---- im2row ------------------------------------------------------------------------------------------- */
 
-/* Some channels of an image. */
+/* Lays out the windows (im2row) of `chunk` channels of a group. */
 static void windows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
@@ -118,7 +117,7 @@ static void windows(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-/* ---- The operator's side ------------------------------------------------------------------------------ */
+/* ---- Preparation and run ------------------------------------------------------------------------------ */
 
 bool dq_conv_f32_gemm_small_is_applicable(const void *problem, dq_reason *reason)
 {
@@ -157,15 +156,15 @@ dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv
     size_t workspace;
     *c = (dq_conv_gemm_small){.shape = shape, .pointwise = dq_conv_pointwise(shape)};
     c->panel_count = (shape->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
-    c->row = ((k + LINE - 1) / LINE | 1) * LINE; /* windows share no set of the first cache */
+    c->row = ((k + LINE - 1) / LINE | 1) * LINE; /* odd number of lines: rows use all sets of L1 */
     c->chunk = dq_least(STEPS / shape->kernel_size + 1, shape->group_in);
     c->chunks = (shape->group_in + c->chunk - 1) / c->chunk;
-    if (c->chunks * batches % workers != 0) { /* as many for each thread, if they are large enough */
+    if (c->chunks * batches % workers != 0) { /* an equal number for each thread */
         const size_t more = c->chunks + workers - c->chunks % workers;
         c->chunk = dq_least(c->chunk, (shape->group_in + more - 1) / more);
         c->chunks = (shape->group_in + c->chunk - 1) / c->chunk;
     }
-    /* images without groups stand one behind the other, so that weights are read once for some of them */
+    /* without groups, the rows of all images form one matrix: weights are read once for several images */
     c->product = (dq_gemm_f32){.batches = shape->group == 1 ? 1 : batches,
                                .m = shape->group == 1 ? shape->batch * shape->out_size : shape->out_size,
                                .n = shape->group_out,

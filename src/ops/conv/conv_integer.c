@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConvInteger: int32 sums of 8-bit products, wrapping modulo 2^32 as the standard allows. */
+/* ConvInteger: int32 sums of 8-bit products, modulo 2^32 as the standard allows. */
 #include "ops/conv/conv_s8.h"
 
 enum { X, W, X_ZERO, W_ZERO, NO_BIAS };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun ConvIntegerToFloat: what dynamic quantization writes behind ConvInteger, upon the sums as they come
- * out: y = clip((float)sum * (x_scale * w_scale) + bias + z), each step rounded to float as the single nodes
- * do. Float x is first quantized by its range, as DynamicQuantizeLinear does it. */
+/* dqrun.ConvIntegerToFloat: ConvInteger fused with the float operators that follow it in dynamically
+ * quantized models: y = clip((float)sum * (x_scale * w_scale) + bias + z). Each step is rounded to float, as
+ * in the separate nodes. Float x is first quantized by its range, as DynamicQuantizeLinear does. */
 #include "ops/conv/conv_s8.h"
 #include "ops/quantize/dynamic_quantize.h"
 
@@ -9,17 +9,17 @@
 #include <string.h>
 
 enum { X, W, X_ZERO, W_ZERO, X_SCALE, W_SCALE, BIAS, Z, NO_SUM_BIAS, INPUTS = NO_SUM_BIAS };
-enum { PART = 256 };
+enum { PART = 256 }; /* results of a broadcast z expanded at a time */
 
 typedef struct state {
-    dq_conv_s8 conv; /* first: the sums' callback is given its address */
+    dq_conv_s8 conv; /* first, because the callback `store` converts its address to the state's */
     dq_bounds bounds;
     bool z_same; /* z has the result's shape */
     size_t z_strides[DQ_MAX_RANK];
     dq_dynamic_offsets offsets;
 } state;
 
-/* Input i (when given) has one element, or one a channel. */
+/* Fails unless input i is absent or has one element, or one per output channel. */
 static dq_status check_param(const dq_op_call *call, uint32_t i, const dq_conv_shape *s, dq_error *err)
 {
     const dq_tensor *t = dq_call_in(call, i);
@@ -83,7 +83,7 @@ static float element(const dq_tensor *t, size_t channel)
     return dq_data(t, float)[t->count == 1 ? 0 : channel];
 }
 
-/* Elements of a broadcast z for `count` results from element `at` of the whole result on. */
+/* Expands a broadcast z for `count` results from element `at` of the output on. */
 static void broadcast_z(const state *st, const float *z, size_t at, size_t count, float *to)
 {
     const dq_conv_shape *s = &st->conv.s;
@@ -97,7 +97,8 @@ static void broadcast_z(const state *st, const float *z, size_t at, size_t count
     }
 }
 
-/* The results of one channel, from element `at` of the whole result on; y has their sums. */
+/* Applies the epilogue to int32 sums in y, in place: results of one channel from element `at` of the output
+ * on. */
 static void finish(const dq_op_call *call, const state *st, size_t channel, size_t at, size_t count, float *y)
 {
     const dq_tensor *bias = dq_call_in(call, BIAS), *z = dq_call_in(call, Z);

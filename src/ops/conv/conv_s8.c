@@ -49,7 +49,7 @@ static double cost_of(const char *id, const dq_conv_s8_problem *p)
 
 size_t dq_conv_s8_depth_of_planes(const dq_kernels *kernels)
 {
-    enum { CHANNELS = 64, PIXELS = 28 * 28 }; /* a layer of common size */
+    enum { CHANNELS = 64, PIXELS = 28 * 28 }; /* a typical layer */
     const dq_conv_shape shape = {.window = {.rank = 1, .kernel = {1}, .out = {PIXELS}},
                                  .batch = 1,
                                  .group = 1,
@@ -74,9 +74,9 @@ size_t dq_conv_s8_depth_of_planes(const dq_kernels *kernels)
     return kernels->conv_nc4hw4_s8->nhwc ? SIZE_MAX : kernels->conv_nc4hw4_s8->deepest;
 }
 
-/* ---- The problem -------------------------------------------------------------------------------------- */
+/* ---- Problem of the algorithm table ------------------------------------------------------------------- */
 
-/* Whether all weights have one zero point, which is known; and whether that is 0 for signed weights. */
+/* Sets equal_weight_zeros and no_weight_zeros from the weights' zero points. */
 static void look_at_zeros(const dq_op_call *call, const dq_conv_s8 *conv, dq_conv_s8_problem *p)
 {
     const dq_dtype type = call->in[conv->w]->dtype;
@@ -90,7 +90,7 @@ static void look_at_zeros(const dq_op_call *call, const dq_conv_s8 *conv, dq_con
     p->no_weight_zeros = p->no_weight_zeros && p->equal_weight_zeros;
 }
 
-/* Whether all that the codes of a result are computed from, but x, is known. */
+/* True if every operand of the requantized result but x is constant. */
 static bool knows_requantization(const dq_op_call *call, const dq_conv_s8 *conv)
 {
     const uint32_t known[] = {conv->w, conv->x_zero, conv->w_zero, conv->bias};
@@ -127,10 +127,10 @@ dq_status dq_conv_s8_prepare(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 {
     dq_conv_shape *s = &conv->s;
     if (s->batch * s->out_channels * s->out_size == 0)
-        return DQ_OK; /* nothing to run; the rest may be of any size */
+        return DQ_OK; /* no output; other sizes may be arbitrarily large */
     const bool depthwise = s->group_in == 1 && s->group > 1, planes = depthwise && !s->x_last && !s->y_last;
     if (s->in_size == 1 && !depthwise)
-        s->x_last = true; /* as well as first */
+        s->x_last = true; /* with one pixel, NCHW and NHWC are the same */
     if (!dq_padded_input_layout(s, planes ? 1 : s->in_channels, !planes, &conv->image))
         return dq_no_memory(err, SIZE_MAX, "a padded image");
     const dq_conv_s8_problem problem = describe(call, conv);
@@ -150,7 +150,7 @@ dq_status dq_conv_s8_find_offsets(dq_op_call *call, dq_conv_s8 *conv, size_t run
 
 size_t dq_conv_s8_images(const dq_conv_s8 *conv)
 {
-    enum { PASS = 1 << 21 };
+    enum { PASS = 1 << 21 }; /* approximate bytes of the padded images of a pass */
     size_t images = conv->image.size < PASS ? PASS / (conv->image.size + 1) + 1 : 1;
     return images < conv->s.batch ? images : conv->s.batch;
 }
@@ -174,11 +174,11 @@ void dq_conv_sums_transpose(const dq_conv_sums *sums, void *out)
                                            sums->channels, out, sums->conv->s.out_size);
 }
 
-/* ---- A run -------------------------------------------------------------------------------------------- */
+/* ---- Run ---------------------------------------------------------------------------------------------- */
 
 typedef struct filling {
     const dq_conv_s8_pass *run;
-    size_t parts; /* of a row: some of its channels */
+    size_t parts; /* tasks of a row, each with some of its channels */
 } filling;
 
 static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
@@ -212,13 +212,13 @@ static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
 
 static void fill_images(const dq_conv_s8_pass *run)
 {
-    enum { PIECE = 1 << 14 };
+    enum { PIECE = 1 << 14 }; /* approximate bytes per task */
     const dq_padded_input *image = &run->conv->image;
     size_t row_bytes = image->width * image->unit;
     filling f = {run, 1};
     if (row_bytes == 0 || !dq_conv_s8_has_images(run->conv))
-        return;                         /* no channels: rows without bytes, of any number */
-    if (image->whole && !image->pixels) /* few rows of many channels */
+        return;                         /* without channels, rows are empty and may be arbitrarily many */
+    if (image->whole && !image->pixels) /* few rows of many channels: split the channels, too */
         f.parts += image->unit * run->conv->s.in_size / image->rows / PIECE;
     dq_parallel(run->call->threads, run->count * image->rows * f.parts, PIECE / (row_bytes + 1) + 1,
                 fill_rows, &f);

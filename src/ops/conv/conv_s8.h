@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 8-bit convolution with int32 accumulators, which ConvInteger, QLinearConv and their fused forms share.
  *
- * The input is first copied with padding (the zero point of x), so that the elements of a window have the
- * same offsets from its corner everywhere. Algorithms on the padded input:
- *   - channels last, each output position a row of an integer matrix product (gemm_s8.h) whose runs are the
- *     kernel's positions, or whole kernel rows when those are contiguous (dq_dwconv_rows_s8);
- *   - the same for kernels of 3×3 by fewer products, where kernels are faster so
- * (kernels/winograd/winograd.h);
- *   - channels four at a time, pixels side by side, for constant weights (kernels/conv_nc4hw4/nc4hw4.h),
- * where kernels are faster so;
- *   - groups of a single input channel (depthwise), where channels share nothing: plane by plane, by rows,
- *     or to codes at once where that is known to be exact; small planes many channels at once;
- *     or, where a tensor has channels last, many channels at once, pixel by pixel.
- * Each takes x, and gives the result, with channels first or last. */
+ * The input is first copied with its padding (the zero point of x), so that the elements of every window have
+ * the same offsets from the window's corner. Algorithms on the padded input:
+ *
+ *   - gemm: NHWC. Each output position is a row of an integer GEMM (gemm_s8.h). The runs of a row are kernel
+ *     positions, or whole kernel rows if those are contiguous (dq_dwconv_rows_s8).
+ *
+ *   - winograd_2d: NHWC, for 3×3 kernels (kernels/winograd/winograd.h).
+ *
+ *   - nc4hw4: NC4HW4, for constant weights (kernels/conv_nc4hw4/nc4hw4.h).
+ *
+ *   - depthwise: one input channel per group. NCHW plane by plane, either through rows of sums or with fused
+ *     requantization where that is exact; NCHWc for small planes; NHWC pixel by pixel, many channels at once.
+ *
+ * Each reads x and writes the output in NCHW or NHWC, as far as its is_applicable says. */
 #ifndef DQ_OPS_CONV_S8_H
 #define DQ_OPS_CONV_S8_H
 
@@ -21,25 +23,29 @@
 #include "ops/conv/dwconv_nchwc.h"
 #include "ops/matmul/gemm_s8_blocks.h"
 
-/** A padded image, in bytes: rows of the last axis, each `width` pixels of `unit` channels. */
+/** Layout of a padded image of bytes in NHWC: rows along the last axis, each of `width` pixels of `unit`
+ * channels. */
 typedef struct dq_padded_input {
     size_t rank;
-    size_t unit, width, rows, size;
-    size_t extent[DQ_MAX_RANK]; /* of each axis, padding included, as far as windows reach */
-    size_t step[DQ_MAX_RANK];   /* bytes to the next element on each axis */
-    bool whole;  /* nothing padded or cut: rows are pieces of all pixels, the last one shorter */
-    bool pixels; /* x has channels last, too: pixels are copied, not gathered from planes */
+    size_t unit, width, rows, size; /* size: bytes of the image */
+    size_t extent[DQ_MAX_RANK];     /* padded length of each axis, as far as windows reach */
+    size_t step[DQ_MAX_RANK];       /* stride of each axis, in bytes */
+    bool whole;  /* neither padded nor cropped: rows split all pixels evenly, the last one may be shorter */
+    bool pixels; /* x is NHWC: pixels are copied, not transposed from planes */
 } dq_padded_input;
 
 typedef struct dq_conv_s8 dq_conv_s8;
 
-enum { DQ_CONV_S8_CHANNELS = DQ_GEMM_S8_NR_MAX }; /* of one dq_conv_sums, at most */
+enum { DQ_CONV_S8_CHANNELS = DQ_GEMM_S8_NR_MAX }; /* maximum channels of one dq_conv_sums */
 
-/** Sums of output channels channel … channel + channels - 1 of image `batch` at output positions first …
- * first + count - 1: that of position i and channel j is c[i * c_stride + j]. With more than one channel, c
- * can be read up to the next multiple of DQ_REQUANTIZE_COLS. `transposed`, only where the result has channels
- * last: it is c[j * c_stride + i], as dq_nc4hw4_store_fn takes it; and results go to `codes`, pixels
- * DQ_NC4HW4_OUTS apart, unless that is NULL. */
+/** A tile of accumulators: output channels channel … channel + channels - 1 of image `batch` at output
+ * positions first … first + count - 1.
+ *
+ * The sum of position i and channel j is c[i * c_stride + j]. With more than one channel, c is readable up to
+ * the next multiple of DQ_REQUANTIZE_COLS.
+ *
+ * `transposed`, only for NHWC output: the sum is c[j * c_stride + i], as dq_nc4hw4_store_fn takes it. If
+ * `codes` is not NULL, results go there with a stride of DQ_NC4HW4_OUTS between pixels. */
 typedef struct dq_conv_sums {
     const dq_conv_s8 *conv;
     const dq_op_call *call;
@@ -49,95 +55,96 @@ typedef struct dq_conv_sums {
     const int32_t *c;
 } dq_conv_sums;
 typedef void dq_conv_sums_fn(const dq_conv_sums *sums);
-/** Writes them as they are: channels are rows of 32-bit elements, as far apart as planes of the result. */
+/** Writes the int32 sums unchanged to NCHW `out`: a row of 32-bit elements per channel, at the stride of the
+ * output's planes. */
 void dq_conv_sums_transpose(const dq_conv_sums *sums, void *out);
 
-/** What becomes of the sums of an output channel, for operators that make codes of them and nothing else;
- * to->out: where those of the first image are. `scale` is what to->scale then points to. False: it is not
+/** Gives the requantization parameters of output channel `channel`, for operators whose only output is the
+ * requantized sums. *scale receives the multiplier, and to->scale points to it. Returns false if they are not
  * known before a run. */
 typedef bool dq_conv_requantize_params_fn(const dq_op_call *call, size_t channel, double *scale,
                                           dq_requantize_to *to);
 
-/** How a depthwise convolution takes planes (conv_s8_depthwise.c). */
+/** Layout of the planes of NCHW depthwise convolution (conv_s8_depthwise.c). */
 typedef struct dq_dwconv_planes {
-    size_t pitch;       /* bytes of a row of the padded plane: whole strides */
+    size_t pitch;       /* stride between rows of the padded plane, in bytes: a multiple of the conv stride */
     size_t steps;       /* pairs of a kernel row */
-    size_t pairs;       /* of the kernel */
-    size_t distance;    /* between the elements of a pair */
-    size_t line, lines; /* pairs of a row; times that the plane is written as pairs */
-    size_t shift;       /* one time: from the pairs of a step to those of the next */
-    size_t reach;       /* rows below a window's first */
-    size_t rows_per_store;
-    size_t size, padded; /* bytes of a padded plane, and how many of them stand side by side */
-    bool as_bytes;       /* a kernel of 3×3 takes the plane as it is (dq_dwconv_3x3_s8) */
+    size_t pairs;       /* pairs of the kernel */
+    size_t distance;    /* between the two elements of a pair, in pixels */
+    size_t line, lines; /* pairs of a row; copies of the plane as pairs: 1 or `steps` */
+    size_t shift;       /* if lines is 1: pairs between those of consecutive steps */
+    size_t reach;       /* rows from the first to the last of a window */
+    size_t rows_per_store; /* output rows per call of store */
+    size_t size, padded;   /* bytes of a padded plane; padded planes held at a time */
+    bool as_bytes;         /* a 3×3 kernel reads the padded plane itself (dq_dwconv_3x3_s8) */
     const void *
-        *channels; /* of each output channel what dq_dwconv_requantize_s8 packed, or NULL; NULL: of none */
-    size_t lines_offset;
-    ptrdiff_t *sources; /* where in x's plane each row of the padded one begins; -1: all padding */
-    size_t *corners;    /* the first row of each row of outputs */
+        *channels; /* by output channel: form packed by dq_dwconv_requantize_s8, or NULL; NULL: no channel */
+    size_t lines_offset; /* of the pairs, in the worker scratch */
+    ptrdiff_t *sources;  /* offset in x's plane of each row of the padded plane; -1: all padding */
+    size_t *corners;     /* for each output row: first row of its windows in the padded plane */
 } dq_dwconv_planes;
 
-/** How tiles of outputs are shared out (conv_s8_winograd.c). */
+/** Tiling and tasks of Winograd convolution (conv_s8_winograd.c). */
 typedef struct dq_conv_s8_winograd {
-    size_t across, rows_per_task, tasks; /* tiles of a row; rows of a task; tasks of an image */
-    size_t tiles, panels,
-        channels;       /* tiles of a task; panels of output channels; input channels, rounded up */
-    size_t sums_offset; /* of the packed weights: their sums, one an output channel */
-    size_t v_offset, m_offset, y_offset; /* of a worker's scratch: transformed pixels, products, outputs */
+    size_t across, rows_per_task, tasks; /* tiles of a row; tile rows of a task; tasks of an image */
+    size_t tiles, panels, channels; /* tiles of a task; panels of output channels; input channels, rounded up
+                                       to DQ_WINOGRAD_STEP */
+    size_t sums_offset;             /* in the packed weights: the sum of each output channel's weights */
+    size_t v_offset, m_offset, y_offset; /* in the worker scratch: transformed pixels, products, outputs */
 } dq_conv_s8_winograd;
 
-/** Images and tasks of convolutions with pixels side by side (conv_s8_nc4hw4.c). */
+/** Image layout and tasks of NC4HW4 convolution (conv_s8_nc4hw4.c). */
 typedef struct dq_nc4hw4_way {
-    bool linear;           /* 1×1, pixels one after the other: a single row, and a task copies its block's */
-    bool by_rows;          /* a step is four neighbours in a kernel row, else one tap of four channels */
-    size_t planes, steps;  /* of pixels of four bytes, of a group; steps of a window */
-    size_t rows, width;    /* of results */
-    bool every_row;        /* of x is stored; else one for each row of results */
-    size_t stored;         /* rows of a plane */
-    size_t stride, phases; /* along a row: between windows; sets of columns that are as far apart */
-    size_t phase;          /* pixels of a set */
+    bool linear;  /* unpadded 1×1 at stride 1: the image is one row, and each task copies its block */
+    bool by_rows; /* a step is four neighbors in a kernel row; else one kernel position of 4 channels */
+    size_t planes, steps;              /* planes of 4-byte pixels of a group; steps of a window */
+    size_t rows, width;                /* of the output */
+    bool every_row;                    /* every row of x is stored; else one for each output row */
+    size_t stored;                     /* rows of a plane */
+    size_t stride, phases;             /* stride along a row; sets of columns, by column modulo the stride */
+    size_t phase;                      /* pixels of such a set */
     size_t row, plane, image;          /* in bytes */
-    size_t across, rows_per_task;      /* of a block: windows of a row, and rows */
-    size_t blocks;                     /* of an image's group */
-    size_t panels;                     /* of output channels of a group */
-    size_t sums_offset, starts_offset; /* of the packed weights, whose last panel is ones */
-    size_t c_stride, c_offset, pixel_sums_offset, block_offset, row_offset; /* of a worker's scratch */
-    size_t results_offset; /* 0: results go at once where they belong */
-    float *exact_scale; /* of each output channel what kernels/conv_nc4hw4/nc4hw4.h has of that name; NULL: 0
-                           of all */
+    size_t across, rows_per_task;      /* of a task's block: windows of a row, and rows */
+    size_t blocks;                     /* blocks of an image's group */
+    size_t panels;                     /* panels of output channels of a group */
+    size_t sums_offset, starts_offset; /* in the packed weights: weight sums; panel offsets. A panel of ones
+                                          is the last one */
+    size_t c_stride, c_offset, pixel_sums_offset, block_offset, row_offset; /* in the worker scratch */
+    size_t results_offset; /* in the worker scratch: quantized results before transposition; 0: none */
+    float *exact_scale;    /* exact scale of each output channel (dq_nc4hw4_exact_scale_fn); NULL: none */
 } dq_nc4hw4_way;
 
-/** Where the rows of a matrix product are. */
+/** Source of the rows of the GEMM's A. */
 typedef enum dq_dwconv_rows_s8 {
-    DQ_CONV_S8_WINDOWS,    /* in the padded image */
-    DQ_CONV_S8_GATHERED,   /* each block copies its windows from there, as their runs are short */
-    DQ_CONV_S8_TRANSPOSED, /* 1×1: each block makes its pixels from the planes; there is no image */
-    DQ_CONV_S8_PLACED      /* 1×1 of x with channels last: its pixels are rows; there is no image, either */
+    DQ_CONV_S8_WINDOWS,    /* windows of the padded image, in place (indirect GEMM) */
+    DQ_CONV_S8_GATHERED,   /* im2col: each block copies its windows, whose runs are short */
+    DQ_CONV_S8_TRANSPOSED, /* 1×1, NCHW x: each block transposes its pixels; there is no padded image */
+    DQ_CONV_S8_PLACED      /* 1×1, NHWC x: the pixels of x are the rows; there is no padded image */
 } dq_dwconv_rows_s8;
 
 struct dq_conv_s8 {
-    /* Set by the operator: inputs (past the node's: left out), and what becomes of sums. */
+    /* Set by the operator: indices of inputs (one past the node's inputs: absent), and use of the sums. */
     uint32_t x, w, x_zero, w_zero, bias;
-    bool x_last, y_last; /* channels of x and of the result */
+    bool x_last, y_last; /* x and the output are NHWC */
     dq_conv_sums_fn *store;
-    dq_conv_requantize_params_fn *qvalues; /* NULL: sums are wanted */
-    size_t own; /* bytes a channel of the result, at the start of call->scratch, that are the operator's */
-    /* Worked out: */
+    dq_conv_requantize_params_fn *qvalues; /* NULL: the operator uses the sums themselves */
+    size_t own; /* bytes per output channel at the start of call->scratch, reserved for the operator */
+    /* Set by dq_conv_s8_infer and dq_conv_s8_prepare: */
     dq_conv_shape s;
     dq_padded_input image;
-    ptrdiff_t *offsets; /* of a window's runs from its corner in the image */
+    ptrdiff_t *offsets; /* offset of each run of a window (or step, or pair) from the window's corner */
     const dq_algorithm *algorithm;
-    bool image_signed;          /* bytes of padded images are int8, else uint8 */
-    size_t images_offset, pass; /* of call->scratch, and how many images at a time; not of depthwise planes */
-    /* matrix product */
+    bool image_signed;          /* padded images are int8, else uint8 */
+    size_t images_offset, pass; /* padded images in call->scratch; images per pass. Not NCHW depthwise */
+    /* GEMM: */
     dq_qweights weights;
-    const void *packed; /* NULL: made in each run at packed_offset of call->scratch */
+    const void *packed; /* weights; NULL: packed in each run at packed_offset of call->scratch */
     size_t packed_offset, columns_offset;
     size_t images_per_block, block_rows, blocks, chunk, chunks;
     dq_dwconv_rows_s8 rows;
-    size_t runs, run, run_step; /* of a window in the image; kernel positions from one run to the next */
+    size_t runs, run, run_step; /* of a window: runs, bytes of a run, kernel positions between runs */
     dq_qscratch layout;
-    /* depthwise: of a worker's scratch; with channels last, of call->scratch */
+    /* Depthwise: offsets in the worker scratch; for NHWC in call->scratch. */
     size_t sums_offset, weights_offset;
     dq_dwconv_planes planes;
     dq_dwconv_nchwc nchwc;
@@ -145,23 +152,23 @@ struct dq_conv_s8 {
     dq_nc4hw4_way nc4hw4;
 };
 
-/** Some images of the batch, padded. */
+/** A pass: some images of the batch, padded. */
 typedef struct dq_conv_s8_pass {
     const dq_op_call *call;
     const dq_conv_s8 *conv;
-    const void *packed; /* weights, as the way wants them */
-    dq_qblock columns;  /* init, zero and any_zero of all panels of all groups */
+    const void *packed; /* weights as the algorithm packs them */
+    dq_qblock columns;  /* init, zero and any_zero for the panels of all groups */
     uint8_t *images;
-    size_t first, count; /* images of the batch */
+    size_t first, count; /* range of images of the batch */
 } dq_conv_s8_pass;
 
-/** Shapes and zero points: for infer, and first thing in prepare. */
+/** Infers shapes and checks zero points and bias. Called in infer, and first in prepare. */
 dq_status dq_conv_s8_infer(const dq_op_call *call, dq_conv_s8 *conv, dq_error *err);
-/** The rest of *conv, which stood in zeroed memory. Asks for scratch. */
+/** Fills in the rest of *conv, zeroed by the caller: chooses the algorithm and reserves scratch. */
 dq_status dq_conv_s8_prepare(dq_op_call *call, dq_conv_s8 *conv, dq_error *err);
 void dq_conv_s8_run(const dq_op_call *call, const dq_conv_s8 *conv);
 
-/** One element of a zero point of 8-bit type: element `channel`, or the only one; 0 when left out. */
+/** The 8-bit zero point of a channel: element `channel` of `input`, or its only element; 0 if absent. */
 static inline int32_t dq_conv_s8_zero(const dq_op_call *call, uint32_t input, size_t channel)
 {
     const dq_tensor *t = dq_call_in(call, input);
@@ -176,57 +183,60 @@ static inline int32_t dq_conv_s8_bias(const dq_op_call *call, const dq_conv_s8 *
     return t ? dq_data(t, int32_t)[channel] : 0;
 }
 
-/* ---- Parts ------------------------------------------------------------------------------------------- */
+/* ---- Shared by the algorithms ------------------------------------------------------------------------ */
 
-/** Lays out an image of `unit` channels a pixel; false when its size does not fit. `pieces`: where nothing is
- * padded, rows may be pieces of any length. */
+/** Computes the layout of an image of `unit` channels per pixel. `pieces`: an image without padding may be
+ * `whole`. Returns false if the size overflows size_t. */
 bool dq_padded_input_layout(const dq_conv_shape *s, size_t unit, bool pieces, dq_padded_input *image);
-/** The distance of kernel position `t` (row-major over the kernel's axes) from a window's corner. */
+/** Offset of kernel position `t` (row-major over the kernel's axes) from a window's corner, in bytes. */
 ptrdiff_t dq_padded_input_offset(const dq_padded_input *image, const dq_window *w, size_t t);
-/** The corner of the window of output position `p` (row-major). */
+/** Offset of the corner of the window of output position `p` (row-major), in bytes. */
 size_t dq_padded_input_corner(const dq_padded_input *image, const dq_window *w, size_t p);
-/** Where in a plane of x row `row` of the padded image begins (not cut into pieces); false: all padding. */
+/** Gives the offset in a plane of x of row `row` of a padded image that is not `whole`. Returns false if the
+ * row is all padding. */
 bool dq_padded_input_source(const dq_padded_input *image, const dq_window *w, size_t row, size_t *at);
-/** What a padded image is filled from: `unit` planes (or pixels) of one image, each byte ^ sign_xor. */
+/** Source of a padded image: `unit` planes (or pixels) of an image at x. Each byte is xored with sign_xor. */
 typedef struct dq_padded_input_fill {
     const dq_kernels *kernels;
     const dq_padded_input *image;
     const dq_conv_shape *s;
     const uint8_t *x;
-    uint8_t sign_xor, pad; /* pad: as it stands in the image */
+    uint8_t sign_xor, pad; /* pad: the zero point, after sign_xor */
 } dq_padded_input_fill;
 
-/** Row `row` of the padded image. */
+/** Writes row `row` of the padded image. */
 void dq_padded_input_row(const dq_padded_input_fill *fill, size_t row, uint8_t *out);
-/** Of a whole image whose x has channels first: channels first … end - 1 of row `row`. */
+/** Writes channels first … end - 1 of row `row` of a `whole` image from NCHW x. */
 void dq_padded_input_planes(const dq_padded_input_fill *fill, size_t row, size_t first, size_t end,
                             uint8_t *out);
 
-/** What columns of sums begin with, those of a group `width` apart: the biases, and (zero not NULL) the zero
- * points of w as dq_gemm_s8_zero has them. What no output channel has stays 0. */
+/** Writes the initial value of each output channel's sums, with a stride of `width` between groups: the bias
+ * to init, and, unless `zero` is NULL, the zero point of w by dq_gemm_s8_zero to zero. Padding columns are
+ * 0. */
 void dq_conv_s8_columns(const dq_op_call *call, const dq_conv_s8 *conv, size_t width, int32_t *init,
                         int32_t *zero);
 
-/** How many images a pass takes: enough to share out, few enough to stay in the cache. */
+/** Images per pass: enough for all threads, few enough to stay in the cache. */
 size_t dq_conv_s8_images(const dq_conv_s8 *conv);
 
-/** Offsets of a window's runs from its corner, `step` kernel positions from one to the next. */
+/** Sets conv->offsets for `runs` runs of a window, with `step` kernel positions between runs. */
 dq_status dq_conv_s8_find_offsets(dq_op_call *call, dq_conv_s8 *conv, size_t runs, size_t step,
                                   dq_error *err);
-/** What turns bytes of x into those of padded images. */
+/** Mask whose exclusive-or converts bytes of x to the signedness of padded images. */
 uint8_t dq_conv_s8_sign_xor(const dq_op_call *call, const dq_conv_s8 *conv);
-/** Whether the rows of a matrix product are in padded images. */
+/** True if the GEMM's rows come from padded images. */
 bool dq_conv_s8_has_images(const dq_conv_s8 *conv);
-/** Calls `run` for some images at a time, which `fill` copies with their padding first. */
+/** Runs all passes: for each, fills the padded images if `fill`, then calls `run`. */
 void dq_conv_s8_passes(dq_conv_s8_pass *pass, bool fill, void (*run)(const dq_conv_s8_pass *pass));
 
-/** Fills in what matrix products know of the weights; and into how many chunks the threads divide these,
- * SIZE_MAX when their size does not fit. */
+/** Describes the weights as the B of a GEMM. The second function returns the chunks of panels that separate
+ * tasks take, or SIZE_MAX if the packed size overflows size_t. */
 void dq_conv_s8_gemm_describe(const dq_op_call *call, dq_conv_s8 *conv);
 size_t dq_conv_s8_gemm_chunks(const dq_op_call *call, dq_conv_s8 *conv);
 
-/** conv_s8_nc4hw4_images.c: all images of a pass; pixels first … first + n - 1 of an image's group, where way
- * is linear; bytes of a row of x with its padding, as far as windows of neighbours reach. */
+/** In conv_s8_nc4hw4_images.c. The first function fills all images of a pass. The second fills pixels first …
+ * first + n - 1 of an image's group, if `linear`. The third returns the bytes of a padded row of x, if
+ * `by_rows`, else 0. */
 void dq_conv_s8_nc4hw4_images(const dq_conv_s8_pass *pass);
 void dq_conv_s8_nc4hw4_block(const dq_conv_s8_pass *pass, size_t image, size_t group, size_t first, size_t n,
                              uint8_t *out);

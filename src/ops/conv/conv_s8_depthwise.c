@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution where each group has one input channel, plane by plane. Weights are taken with their zero point
- * away, as 16-bit numbers (at most 255 in size), so that only the term of x's zero point is left:
- * sum x w' - zx * sum w'.
+/* 8-bit depthwise convolution of NCHW planes (one input channel per group).
  *
- * The padded plane is written as pairs of neighbours (dq_dwconv_pairs_s8_fn), so that kernel elements 2p and
- * 2p + 1 of a kernel row are one step, an odd last one beside a weight of zero. Where 2p steps of the kernel
- * are whole steps of the stride, the same pairs serve all p; else they are written once for each p. Rows are
- * written when the first outputs want them, and are then still in the cache for the others. Kernels of 3×3 at
- * stride 1 take the plane itself where that is faster (dq_dwconv_3x3_s8). Where weights, scales and zero
- * points are known beforehand, kernels of one and two axes at stride 1 and 2 take the plane itself and give
- * codes without sums in between (dq_dwconv_requantize_s8). */
+ * Weights: the zero point is subtracted first, which gives int16 weights w' of magnitude at most 255. Only
+ * the compensation for x's zero point zx remains: sum x w' - zx * sum w'.
+ *
+ * Three algorithms:
+ *
+ *   - depthwise_nchw: the padded plane is expanded to pairs of neighboring pixels (dq_dwconv_pairs_s8_fn), so
+ *     that kernel elements 2p and 2p + 1 of a row are one step. An odd last element is paired with weight 0.
+ *     If 2 * dilation is a multiple of the stride, the same pairs serve all p; else they are written for each
+ *     p. Rows of pairs are written when the first output reads them, and are in the cache for the next ones.
+ *
+ *   - depthwise_nchw_3x3: 3×3 kernels at stride 1 read the padded plane itself (dq_dwconv_3x3_s8).
+ *
+ *   - depthwise_nchw_requantize: fused requantization without sums in memory (dq_dwconv_requantize_s8). It
+ * needs constant weights, scales and zero points, one or two axes, and stride 1 or 2. */
 #include "base/checked.h"
 #include "base/copy.h"
 #include "ops/conv/conv_s8.h"
@@ -18,8 +23,8 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { SUMS = 2048 /* about as many are stored together */ };
-enum { PADDED_MOST = 16 }; /* planes that are padded together */
+enum { SUMS = 2048 /* approximate sums per call of store */ };
+enum { PADDED_MOST = 16 }; /* maximum planes that are padded at a time */
 
 static bool is_nchw(const dq_conv_s8_problem *p, dq_reason *reason)
 {
@@ -65,7 +70,7 @@ bool dq_conv_s8_depthwise_nchw_3x3_is_applicable(const void *problem, dq_reason 
     return dq_conv_is_3x3(p->shape) || dq_not_applicable(reason, "the kernel is not 3x3 at stride 1");
 }
 
-/* Kernels take so many outputs of a row at once, also where there are fewer. */
+/* Kernels compute `least` outputs of a row at a time, also for the last ones: macs are rounded up. */
 dq_algorithm_work dq_conv_s8_depthwise_nchw_3x3_work(const void *problem)
 {
     const dq_conv_s8_problem *p = problem;
@@ -80,7 +85,7 @@ bool dq_conv_s8_depthwise_nchw_is_applicable(const void *problem, dq_reason *rea
     return is_nchw(problem, reason);
 }
 
-/* Each byte is written as a pair of 16-bit numbers. */
+/* Each byte is expanded to a pair of int16. */
 dq_algorithm_work dq_conv_s8_depthwise_nchw_work(const void *problem)
 {
     dq_algorithm_work work = work_of(problem);
@@ -105,11 +110,11 @@ static bool lay_out_lines(const dq_conv_shape *s, const dq_padded_input *image, 
     return dq_mul_size(p->line, stride, &p->pitch);
 }
 
-/* Pairs are written for whole rows, past whose ends the last elements of windows may lie. Small planes are
- * padded some at a time, so that the first one is in the cache when it is read. */
+/* Sets the size of a padded plane. Pairs are written for whole rows, whose last windows may read past the
+ * end. Several small planes are padded at a time, so few that the first is cached when it is read. */
 static bool lay_out_planes(const dq_padded_input *image, dq_dwconv_planes *p)
 {
-    enum { BATCH_BYTES = 4096 };
+    enum { BATCH_BYTES = 4096 }; /* of planes padded at a time */
     bool fits = dq_add_size(image->rows, 1, &p->size) && dq_mul_size(p->size, p->pitch, &p->size) &&
                 dq_add_size(p->size, p->distance + DQ_GEMM_S8_SLACK, &p->size) &&
                 dq_align_size(p->size, DQ_ALIGN, &p->size);
@@ -118,7 +123,7 @@ static bool lay_out_planes(const dq_padded_input *image, dq_dwconv_planes *p)
     return fits;
 }
 
-/* Pairs of kernel elements: where their first elements are from the first pair of a window's first row. */
+/* Computes the offset of each pair of kernel elements from the first pair of a window's first row. */
 static dq_status find_pairs(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 {
     dq_dwconv_planes *p = &conv->planes;
@@ -158,7 +163,7 @@ typedef struct run_state {
     const dq_op_call *call;
     const dq_conv_s8 *conv;
     uint8_t sign_xor, pad;
-    int32_t x_zero; /* of bytes that are flipped */
+    int32_t x_zero; /* after sign_xor */
 } run_state;
 
 static run_state begin_run(const dq_op_call *call, const dq_conv_s8 *conv)
@@ -170,7 +175,7 @@ static run_state begin_run(const dq_op_call *call, const dq_conv_s8 *conv)
     return run;
 }
 
-/* Weights of an output channel; returns what sums begin with. */
+/* Writes the int16 weights of an output channel. Returns the initial value of its sums. */
 static int32_t take_weights(const run_state *run, size_t channel, int16_t *out)
 {
     const dq_conv_shape *s = &run->conv->s;
@@ -192,18 +197,18 @@ static int32_t take_weights(const run_state *run, size_t channel, int16_t *out)
 
 enum { INPUTS = 10 /* of a QLinearConv */ };
 
-/* What channels are packed from, and behind it with what. */
+/* Key of the packed channels (compared up to `run`), then arguments of packing. */
 typedef struct channels_key {
     const dq_dwconv_requantize_s8 *kernel;
     const void *data[INPUTS];
-    size_t channels, pairs, steps, distance, last; /* as in dq_dwconv_planes; where the last element is */
+    size_t channels, pairs, steps, distance, last; /* as in dq_dwconv_planes; position of the last element */
     dq_dtype x;
     const run_state *run;
     const size_t *at;
     int16_t *w;
 } channels_key;
 
-/* Of each channel a word that says whether it is packed, and what was. */
+/* Bytes of a packed channel: a word that is nonzero if packing succeeded, then the packed form. */
 static size_t channel_size(const dq_conv_s8 *conv, const dq_dwconv_requantize_s8 *kernel)
 {
     return sizeof(uint64_t) + kernel->size(2 * conv->planes.pairs);
@@ -225,12 +230,12 @@ static void make_channels(void *packed, const dq_tensor *from, const void *key)
     }
 }
 
-/* Where the elements of a kernel are: false: too far apart. */
+/* Gives the position of each kernel element as dq_conv_s8_at. Returns false if one is out of its range. */
 static bool find_elements(const dq_conv_s8 *conv, size_t *at)
 {
     const dq_window *window = &conv->s.window;
     const dq_dwconv_planes *p = &conv->planes;
-    for (size_t t = 0; t < 2 * p->pairs; t++) { /* one that makes a row even is weighted with 0 */
+    for (size_t t = 0; t < 2 * p->pairs; t++) { /* the element that makes a row even has weight 0 */
         size_t row = t / 2 / p->steps, column = (t - row * 2 * p->steps) * p->distance;
         row = (size_t)dq_padded_input_offset(&conv->image, window,
                                              row * (size_t)window->kernel[window->rank - 1]) /
@@ -242,7 +247,7 @@ static bool find_elements(const dq_conv_s8 *conv, size_t *at)
     return true;
 }
 
-/* Of each channel what is packed, with places for this plan's rows. */
+/* Converts each packed channel to offsets for this plan's row pitch (dq_dwconv_requantize_resolve_fn). */
 static dq_status resolve_channels(dq_op_call *call, dq_conv_s8 *conv, const char *packed, dq_error *err)
 {
     const dq_dwconv_requantize_s8 *kernel = call->kernels->dwconv_requantize_s8;
@@ -267,7 +272,7 @@ static dq_status resolve_channels(dq_op_call *call, dq_conv_s8 *conv, const char
     return DQ_OK;
 }
 
-/* Where all that they are made of stays, channels are packed once for the model. */
+/* Packs the channels: once per model if all inputs but x are persistent, else for this plan. */
 static dq_status pack_channels(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 {
     const run_state run = begin_run(call, conv);
@@ -280,7 +285,7 @@ static dq_status pack_channels(dq_op_call *call, dq_conv_s8 *conv, dq_error *err
     const void *packed = NULL;
     dq_status status = DQ_OK;
     channels_key key;
-    memset(&key, 0, sizeof key); /* it is compared as bytes */
+    memset(&key, 0, sizeof key); /* compared as bytes */
     key.kernel = kernel;
     key.channels = conv->s.out_channels;
     key.pairs = p->pairs;
@@ -363,7 +368,7 @@ typedef struct plane {
     const uint8_t *x;
     uint8_t *padded;
     char *scratch;
-    size_t image, taken, rows; /* so many rows are padded, and so many written as pairs */
+    size_t image, taken, rows; /* taken: rows copied to the padded plane; rows: rows written as pairs */
 } plane;
 
 static int16_t *lines_of(const plane *p)
@@ -371,7 +376,7 @@ static int16_t *lines_of(const plane *p)
     return (int16_t *)(p->scratch + p->run->conv->planes.lines_offset);
 }
 
-/* Rows of the padded plane before `end`. Padding is there already. */
+/* Copies rows to the padded plane, up to row `end`. Its padding is already in place. */
 static void take_rows(plane *p, size_t end)
 {
     const dq_conv_s8 *conv = p->run->conv;
@@ -391,8 +396,8 @@ static void take_rows(plane *p, size_t end)
     p->taken = p->taken < end ? end : p->taken;
 }
 
-/* Writes rows of the padded plane as pairs, up to row `last`. All of a kind together: loads that span two
- * stores wait until these are through. */
+/* Writes rows of the padded plane as pairs, up to row `last`. All rows are copied first, then all are paired:
+ * a load that spans two recent stores cannot be forwarded and stalls. */
 static void write_rows(plane *p, size_t last)
 {
     const dq_conv_s8 *conv = p->run->conv;
@@ -408,7 +413,7 @@ static void write_rows(plane *p, size_t last)
     p->rows = last + 1;
 }
 
-/* Rows of outputs first … first + count - 1. Those that lie on the last axes but one follow at even steps. */
+/* Computes output rows first … first + count - 1. Rows along the last axis but one have a constant stride. */
 static void sum_rows(const plane *p, size_t first, size_t count, const int16_t *weights, int32_t init,
                      int32_t *sums)
 {
@@ -431,7 +436,7 @@ static void sum_rows(const plane *p, size_t first, size_t count, const int16_t *
     }
 }
 
-/* One output channel. */
+/* Computes one output channel through rows of sums. */
 static void run_channel(plane *p, size_t channel)
 {
     const run_state *run = p->run;
@@ -458,7 +463,7 @@ static void run_channel(plane *p, size_t channel)
     }
 }
 
-/* One output channel to codes at once. */
+/* Computes one output channel with fused requantization. */
 static void put_qvalues(const plane *p, size_t channel)
 {
     const dq_op_call *call = p->run->call;
@@ -483,7 +488,7 @@ static void run_plane(plane *p, size_t group)
             run_channel(p, j);
 }
 
-/* Planes: an input channel of an image, with all output channels that it makes. */
+/* A task item is a plane: an input channel of an image, with all its output channels. */
 static void run_planes(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const run_state *run = arg;
@@ -513,7 +518,7 @@ void dq_conv_s8_depthwise_nchw_run(const dq_op_call *call, const void *state, co
 {
     (void)operands;
     const dq_conv_s8 *conv = state;
-    enum { DEAR = 4 /* products of a matrix take less time */ };
+    enum { DEAR = 4 /* cost of a multiply-add relative to one of a GEMM */ };
     run_state run = begin_run(call, conv);
     size_t products = DEAR * conv->s.out_size * conv->s.kernel_size * conv->s.group_out;
     dq_parallel(call->threads, conv->s.batch * conv->s.group, dq_gemm_s8_grain(products), run_planes, &run);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 8-bit convolution as an integer matrix product (matmul/gemm_s8.h): a row for each output position, a column
- * for each output channel. The algorithms differ in where the rows are:
- *   - gemm_indirect: in the padded image. A row is a list of runs, contiguous pieces of its window.
+/* 8-bit convolution as an integer GEMM (matmul/gemm_s8.h): a row of A for each output position, a column of B
+ * for each output channel. The algorithms differ in the source of the rows:
+ *
+ *   - gemm_indirect: the padded image. A row is a list of runs, the contiguous pieces of its window.
+ *
  *   - gemm_im2col: each block of rows copies its windows from the padded image.
- *   - gemm_pointwise: kernels of 1×1. Each block transposes its pixels from the planes of x.
- *   - gemm_pointwise_nhwc: the same with channels last. The pixels of x are the rows. */
+ *
+ *   - gemm_pointwise: 1×1 kernels. Each block transposes its pixels from NCHW x.
+ *
+ *   - gemm_pointwise_nhwc: 1×1 kernels. The pixels of NHWC x are the rows, in place. */
 #include "ops/conv/conv_s8.h"
 
 #include "base/checked.h"
@@ -15,7 +19,7 @@
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-/* Runs are positions of the kernel, or its rows when neighbours in a row are neighbours in the image, too. */
+/* A run is a kernel position, or a whole kernel row if its elements are contiguous in the image. */
 void dq_conv_s8_gemm_describe(const dq_op_call *call, dq_conv_s8 *conv)
 {
     const dq_conv_shape *s = &conv->s;
@@ -30,7 +34,7 @@ void dq_conv_s8_gemm_describe(const dq_op_call *call, dq_conv_s8 *conv)
     w->b.inner_stride = s->kernel_size;
     w->b.col_stride = s->group_in * s->kernel_size;
     w->b.sign_xor = dq_gemm_s8_sign_xor(call->in[conv->w]->dtype, true);
-    /* with no input channels there is nothing to sum, however large the kernel says it is */
+    /* without input channels sums are empty, whatever kernel size the shape states */
     w->b.run = by_rows ? row * s->group_in : s->group_in;
     w->b.runs = s->group_in ? s->kernel_size / (by_rows ? row : 1) : 0;
     w->matrices = s->group;
@@ -41,16 +45,16 @@ void dq_conv_s8_gemm_describe(const dq_op_call *call, dq_conv_s8 *conv)
     dq_matmul_s8_use(call, w, conv->w, s->batch * s->out_size, call->in[conv->x]->dtype);
 }
 
-/* From one copied row to the next: long ones begin where cache lines do. */
+/* Stride between copied rows, in bytes: long rows are aligned to cache lines. */
 static size_t row_size(size_t run)
 {
-    enum { LINE = 64 };
+    enum { LINE = 64 }; /* bytes of a cache line */
     return run < LINE ? run : (run + LINE - 1) / LINE * LINE;
 }
 
-/* Rows of a block, all of about equal size: a short last one would waste most of a tile. A kernel that takes
- * a block at once gets whole rows of windows, or even pieces of one, so that neighbours stay at one distance.
- */
+/* Rows of a block. Blocks have about equal size, because a short last one would waste most of a tile. A
+ * kernel whose tile is a whole block gets whole output rows, or equal pieces of one, so that consecutive rows
+ * of A keep a constant stride. */
 static size_t rows_of_block(const dq_conv_s8 *conv)
 {
     enum { COPIED = 128 /* bytes of a copied row */ };
@@ -60,7 +64,7 @@ static size_t rows_of_block(const dq_conv_s8 *conv)
     if (mr < most)
         return ((rows + blocks - 1) / blocks + mr - 1) / mr * mr;
     if (conv->rows == DQ_CONV_S8_GATHERED && row_size(conv->weights.b.run) > COPIED) {
-        most /= 2; /* or copies and sums displace each other in the first-level cache */
+        most /= 2; /* copies and accumulators must fit in L1 together */
         blocks = (rows + most - 1) / most;
     }
     if (conv->rows == DQ_CONV_S8_GATHERED || (conv->s.kernel_size == 1 && conv->image.whole))
@@ -73,7 +77,7 @@ static size_t rows_of_block(const dq_conv_s8 *conv)
     return (rows / width + blocks - 1) / blocks * width;
 }
 
-/* Images of so few results that a block has those of several. */
+/* Images per block: several if one image has few output positions. */
 static size_t images_per_task(const dq_conv_s8 *conv)
 {
     const size_t some = dq_least(dq_gemm_s8_block_rows(conv->weights.kernel) / conv->s.out_size, conv->pass);
@@ -90,7 +94,7 @@ static void cut_rows(const dq_op_call *call, dq_conv_s8 *conv)
     conv->blocks = (rows + conv->block_rows - 1) / conv->block_rows;
     sets = (conv->pass + conv->images_per_block - 1) / conv->images_per_block;
     if (dq_threads_count(call->threads) == 1)
-        conv->chunk = w->panels; /* a block's rows are made ready once */
+        conv->chunk = w->panels; /* the rows of a block are prepared once */
     else
         conv->chunk =
             dq_gemm_s8_chunk(w, call->threads, conv->blocks * sets * conv->s.group, conv->block_rows);
@@ -105,12 +109,12 @@ size_t dq_conv_s8_gemm_chunks(const dq_op_call *call, dq_conv_s8 *conv)
     return conv->chunks;
 }
 
-/* ---- Rows of the table -------------------------------------------------------------------------------- */
+/* ---- Algorithms --------------------------------------------------------------------------------------- */
 
 enum {
-    COPY_BYTES = 32, /* bytes that a copy of a run writes, however short it is */
-    STEP = 4,        /* bytes of a row that kernels multiply at once */
-    RUN = 32         /* products that take the time of going to the next run */
+    COPY_BYTES = 32, /* bytes that the copy of a run writes, also for shorter runs */
+    STEP = 4,        /* bytes of a row per dot-product instruction */
+    RUN = 32         /* cost of starting a run, in multiply-adds */
 };
 
 static dq_algorithm_work product_of(const dq_conv_s8_problem *p, double depth, double bytes)
@@ -138,7 +142,7 @@ bool dq_conv_s8_gemm_indirect_is_applicable(const void *problem, dq_reason *reas
     return is_grouped(problem, reason);
 }
 
-/* The image is written, and read again. */
+/* The padded image is written and read: twice its bytes. */
 dq_algorithm_work dq_conv_s8_gemm_indirect_work(const void *problem)
 {
     const dq_conv_s8_problem *p = problem;
@@ -272,11 +276,11 @@ dq_status dq_conv_s8_gemm_pointwise_nhwc_prepare(dq_op_call *call, void *conv, d
     return prepare(call, conv, DQ_CONV_S8_PLACED, err);
 }
 
-/* ---- A run -------------------------------------------------------------------------------------------- */
+/* ---- Run ---------------------------------------------------------------------------------------------- */
 
 typedef struct where {
     const dq_conv_s8_pass *run;
-    size_t image, images, group, first; /* images of the batch; first result of each */
+    size_t image, images, group, first; /* images of the batch; first output position in each */
 } where;
 
 static void store_block(const dq_qblock *block, size_t first, size_t cols)
@@ -296,7 +300,8 @@ static void store_block(const dq_qblock *block, size_t first, size_t cols)
         conv->store(&sums);
 }
 
-/* What is the same for all blocks: bias, zero point of w and the term of x's zero point, by column. */
+/* Computes the terms of each column that all blocks share: bias, zero point of w, and the compensation for
+ * the zero point of x. */
 static void set_columns(dq_conv_s8_pass *run)
 {
     const dq_conv_s8 *conv = run->conv;
@@ -318,14 +323,14 @@ static void set_columns(dq_conv_s8_pass *run)
     dq_qblock_terms(all);
 }
 
-/* Rows of a block that are of one image: `row` is the first. */
+/* The rows of a block that belong to one image: `rows` from `row` on, output positions from `first` on. */
 typedef struct part {
     const dq_conv_s8_pass *run;
     dq_qblock *block;
     size_t image, group, first, row, rows;
 } part;
 
-/* Corners of the windows, counted up rather than divided out for each. */
+/* Sets the row pointers to the corners of the windows, incrementally instead of by division. */
 static void set_windows(const part *p, const uint8_t *image)
 {
     const dq_conv_s8 *conv = p->run->conv;
@@ -344,8 +349,8 @@ static void set_windows(const part *p, const uint8_t *image)
     }
 }
 
-/* Copies the windows' runs one behind the other. A copy of fixed size writes past the run, over what comes
- * next, which is written after it. */
+/* im2col: copies the runs of each window to a contiguous row. Copies have a fixed size: the excess is
+ * overwritten by the next run. */
 static void gather(const dq_conv_s8 *conv, dq_qblock *block)
 {
     for (size_t i = 0; i < block->rows; i++) {
@@ -357,7 +362,7 @@ static void gather(const dq_conv_s8 *conv, dq_qblock *block)
     }
 }
 
-/* Pixels first … of a group's planes. */
+/* Transposes the block's pixels from the group's NCHW planes. */
 static void transpose(const part *p)
 {
     const dq_conv_s8_pass *run = p->run;
@@ -372,8 +377,8 @@ static void transpose(const part *p)
         p->block->row_pointers[p->row + i] = to + i * s->group_in;
 }
 
-/* Pixels first … of x. Those that have another sign, and the last ones, behind which nothing may be read, are
- * copied. */
+/* Sets the row pointers to pixels of NHWC x in place. A pixel is copied if its signedness differs, or if the
+ * slack after it would be past the end of x. */
 static void set_row_pointers(const part *p)
 {
     const dq_conv_s8 *conv = p->run->conv;

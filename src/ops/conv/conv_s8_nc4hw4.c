@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions with pixels side by side (kernels/conv_nc4hw4/nc4hw4.h), over one spatial plane, or pixel by
- * pixel over any.
+/* NC4HW4 convolution (kernels/conv_nc4hw4/nc4hw4.h) over two spatial axes, or 1×1 over any.
  *
- * An image is first copied, planes four at a time, with its padding in place. Where windows are apart by more
- * than one column, each row stands as its columns 0, stride, 2 * stride …, then those from 1 on, and so on:
- * what a kernel position meets in a row of windows is then contiguous. Rows and columns that no window meets,
- * as with kernels of 1×1 and strides, are left out. Where there are so few channels that fewer products are
- * wasted on it, a pixel's four bytes are one channel's, and the three that the kernel meets next in its row.
- * A task takes rows of windows of a group of channels. */
+ * An image is first copied to NC4HW4 with its padding. If the stride along a row is above 1, each row is
+ * split by column modulo the stride: columns 0, stride, 2 * stride …, then those from 1 on, and so on. The
+ * inputs of a kernel position for a row of windows are then contiguous. Rows and columns that no window reads
+ * are left out, as for 1×1 kernels with strides.
+ *
+ * Few input channels would waste most of the 4 channels of a step. If it wastes less, the four bytes of a
+ * pixel are of one channel instead: the pixel and the next three that the kernel reads in its row
+ * (`by_rows`).
+ *
+ * A task takes rows of windows of one group. */
 #include "base/checked.h"
 #include "ops/conv/conv_s8.h"
 
@@ -15,20 +18,20 @@
 #include <string.h>
 
 enum { STEP = DQ_NC4HW4_STEP, OUTS = DQ_NC4HW4_OUTS, PIXELS = DQ_NC4HW4_PIXELS };
-enum { TRANSPOSED = 8 }; /* panels of results that are turned together */
+enum { TRANSPOSED = 8 }; /* panels of results that are transposed to NHWC at a time */
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
 
-/* How the packed form is made: what tells it apart from others of the same weights. */
+/* Parameters of the packed weights; the key of dq_call_pack, compared as bytes. */
 typedef struct form {
     const dq_conv_nc4hw4_s8 *kernel;
     size_t group, in, out, taps, row, steps,
-        panels; /* in, out: channels of a group; row: of a kernel, or 0 */
+        panels; /* in, out: channels of a group; row: elements of a kernel row if by_rows, else 0 */
     size_t sums_offset, starts_offset, first;
     uint8_t sign_xor;
 } form;
 
-/* n weights, ones where `from` is NULL, to places `row_stride` from each other; returns their sum. */
+/* Writes n weights (ones if `from` is NULL) at stride `row_stride`. Returns their sum. */
 static inline __attribute__((always_inline)) int32_t put_row(const uint8_t *from, size_t n, uint8_t sign_xor,
                                                              int8_t *restrict to, size_t row_stride)
 {
@@ -41,15 +44,16 @@ static inline __attribute__((always_inline)) int32_t put_row(const uint8_t *from
     return sum;
 }
 
-/* Weights of one panel as the kernel wants them: those of channels first … of a group at w, ones where w is
- * NULL; zeros stand for what is not there. Their sums go to `sums`. A row of taps lies side by side, and so
- * do the channels of single taps; otherwise a step has four channels, and all taps of a channel are a step
- * apart.
- */
+/* Arranges the weights of one panel for the kernel's pack function, and their sums: output channels from
+ * `first` on of the group at w. If w is NULL, the first channel has ones. Missing weights are 0.
+ *
+ * by_rows: the elements of a kernel row are contiguous. A kernel of one element: input channels are
+ * contiguous. Otherwise a step has one kernel element of four input channels, and the steps of such channels
+ * are consecutive. */
 static void arrange(const form *f, const uint8_t *w, size_t first, int8_t *to, int32_t *sums)
 {
     size_t row = f->row ? f->row : f->taps == 1 ? f->in : f->taps, rows = f->in * f->taps / row;
-    size_t each = (row + STEP - 1) / STEP * STEP; /* of a row, where it lies side by side */
+    size_t each = (row + STEP - 1) / STEP * STEP; /* weights of a contiguous row, padded to whole steps */
     memset(to, 0, OUTS * f->steps * STEP);
     for (size_t j = 0; j < OUTS; j++, to += f->steps * STEP) {
         const uint8_t *from = w ? w + (first + j) * f->in * f->taps : NULL;
@@ -63,7 +67,8 @@ static void arrange(const form *f, const uint8_t *w, size_t first, int8_t *to, i
     }
 }
 
-/* Panels close behind each other, the last one of ones; each is arranged behind the room that it may take. */
+/* Packs the panels contiguously, a panel of ones last. Each is arranged past the maximum size of its packed
+ * form, so that packing does not overwrite it. */
 static void make(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
@@ -81,7 +86,7 @@ static void make(void *packed, const dq_tensor *from, const void *key)
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-/* One row of pixels, whose windows are pixels. */
+/* True for an unpadded 1×1 convolution at stride 1, whose image is then one row of pixels. */
 static bool is_linear(const dq_conv_shape *s, bool unpadded)
 {
     return s->kernel_size == 1 && unpadded && s->out_size == s->in_size;
@@ -99,8 +104,8 @@ static bool is_by_rows(const dq_conv_shape *s, bool unpadded)
            round_up(row) * s->group_in < STEP * row;
 }
 
-/* Bytes of a window: deep ones do not stay in the first-level cache, which each panel of weights wants anew,
- * and of small weights matrix products sum more of them in 16 bits. */
+/* Bytes of a window. Deep windows do not stay in L1, although every panel of weights reads them again; and
+ * GEMM kernels accumulate more products of small weights in 16 bits. */
 static size_t depth_of(const dq_conv_shape *s, bool unpadded)
 {
     size_t row = (size_t)s->window.kernel[s->window.rank - 1];
@@ -110,7 +115,7 @@ static size_t depth_of(const dq_conv_shape *s, bool unpadded)
 
 bool dq_conv_s8_nc4hw4_is_applicable(const void *problem, dq_reason *reason)
 {
-    enum { MAX_STRIDE = 8, MAX_DEPTH = 256 };
+    enum { MAX_STRIDE = 8, MAX_DEPTH = 256 }; /* maximum stride along a row; maximum bytes of a window */
     const dq_conv_s8_problem *p = problem;
     const dq_conv_shape *s = p->shape;
     const dq_window *w = &s->window;
@@ -151,7 +156,7 @@ dq_algorithm_work dq_conv_s8_nc4hw4_work(const void *problem)
     const size_t width = linear ? s->out_size : (size_t)s->window.out[last], rows = s->out_size / width;
     const double pixels = (double)(s->batch * rows) * (double)((width + lanes - 1) / lanes * lanes);
     const double out = (double)((s->group_out + OUTS - 1) / OUTS * OUTS * s->group);
-    /* planes are interleaved, and pixels copied to another order; so are results of channels last */
+    /* NCHW planes are interleaved; NHWC pixels are transposed, and so are NHWC results. */
     const double read = (double)p->image_bytes * (s->x_last ? 2 : 1);
     const double written = s->y_last ? (double)s->out_size * out * sizeof(int32_t) : 0;
     return (dq_algorithm_work){.macs = pixels * out * (double)depth_of(s, p->unpadded),
@@ -172,7 +177,7 @@ static void set_shape(dq_conv_s8 *conv)
     l->stride = l->linear ? 1 : (size_t)s->window.stride[1];
 }
 
-/* Where things are in an image; or, linear, in a block's copy. */
+/* Sets the layout of an image; if linear, that of a task's copy. */
 static bool lay_out_image(dq_conv_s8 *conv)
 {
     const dq_conv_shape *s = &conv->s;
@@ -189,7 +194,7 @@ static bool lay_out_image(dq_conv_s8 *conv)
     if (!dq_mul_size(l->phase, l->phases * STEP, &l->row) || !dq_mul_size(l->row, l->stored, &l->plane) ||
         !dq_align_size(l->plane, DQ_ALIGN, &l->plane))
         return false;
-    lines = l->plane / DQ_ALIGN | 1; /* an odd number: planes fall on all sets of a cache */
+    lines = l->plane / DQ_ALIGN | 1; /* odd: planes fall into different cache sets */
     return dq_mul_size(lines, DQ_ALIGN, &l->plane) && dq_mul_size(l->planes * s->group, l->plane, &l->image);
 }
 
@@ -214,10 +219,14 @@ static dq_status find_offsets(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
     return DQ_OK;
 }
 
-/* Blocks of pixels that stay in a cache with all their channels while panel after panel goes over them. */
+/* Chooses blocks of pixels that stay in the cache, with all channels, while every panel reads them. */
 static void cut(dq_conv_s8 *conv)
 {
-    enum { BLOCK_BYTES = 1 << 15, MIN_PIXELS = 32, MAX_PIXELS = 512 };
+    enum {
+        BLOCK_BYTES = 1 << 15,
+        MIN_PIXELS = 32,
+        MAX_PIXELS = 512
+    }; /* bytes of a block; bounds of its pixels */
     const dq_conv_shape *s = &conv->s;
     dq_nc4hw4_way *l = &conv->nc4hw4;
     size_t pixels = BLOCK_BYTES / (l->planes * STEP), blocks;
@@ -262,10 +271,10 @@ static bool lay_out_weights(const dq_op_call *call, dq_conv_s8 *conv, form *f, s
     return fits;
 }
 
-/* What codes are made by where all that they depend on is known. Few pixels do not repay it. */
+/* Finds exact scales if all parameters of requantization are constant. It does not pay for few pixels. */
 static dq_status find_exact_scale(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 {
-    enum { MIN_PIXELS = 196 };
+    enum { MIN_PIXELS = 196 }; /* minimum pixels */
     const dq_conv_shape *s = &conv->s;
     const dq_conv_nc4hw4_s8 *kernel = call->kernels->conv_nc4hw4_s8;
     double scale, most = 255.0 * 255.0 * (double)(s->group_in * s->kernel_size);
@@ -313,14 +322,14 @@ dq_status dq_conv_s8_nc4hw4_prepare(dq_op_call *call, void *state, dq_error *err
     return dq_call_pack_deferred(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
 }
 
-/* ---- A run -------------------------------------------------------------------------------------------- */
+/* ---- Run ---------------------------------------------------------------------------------------------- */
 
 static size_t columns_of(const dq_conv_s8 *conv)
 {
     return conv->nc4hw4.panels * conv->s.group * OUTS;
 }
 
-/* Initial values of sums, and zero points of weights. */
+/* Sets the initial values of sums, and the zero points of weights. */
 static void set_columns(const dq_op_call *call, const dq_conv_s8 *conv)
 {
     const int32_t *sums =
@@ -339,11 +348,11 @@ static void set_columns(const dq_op_call *call, const dq_conv_s8 *conv)
 
 typedef struct task {
     const dq_conv_s8_pass *pass;
-    const uint8_t *x;             /* the group's pixels under the first window */
-    size_t image, group, row, px; /* image of the batch; the first window */
+    const uint8_t *x;             /* corner of the first window in the group's planes */
+    size_t image, group, row, px; /* image of the batch; group; row and column of the first window */
     size_t rows, pixels;          /* rows of windows, and windows of a row */
     int32_t *c, *pixel_sums;
-    uint8_t *qvalues; /* TURNED panels of results with channels last, before they are turned; NULL: none */
+    uint8_t *qvalues; /* quantized results of TRANSPOSED panels before transposition to NHWC; NULL: none */
 } task;
 
 static void sum_panel(const task *t, size_t panel, const int32_t *init, int32_t *c)
@@ -352,7 +361,7 @@ static void sum_panel(const task *t, size_t panel, const int32_t *init, int32_t 
     const dq_nc4hw4_way *l = &conv->nc4hw4;
     const size_t *starts = (const size_t *)(const void *)((const char *)conv->packed + l->starts_offset);
     size_t down = (l->every_row ? (size_t)conv->s.window.stride[0] : 1) * l->row;
-    /* Rows one behind the other, as 1×1 kernels with strides have them, are one. */
+    /* Contiguous rows, as of 1×1 kernels with strides, are computed as one. */
     bool one = down == t->pixels * STEP;
     size_t rows = one ? 1 : t->rows, pixels = one ? t->rows * t->pixels : t->pixels;
     for (size_t i = 0; i < rows; i++)
@@ -396,7 +405,7 @@ static void run_panel(const task *t, size_t panel)
         conv->store(&out);
 }
 
-/* Puts the codes of panels first … end - 1 where they belong: elements of 32 bits, turned. */
+/* Writes the quantized results of panels first … end - 1 to NHWC output by transposing 32-bit elements. */
 static void put_qvalues(const task *t, size_t first, size_t end)
 {
     const dq_conv_shape *s = &t->pass->conv->s;
@@ -431,7 +440,7 @@ static bool any_zero(const dq_conv_s8_pass *pass)
     return false;
 }
 
-/* How blocks go to threads: panels are cut `some` at a time, those that are turned together. */
+/* Partition of blocks and panels over threads. Panels are split in sets of `some`, transposed together. */
 typedef struct tasks {
     const dq_conv_s8_pass *pass;
     dq_partition cut;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The images that conv_s8_nc4hw4.c works on: planes of pixels, four bytes each. */
+/* Fills the NC4HW4 images of conv_s8_nc4hw4.c: planes of 4-byte pixels. */
 #include "ops/conv/conv_s8.h"
 
 #include <string.h>
@@ -14,15 +14,15 @@ size_t dq_conv_s8_nc4hw4_row(const dq_conv_s8 *conv)
 
 typedef struct filling {
     const dq_conv_s8_pass *pass;
-    const uint8_t *pixels;       /* of a group, where x has channels last; else NULL, and … */
-    const uint8_t *planes[STEP]; /* NULL: there is none */
+    const uint8_t *pixels;       /* NHWC x: pixels of a group; NCHW x: NULL */
+    const uint8_t *planes[STEP]; /* NCHW x: planes of four channels; NULL: no such channel */
     uint8_t sign_xor, pad;
 } filling;
 
-/* Pixels 0, stride … of a row: n of them from element `at` of the planes on. */
+/* Interleaves n pixels from element `at` of the planes on, at the convolution's stride. */
 static void put_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
 {
-    enum { PIXELS_PER_BLOCK = 128 };
+    enum { PIXELS_PER_BLOCK = 128 }; /* pixels copied at a time */
     const dq_kernels *kernels = f->pass->call->kernels;
     size_t stride = f->pass->conv->nc4hw4.stride;
     uint8_t picked[STEP][PIXELS_PER_BLOCK];
@@ -35,7 +35,7 @@ static void put_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
             if (!x || stride == 1)
                 continue;
             from[e] = picked[e];
-            if (stride == 2) /* spelled out for compilers */
+            if (stride == 2) /* a constant, for the compiler's vectorizer */
                 for (size_t i = 0; i < some; i++)
                     picked[e][i] = x[2 * i];
             else
@@ -46,7 +46,7 @@ static void put_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
     }
 }
 
-/* Turns elements of 32 bits: pixels `step` of them apart to a group's planes. */
+/* Transposes NHWC pixels at stride `step`, as 32-bit elements of four channels, to a group's planes. */
 static void transpose_quads(const filling *f, const void *x, size_t step, size_t n, uint8_t *out)
 {
     const dq_nc4hw4_way *l = &f->pass->conv->nc4hw4;
@@ -56,11 +56,11 @@ static void transpose_quads(const filling *f, const void *x, size_t step, size_t
             out[q * l->plane + i] ^= f->sign_xor;
 }
 
-/* As put_pixels(), of all channels of a group. Those that are no whole fours are made so first; what stands
- * behind the channels then meets weights of zero. */
+/* As put_pixels, for NHWC x and all channels of a group. Channels that are not a multiple of 4, or unaligned,
+ * are copied and padded first. The padding has weights of 0. */
 static void transpose_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
 {
-    enum { MAX_WORDS = 4096 };
+    enum { MAX_WORDS = 4096 }; /* 32-bit elements copied at a time */
     const dq_conv_shape *s = &f->pass->conv->s;
     const dq_nc4hw4_way *l = &f->pass->conv->nc4hw4;
     const uint8_t *x = f->pixels + at * s->in_channels;
@@ -94,7 +94,7 @@ static void put_padding(const filling *f, size_t n, uint8_t *out)
         memset(out + q * l->plane, f->pad, n * STEP);
 }
 
-/* Pixels of one channel's neighbours: its row is padded first. */
+/* Fills a row if `by_rows`: a pixel is four neighbors of one channel. The channel's row is padded first. */
 static void fill_neighbours(const filling *f, size_t at, uint8_t *padded, uint8_t *out)
 {
     const dq_conv_s8 *conv = f->pass->conv;
@@ -112,7 +112,7 @@ static void fill_neighbours(const filling *f, size_t at, uint8_t *padded, uint8_
         put_pixels(&moved, i, l->phase, out + i * l->phase * STEP);
 }
 
-/* Row `row` of a plane of pixels, or of all of a group. */
+/* Fills row `row` of one plane, or of all planes of a group. */
 static void fill_row(const filling *f, size_t row, uint8_t *scratch, uint8_t *out)
 {
     const dq_conv_s8 *conv = f->pass->conv;
@@ -139,7 +139,7 @@ static void fill_row(const filling *f, size_t row, uint8_t *scratch, uint8_t *ou
     }
 }
 
-/* The channels whose pixels plane `number` of a group has; or all of its pixels. */
+/* Sets the source of plane `number` of a group; for NHWC x, that of all planes of the group. */
 static void find_source(filling *f, size_t image, size_t group, size_t number)
 {
     const dq_conv_shape *s = &f->pass->conv->s;
@@ -193,7 +193,7 @@ static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
 
 void dq_conv_s8_nc4hw4_images(const dq_conv_s8_pass *pass)
 {
-    enum { PIECE = 1 << 14 };
+    enum { PIECE = 1 << 14 }; /* approximate bytes per task */
     const dq_conv_s8 *conv = pass->conv;
     const dq_nc4hw4_way *l = &conv->nc4hw4;
     dq_conv_s8_pass run = *pass;

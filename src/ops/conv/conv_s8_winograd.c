@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of 3×3 at stride 1 by kernels/winograd/winograd.h. A task takes some rows of tiles of an
- * image: it transforms their pixels, and then, panel of output channels by panel, makes the 16 products of
- * the transformed pixels with the transformed weights, and the outputs from these. Where tasks do not go up
- * in threads, the last ones are shared by panels.
+/* Integer Winograd F(2×2, 3×3) convolution: 3×3 kernels at stride 1 (kernels/winograd/winograd.h).
  *
- * Transformed weights are 16-bit numbers, 16 for each 9 of 8 bits: it is meant for layers with many pixels,
- * where activations are what takes the memory. */
+ * A task takes some rows of tiles of an image. It transforms their pixels; then, for each panel of output
+ * channels, it multiplies them with the transformed weights (16 products) and transforms the products to
+ * outputs. If the number of tasks is not a multiple of the threads, the last tasks are split by panels.
+ *
+ * Transformed weights take 16 int16 for 9 bytes. Hence the algorithm is meant for layers with many pixels,
+ * whose memory is mostly activations. */
 #include "base/checked.h"
 #include "ops/conv/conv_s8.h"
 
@@ -15,15 +16,15 @@ enum { POINTS = DQ_WINOGRAD_POINTS, COLS = DQ_WINOGRAD_COLS, TAPS = 9, SIDE = 4 
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
 
-/* How the packed form is made: what tells it apart from others of the same weights. */
+/* Parameters of the packed weights; the key of dq_call_pack, compared as bytes. */
 typedef struct form {
-    size_t in, in_padded, out, panels; /* channels; in_padded: as kernels take them */
+    size_t in, in_padded, out, panels; /* channels; in_padded: rounded up to DQ_WINOGRAD_STEP */
     uint8_t sign_xor;
 } form;
 
-enum { LANES = 2 * COLS }; /* weights side by side: two input channels of each output channel of a panel */
+enum { LANES = 2 * COLS }; /* weights transformed at a time: a panel's output channels, two input channels */
 
-/* G times LANES columns of three weights: 16 bits hold what comes of it, also the second time. */
+/* Multiplies G with LANES columns of three weights. int16 holds the result, also when applied twice. */
 static void transform_once(const int16_t *restrict a, const int16_t *restrict b, const int16_t *restrict c,
                            int16_t *restrict to, size_t row_stride)
 {
@@ -35,7 +36,7 @@ static void transform_once(const int16_t *restrict a, const int16_t *restrict b,
     }
 }
 
-/* G g G' of LANES 3×3 weights, to matrices that are `point` apart. */
+/* Computes G g G' of LANES 3×3 weights, with stride `point` between the elements of a result. */
 static void transform(int16_t g[TAPS][LANES], int16_t *to, size_t point)
 {
     int16_t rows[3][SIDE][LANES];
@@ -45,8 +46,7 @@ static void transform(int16_t g[TAPS][LANES], int16_t *to, size_t point)
         transform_once(rows[0][k], rows[1][k], rows[2][k], to + k * SIDE * point, point);
 }
 
-/* By panel, then point; behind them the sums of the columns' weights. Zeros stand for channels past the last.
- */
+/* Packs by panel, then point; the sums of each column's weights follow. Missing channels are 0. */
 static void make(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
@@ -100,7 +100,7 @@ static size_t round_up(size_t n, size_t step)
     return (n + step - 1) / step * step;
 }
 
-/* 16 products a tile of 2×2 results; tiles are transformed to 16-bit, and back from 32-bit. */
+/* 16 multiply-adds for a tile of 2×2 outputs. The transforms write int16 and read int32. */
 dq_algorithm_work dq_conv_s8_winograd_2d_work(const void *problem)
 {
     const dq_conv_s8_problem *p = problem;
@@ -117,7 +117,7 @@ dq_algorithm_work dq_conv_s8_winograd_2d_work(const void *problem)
 
 dq_status dq_conv_s8_winograd_2d_prepare(dq_op_call *call, void *state, dq_error *err)
 {
-    enum { TILES = 32 };
+    enum { TILES = 32 }; /* approximate tiles of a task */
     dq_conv_s8 *conv = state;
     const dq_conv_shape *s = &conv->s;
     dq_conv_s8_winograd *g = &conv->winograd;
@@ -138,7 +138,7 @@ dq_status dq_conv_s8_winograd_2d_prepare(dq_op_call *call, void *state, dq_error
     f.sign_xor = dq_gemm_s8_sign_xor(call->in[conv->w]->dtype, true);
     g->tiles = g->rows_per_task * g->across;
     g->channels = padded;
-    /* odd outputs: the last tiles reach a row and a pixel further */
+    /* Slack: with odd output sizes the last tiles read one row and one pixel more. */
     bool fits = dq_mul_size(conv->own, s->out_channels, used) && dq_align_size(*used, DQ_ALIGN, used) &&
                 dq_reserve_size(used, g->panels * COLS, sizeof(int32_t), DQ_ALIGN, &conv->columns_offset) &&
                 dq_reserve_size(used, conv->image.size, conv->pass, DQ_ALIGN, &conv->images_offset) &&
@@ -156,7 +156,7 @@ dq_status dq_conv_s8_winograd_2d_prepare(dq_op_call *call, void *state, dq_error
     return dq_call_pack_deferred(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
 }
 
-/* ---- A run -------------------------------------------------------------------------------------------- */
+/* ---- Run ---------------------------------------------------------------------------------------------- */
 
 static void set_columns(const dq_op_call *call, const dq_conv_s8 *conv)
 {
@@ -172,7 +172,7 @@ static void set_columns(const dq_op_call *call, const dq_conv_s8 *conv)
 
 typedef struct task {
     const dq_conv_s8_pass *pass;
-    size_t image, first, rows; /* image of the batch; rows of tiles */
+    size_t image, first, rows; /* image of the batch; first row of tiles, and their number */
     int16_t *v;
     int32_t *m, *y;
 } task;

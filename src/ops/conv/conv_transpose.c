@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConvTranspose: floats by phases (conv_transpose.h); of other types, each output element gathers the inputs
- * whose windows, laid out on the output, cover it; a matrix product of the weights with those, one for each
- * group of each image. Positions between strides count as zeros. */
+/* ConvTranspose. Floats of up to 32 bits use the sub-pixel decomposition (conv_transpose.h), if pads and
+ * number of phases allow it. Otherwise each output element gathers the inputs whose windows on the output
+ * cover it, and a GEMM multiplies the weights with these columns, one for each group of each image. Positions
+ * between strides count as zeros. */
 #include "ops/conv/conv_transpose.h"
 #include "base/checked.h"
 #include "ops/algorithm.h"
@@ -16,11 +17,11 @@ enum { X, W, BIAS };
 typedef struct state {
     dq_transposed s;
     const dq_algorithm *algorithm;
-    /* of phases: */
+    /* Algorithm `phases`: */
     dq_transposed_floats floats;
     dq_half_floats halves;
-    /* of gather: */
-    dq_bounds bounds; /* dqrun's ConvTranspose */
+    /* Algorithm `gather`: */
+    dq_bounds bounds; /* of dqrun.ConvTranspose; phases uses them, too */
     dq_matmul_generic mm;
 } state;
 
@@ -52,7 +53,7 @@ static dq_status read_list(const dq_op_call *call, const char *name, size_t coun
     return DQ_OK;
 }
 
-/* Lengths and pads of one axis. Attributes fit in 31 bits, so that only the products may overflow. */
+/* Computes output length and pads of one axis. Attributes fit in 31 bits: only products may overflow. */
 static dq_status along(const dq_op_call *call, dq_transposed *s, size_t d, bool sized, const char *auto_pad,
                        int64_t extra, int64_t pad_end, dq_error *err)
 {
@@ -142,7 +143,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 
 /* ---- Operands ------------------------------------------------------------------------------------------ */
 
-/* Rows: the output channels of a group; the weights' first axis are the input channels. */
+/* Packs rows of A: output channels of a group. The first axis of the weights is the input channels. */
 static void pack_weights(const void *arg, size_t batch, size_t row, size_t count, void *to)
 {
     const operands *o = arg;
@@ -161,7 +162,7 @@ static void pack_weights(const void *arg, size_t batch, size_t row, size_t count
     }
 }
 
-/* The input element that kernel element `tap` brings to output `index`, or -1. */
+/* Offset of the input element that kernel element `tap` adds to output `index`; -1: none. */
 static int64_t source(const dq_transposed *s, size_t index, size_t tap)
 {
     int64_t offset = 0, step = 1;
@@ -222,7 +223,7 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
 typedef struct problem {
     const dq_transposed *s;
     dq_dtype dtype;
-    bool fits; /* dq_transposed_fits */
+    bool fits; /* result of dq_transposed_fits */
 } problem;
 
 static bool is_phases_applicable(const void *arg, dq_reason *reason)
@@ -234,21 +235,21 @@ static bool is_phases_applicable(const void *arg, dq_reason *reason)
     return p->fits || dq_not_applicable(reason, "too many phases, or pads below 0");
 }
 
-/* Each of `positions` meets all elements of the kernel. */
+/* Multiply-adds if each of `positions` is multiplied with all kernel elements. */
 static dq_algorithm_work work_of(const dq_transposed *s, size_t positions)
 {
     return (dq_algorithm_work){.macs = (double)s->batch * (double)s->group * (double)s->group_out *
                                        (double)s->group_in * (double)positions * (double)s->kernel_size};
 }
 
-/* The products of the formula. */
+/* The multiply-adds of the formula. */
 static dq_algorithm_work work_of_phases(const void *arg)
 {
     const problem *p = arg;
     return work_of(p->s, p->s->in_size);
 }
 
-/* Positions between strides count as zeros. */
+/* Zeros between strides are multiplied, too. */
 static dq_algorithm_work work_of_gather(const void *arg)
 {
     const problem *p = arg;
@@ -296,7 +297,7 @@ static void run_gather(const dq_op_call *call, const void *arg, const void *none
     dq_matmul_generic_run(call, &s->mm, &o);
 }
 
-/* They add in another order. */
+/* Rows, which are also result numbers: the two sum in different orders. */
 enum { PHASES, GATHER };
 
 static int result_of(const void *arg)

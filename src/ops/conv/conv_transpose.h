@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposed convolutions of floats as ordinary ones: the results whose places leave the same remainder when
- * they are divided by the strides form a phase, and each phase is a convolution of stride 1 with some of the
- * kernel's elements, turned around. */
+/* Sub-pixel decomposition of transposed float convolution into ordinary convolutions. Outputs whose positions
+ * have the same remainder modulo the strides form a phase. Each phase is a convolution of stride 1 with a
+ * subset of the kernel elements in reverse order. */
 #ifndef DQ_OPS_CONV_TRANSPOSE_H
 #define DQ_OPS_CONV_TRANSPOSE_H
 
@@ -9,7 +9,7 @@
 #include "ops/matmul/gemm_driver_f32.h"
 
 typedef struct dq_transposed {
-    size_t rank; /* spatial axes */
+    size_t rank; /* number of spatial axes */
     size_t batch, group, group_in, group_out;
     size_t in_size, kernel_size, out_size;
     int64_t in[DQ_MAX_RANK], kernel[DQ_MAX_RANK], out[DQ_MAX_RANK];
@@ -17,13 +17,13 @@ typedef struct dq_transposed {
 } dq_transposed;
 
 typedef struct dq_transposed_phase {
-    dq_window window;                            /* over the input, of stride 1 */
-    int64_t first[DQ_MAX_RANK];                  /* place of the phase's first result */
-    int64_t tap[DQ_MAX_RANK], step[DQ_MAX_RANK]; /* the window's first kernel element, and down to the next */
-    size_t weights;                              /* where its weights begin in the arranged ones */
-    size_t offset;                               /* of the phase's first result in a channel */
+    dq_window window;                            /* of stride 1, over the input */
+    int64_t first[DQ_MAX_RANK];                  /* coordinates of the phase's first output */
+    int64_t tap[DQ_MAX_RANK], step[DQ_MAX_RANK]; /* first kernel element of a window; decrement to the next */
+    size_t weights;                              /* offset of its weights in the arranged ones */
+    size_t offset;                               /* offset of its first output in a channel */
     dq_gemm_f32 product;
-    dq_conv_shape shape; /* direct convolution by rows */
+    dq_conv_shape shape; /* of direct convolution (by_rows) */
     dq_conv_direct rows;
 } dq_transposed_phase;
 
@@ -31,22 +31,23 @@ typedef struct dq_transposed_floats {
     const dq_transposed *shape;
     dq_transposed_phase *phases;
     size_t count;
-    bool at_once;   /* each result takes one pixel: the first phase's product has the rows of all */
-    size_t bias_at; /* of those rows, in the scratch */
-    bool by_rows;   /* few channels: phases are convolutions of rows, whose sums are then brought … */
-    size_t sums_at; /* … from the scratch, those of as many as take turns, `sums` each */
-    size_t sums, interleaved;
-    const float *weights; /* arranged once; NULL: for each run, in the scratch */
+    bool at_once;   /* kernel equals stride: each output reads one pixel, and the first phase's GEMM computes
+                       all */
+    size_t bias_at; /* at_once: offset of the repeated bias in the scratch */
+    bool by_rows;   /* few channels: phases use direct convolution, whose results are then interleaved */
+    size_t sums_at; /* by_rows: offset of those results in the scratch */
+    size_t sums, interleaved; /* floats of one phase's results; phases that are interleaved along a row */
+    const float *weights;     /* arranged by phase, once; NULL: in each run, at weights_at of the scratch */
     size_t weights_at;
 } dq_transposed_floats;
 
-/** Whether there are not too many phases, and all of their windows can be counted (dq_im2col_pack_fit). */
+/** True if there are not too many phases and all their windows satisfy dq_im2col_pack_fit. */
 bool dq_transposed_fits(const dq_transposed *s);
-/** In prepare; `shape` lives as long as the state. `w`: the number of the weights' input. */
+/** Called in prepare. `shape` must outlive the state. `w`: index of the weights input. */
 dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transposed *shape,
                                 dq_transposed_floats *f, dq_error *err);
-/** Each sum runs over channels, then the kernel's elements that reach the input, from the last to the first;
- * then the bias (may be NULL); then the bounds. */
+/** Each sum runs over input channels, then from the last to the first kernel element that reaches the input.
+ * The bias (may be NULL) is added next, then the bounds apply. */
 void dq_transposed_run(const dq_op_call *call, const dq_transposed_floats *f, const float *x, const float *w,
                        const float *bias, dq_bounds bounds, float *out);
 

@@ -5,14 +5,15 @@
 
 #include <string.h>
 
-enum { MOST_PHASES = 64, CHANNELS = 4 /* of a piece of parallel work */ };
+enum { MOST_PHASES = 64, CHANNELS = 4 /* channels per task of interleaving */ };
 
-/* Phases along an axis: remainders that some result has. */
+/* Phases along an axis: remainders modulo the stride that at least one output has. */
 static int64_t phases_along(const dq_transposed *s, size_t d)
 {
     return s->stride[d] < s->out[d] ? s->stride[d] : s->out[d];
 }
 
+/* Greatest common divisor. */
 static int64_t divisor(int64_t a, int64_t b)
 {
     while (b) {
@@ -23,8 +24,8 @@ static int64_t divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* One axis of the phase whose first result is at `first`: it takes the kernel elements t for which first +
- * begin - t * dilation is a multiple of the stride, which then is where they find the input. */
+/* Sets one axis of the phase whose first output is at `first`. The phase uses the kernel elements t for which
+ * first + begin - t * dilation is a multiple of the stride; the quotient is the input position. */
 static void phase_axis(const dq_transposed *s, size_t d, int64_t first, dq_transposed_phase *p)
 {
     int64_t stride = s->stride[d], common = divisor(stride, s->dilation[d]), least = 0, count = 0;
@@ -36,7 +37,7 @@ static void phase_axis(const dq_transposed *s, size_t d, int64_t first, dq_trans
         count = (s->kernel[d] - 1 - least) / step + 1;
     p->first[d] = first;
     p->step[d] = step;
-    p->tap[d] = least + (count - 1) * step; /* the last one finds the earliest input */
+    p->tap[d] = least + (count - 1) * step; /* the last element reads the first input */
     w->in[d] = s->in[d];
     w->kernel[d] = count;
     w->stride[d] = 1;
@@ -46,7 +47,7 @@ static void phase_axis(const dq_transposed *s, size_t d, int64_t first, dq_trans
     w->out[d] = (s->out[d] - 1 - first) / stride + 1;
 }
 
-/* Phase number i; how many kernel elements it takes. */
+/* Sets phase i. Returns the number of its kernel elements. */
 static size_t set_phase(const dq_transposed *s, size_t i, dq_transposed_phase *p)
 {
     size_t taps = 1;
@@ -86,13 +87,14 @@ bool dq_transposed_fits(const dq_transposed *s)
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
 
-/* Weights as floats, or as what they are floats of. */
+/* Source of weights: floats, or a tensor of a narrower float type. */
 typedef struct elements {
     const float *floats;
     const dq_tensor *narrow;
 } elements;
 
-/* Rows of a phase: its output channels, each with the elements that it takes of all input channels. */
+/* Arranges the weights of a phase: a row per output channel, with the phase's kernel elements of all input
+ * channels. */
 static void arrange_phase(const dq_transposed *s, const dq_transposed_phase *p, size_t taps, elements from,
                           float *to)
 {
@@ -112,7 +114,7 @@ static void arrange_phase(const dq_transposed *s, const dq_transposed_phase *p, 
         }
 }
 
-/* One phase after the other. */
+/* Arranges the weights of all phases, in order. */
 static void arrange(const dq_transposed *s, elements from, float *to)
 {
     for (size_t i = 0; i < phase_count(s); i++) {
@@ -130,7 +132,7 @@ static void make_weights(void *packed, const dq_tensor *from, const void *key)
     arrange(&s, (elements){from->dtype == DQ_FLOAT ? dq_data(from, float) : NULL, from}, packed);
 }
 
-/* What the arrangement depends on; compared as bytes. */
+/* Parameters of the arranged weights; the key of dq_call_pack, compared as bytes. */
 static dq_transposed arrangement(const dq_transposed *s)
 {
     dq_transposed key;
@@ -150,7 +152,7 @@ static dq_transposed arrangement(const dq_transposed *s)
     return key;
 }
 
-/* ---- Products ----------------------------------------------------------------------------------------- */
+/* ---- GEMM --------------------------------------------------------------------------------------------- */
 
 typedef struct job {
     const dq_op_call *call;
@@ -203,8 +205,8 @@ static void pair(const float *restrict a, const float *restrict b, size_t n, flo
     }
 }
 
-/* `count` results of each row, from the part's column `col` on, whose places begin at `out`, as many apart as
- * the stride; of two phases that take turns, both go at once. */
+/* Scatters `count` results of each row of the block, from column `col` on, to `out` at the stride. If two
+ * phases alternate along a row, both are interleaved at once. */
 static void bring(const job *j, const dq_gemm_part *part, const dq_gemm_block_f32 *block, size_t col,
                   size_t count, float *out)
 {
@@ -228,7 +230,7 @@ static void bring(const job *j, const dq_gemm_part *part, const dq_gemm_block_f3
     }
 }
 
-/* Where row number `rest` of a phase's results stands in a channel, from the phase's first result on. */
+/* Offset in an output channel of output row `rest` of a phase, from the phase's first output. */
 static size_t row_offset(const dq_transposed *s, const dq_window *w, size_t rest)
 {
     size_t last = s->rank - 1, offset = 0, size = (size_t)s->out[last];
@@ -253,7 +255,7 @@ static void part_done(const void *arg, const dq_gemm_part *part, const dq_gemm_b
     }
 }
 
-/* ---- Rows --------------------------------------------------------------------------------------------- */
+/* ---- Direct convolution ------------------------------------------------------------------------------- */
 
 static void set_shape(const dq_transposed *s, size_t taps, size_t offsets, dq_transposed_phase *p)
 {
@@ -271,12 +273,12 @@ static void set_shape(const dq_transposed *s, size_t taps, size_t offsets, dq_tr
 
 typedef struct interleaved {
     const dq_transposed_floats *f;
-    const dq_transposed_phase *phase; /* of which f->turns take turns along the last axis */
+    const dq_transposed_phase *phase; /* first of f->interleaved phases that alternate along the last axis */
     const float *sums;
     float *out;
 } interleaved;
 
-/* Rows of phases that take turns are brought together, channel after channel. */
+/* Interleaves the rows of alternating phases, channel by channel. */
 static void bring_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
@@ -320,7 +322,7 @@ static dq_status prepare_rows(dq_op_call *call, dq_transposed_floats *f, dq_erro
 {
     const dq_transposed *s = f->shape;
     size_t workspace = 0;
-    f->by_rows = !f->at_once && s->group > 1; /* one group's product has the rows of all channels */
+    f->by_rows = !f->at_once && s->group > 1; /* one group is a single GEMM of all channels */
     for (size_t i = 0; i < f->count; i++)
         f->by_rows = f->by_rows && dq_conv_direct_is_applicable(&f->phases[i].shape, NULL);
     if (!f->by_rows)
@@ -331,13 +333,13 @@ static dq_status prepare_rows(dq_op_call *call, dq_transposed_floats *f, dq_erro
     }
     call->worker_scratch_size = workspace;
     f->interleaved = phases_along(s, s->rank - 1) == 2 ? 2 : 1;
-    f->sums = s->batch * s->group * s->group_out * f->phases->shape.out_size; /* the first has most */
+    f->sums = s->batch * s->group * s->group_out * f->phases->shape.out_size; /* phase 0 is largest */
     return dq_call_reserve(call, f->sums, f->interleaved, sizeof(float), &f->sums_at)
                ? DQ_OK
                : dq_no_memory(err, SIZE_MAX, "sums of a transposed convolution");
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------------- */
+/* ---- Preparation and run ------------------------------------------------------------------------------ */
 
 static dq_status prepare_phases(dq_op_call *call, dq_transposed_floats *f, dq_error *err)
 {

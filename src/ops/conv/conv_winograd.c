@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A chunk is some rows of tiles of a plane. Its pixels are laid out channels last and transformed, 16
- * matrices of tiles by channels; panel by panel of output channels these are multiplied with the transformed
- * weights, and the outputs of the products come back to planes. */
+/* Winograd F(2×2, 3×3). A chunk is some rows of tiles of a plane. Its pixels are transposed to NHWC and
+ * transformed to 16 matrices of tiles by channels. For each panel of output channels, these are multiplied
+ * with the transformed weights, and the products are transformed to outputs and transposed to NCHW. */
 #include "ops/conv/conv_winograd.h"
 
 #include "base/checked.h"
@@ -14,15 +14,15 @@ enum {
     POINTS = DQ_FWINOGRAD_POINTS,
     SIDE = 4,
     TAPS = 9,
-    TILES = 56,    /* of a chunk, about */
-    CHANNELS = 64, /* of the pixels that are laid out at a time, at most … */
+    TILES = 56,    /* tiles of a chunk, about */
+    CHANNELS = 64, /* maximum channels of pixels transformed at a time */
     CHANNELS_CHANNELS_LAST =
-        32,       /* … where they come first and are few, so that threads have each their part */
-    KERNELS = 16, /* input channels of the weights that are laid out at a time */
-    DEPTH = 256,  /* steps of the sums at a time: a panel of them stays in the first cache */
+        32,       /* the same for few channels if pixels_first, so that every thread has a task */
+    KERNELS = 16, /* input channels of weights transformed at a time */
+    DEPTH = 256,  /* KC: steps of a GEMM block; a panel of this depth stays in L1 */
     PANELS_PER_TASK = 2,
-    /* Threads, at most, that each transform for themselves what all of them need: with a few it takes less
-     * time than to fetch from one core what another one has written. */
+    /* Maximum threads that each transform the shared data for themselves (`own`). For few threads this is
+     * faster than reading data that another core has written. */
     MAX_REPEATING_THREADS = 4
 };
 
@@ -30,27 +30,27 @@ typedef struct job {
     const dq_op_call *call;
     const dq_conv_winograd *g;
     const dq_conv_floats *o;
-    const float *u; /* NULL: workers have their own */
+    const float *u; /* transformed weights; NULL: each worker has its own */
 } job;
 
-/* What a worker has transformed for itself. */
+/* State of a worker's own transformed data. */
 typedef struct held {
-    bool weights;
-    size_t groups; /* 0, or those up to the one whose pixels it has */
+    bool weights;  /* the weights are transformed */
+    size_t groups; /* 1 + the group whose pixels are transformed; 0: none */
 } held;
 
-/* A chunk, and the panels of output channels that are at work. */
+/* A chunk, and the panels of output channels to compute. */
 typedef struct task {
     size_t image, group, first, rows, tiles; /* first: row of tiles */
     size_t panel, panels;
     const float *v;
 } task;
 
-/* From one point to the next: an odd number of cache lines, so that the points of a tile share no set of the
- * first cache. */
+/* Stride between points: an odd number of cache lines, so that the points of a tile fall into different sets
+ * of L1. */
 static size_t row_stride(size_t n)
 {
-    enum { LINE = 16 };
+    enum { LINE = 16 }; /* floats of a cache line */
     return (n / LINE | 1) * LINE;
 }
 
@@ -107,7 +107,7 @@ static void cut(const dq_conv_shape *s, size_t threads, dq_conv_winograd *g)
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
 
-/* Transforms those of a panel of output channels, which is number `i` of all groups' panels. */
+/* Transforms the weights of panel `i`, counted over the panels of all groups. */
 static void weights(const dq_winograd_f32_form *f, const float *w, size_t i, float *u)
 {
     const size_t row = f->in * TAPS, first = i % f->panels * DQ_FPANEL;
@@ -132,8 +132,8 @@ static void make(void *packed, const dq_tensor *from, const void *key)
         weights(f, dq_data(from, float), i, u);
 }
 
-/* Constant ones once for all runs, where few pixels meet them: else it is little work, and takes memory.
- * Those that are widened first are others in each run. */
+/* Constant float weights of small images are packed once. For large images, the transform takes little of the
+ * time, and packing would only take memory. Half-precision weights are converted anew in each run. */
 static dq_status prepare_weights(dq_op_call *call, uint32_t w, size_t *used, dq_conv_winograd *g,
                                  dq_error *err)
 {
@@ -185,9 +185,9 @@ dq_status dq_conv_winograd_prepare(dq_op_call *call, uint32_t w, const dq_conv_f
     return DQ_OK;
 }
 
-/* ---- In ----------------------------------------------------------------------------------------------- */
+/* ---- Input transform ---------------------------------------------------------------------------------- */
 
-/* Transforms a task's pixels of `count` channels of its group, from channel `c` on, at most CHANNELS. */
+/* Transforms a task's pixels in channels c … c + count - 1 of its group; count is at most CHANNELS. */
 static void pixels(const job *j, const task *t, size_t c, size_t count, float *image, float *v)
 {
     static const float zeros[CHANNELS];
@@ -215,9 +215,9 @@ static void pixels(const job *j, const task *t, size_t c, size_t count, float *i
     }
 }
 
-/* ---- Products, and out -------------------------------------------------------------------------------- */
+/* ---- Products and output transform -------------------------------------------------------------------- */
 
-/* Point by point, whose weights `u` lie behind each other. */
+/* Multiplies pixels and weights, point by point. The weights of a panel's points are contiguous. */
 static void products(const job *j, const task *t, const float *u, float *m)
 {
     const dq_conv_winograd *g = j->g;
@@ -243,7 +243,8 @@ static void products(const job *j, const task *t, const float *u, float *m)
         }
 }
 
-/* The outputs channels last, in `y`. False: the direct algorithm. */
+/* Writes the outputs in NHWC to `y`. Returns false if one is not finite: direct convolution must compute
+ * them. */
 static bool outputs(const job *j, const task *t, const float *m, float low, float high, float *y)
 {
     const dq_conv_winograd *g = j->g;
@@ -267,7 +268,7 @@ static bool outputs(const job *j, const task *t, const float *m, float low, floa
     return finite;
 }
 
-/* What Z and a function do upon results that stand in their planes. */
+/* Applies Z, gate and activation to results in NCHW. */
 static void finish(const job *j, const dq_gemm_part *part)
 {
     const dq_conv_floats *o = j->o;
@@ -302,7 +303,7 @@ static void results(const job *j, const task *t, char *own)
     finish(j, &part);
 }
 
-/* ---- A run -------------------------------------------------------------------------------------------- */
+/* ---- Run ---------------------------------------------------------------------------------------------- */
 
 static task task_of(const dq_conv_winograd *g, size_t i)
 {
@@ -322,7 +323,7 @@ static void some_weights(const job *j, size_t begin, size_t end, float *u)
         weights(f, j->o->w, i, u + i * POINTS * f->point);
 }
 
-/* Some panels' of them. */
+/* Transforms the weights of some panels to the shared scratch. */
 static void run_weights(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
@@ -342,7 +343,7 @@ static const float *weights_of(const job *j, char *own)
     return at(own, g->u_offset);
 }
 
-/* Chunks: their pixels, and all panels. */
+/* Computes chunks: their pixels, then all panels. */
 static void run_chunks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
@@ -368,7 +369,7 @@ static size_t channels_at_once(size_t in)
     return in < 4 * CHANNELS ? CHANNELS_CHANNELS_LAST : CHANNELS;
 }
 
-/* All pixels, some channels at a time. */
+/* Transforms the pixels of the only chunk, some channels per task. */
 static void run_pixels(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
@@ -383,7 +384,7 @@ static void run_pixels(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-/* Those of a task that is a whole plane. */
+/* The transformed pixels of a task that is a whole plane. */
 static const float *pixels_of(const job *j, const task *t, char *own)
 {
     const dq_conv_winograd *g = j->g;
@@ -397,7 +398,7 @@ static const float *pixels_of(const job *j, const task *t, char *own)
     return at(own, g->v_offset);
 }
 
-/* Panels, on pixels that are transformed. */
+/* Computes panels from transformed pixels (pixels_first). */
 static void run_panels(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;

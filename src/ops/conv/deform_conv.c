@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DeformConv over two spatial axes: every tap of the kernel reads the image where an offset moves it to,
- * between four pixels (zeros outside), times a mask. Sums are in double, in order, and rounded once. */
+/* DeformConv over two spatial axes. Every kernel element reads the image at a position shifted by an offset,
+ * with bilinear interpolation (zeros outside the image), times a mask. Sums are in double, in row-major
+ * order, and rounded once. */
 #include "base/checked.h"
 #include "ops/lists.h"
 
@@ -120,7 +121,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* The image at a place between pixels; what lies outside is zero. */
+/* Bilinear interpolation of the image; pixels outside are zero. */
 static double sample(const state *s, const dq_tensor *x, size_t plane, double row, double col)
 {
     if (!(row > -1 && row < (double)s->size[0] && col > -1 && col < (double)s->size[1]))
@@ -135,7 +136,7 @@ static double sample(const state *s, const dq_tensor *x, size_t plane, double ro
     return sum;
 }
 
-/* What all taps of all channels read for one place of the result. */
+/* Reads the masked inputs of all kernel elements of all channels for one output position. */
 static void read_taps(const dq_op_call *call, size_t batch, size_t position, double *values)
 {
     const state *s = call->state;

@@ -10,10 +10,10 @@
 #include <string.h>
 
 enum {
-    MAX_OUT_PIXELS = 128,    /* places of results, at most, … */
-    MAX_IN_PIXELS = 256,     /* … and of the image */
-    WORKSPACE = 1 << 13,     /* floats that are turned together, about */
-    MACS_PER_TASK = 1 << 15, /* products of a piece of parallel work, at least about */
+    MAX_OUT_PIXELS = 128,    /* maximum output positions */
+    MAX_IN_PIXELS = 256,     /* maximum input positions */
+    WORKSPACE = 1 << 13,     /* floats of a task's images and results in NCHWc, about */
+    MACS_PER_TASK = 1 << 15, /* minimum multiply-adds of a task, about */
     CHANNELS_PER_BLOCK = DQ_CONV_F32_CHANNELS
 };
 
@@ -76,14 +76,14 @@ dq_dwconv_nchwc_task dq_dwconv_nchwc_task_at(const dq_dwconv_nchwc *c, size_t i)
                                   .n = dq_least(c->channels, c->shape->group - channel)};
 }
 
-/* Images of so few places that kernels take those of several at a time. */
+/* Images per task: several if one has fewer positions than kernels compute at a time. */
 static size_t images_per_task(const dq_conv_shape *s)
 {
     const size_t some = dq_least(DQ_CONV_F32_PLACES / s->out_size, s->batch);
     return some ? some : 1;
 }
 
-/* Of one image the places are rounded up, as are the channels. */
+/* Positions of a task and channels are rounded up to what kernels compute at a time. */
 dq_algorithm_work dq_dwconv_nchwc_work(const dq_conv_shape *s)
 {
     const size_t images = images_per_task(s),
@@ -161,10 +161,11 @@ typedef struct job {
     const dq_conv_floats *o;
 } job;
 
-/* Of a gate, what it makes of results in the room; Z comes before it. */
+/* Applies the gate to results in NCHWc. With Z, which comes before the gate, dq_conv_epilogue_sums does it
+ * later. */
 static void pass_gate(const job *j, size_t n, float *y)
 {
-    const dq_gemm_block_f32 rest = {.rows = j->c->images * j->c->shape->out_size, /* and no steps */
+    const dq_gemm_block_f32 rest = {.rows = j->c->images * j->c->shape->out_size, /* k is 0: epilogue only */
                                     .cols = n,
                                     .c = y,
                                     .c_row = j->c->channels,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depthwise convolution of small planes, channels side by side (dwconv_nchwc.h): what weights and codes are
- * without their zero points, their products and the sums of as many as kernels have here are whole numbers
- * below 2^24, which floats hold. */
+/* 8-bit depthwise convolution of small planes in NCHWc, computed in float (dwconv_nchwc.h). Values and
+ * weights without their zero points, their products, and sums of at most DQ_DWCONV_NCHWC_TAPS products are
+ * integers below 2^24 in magnitude, which float represents exactly. */
 #include "base/checked.h"
 #include "ops/conv/conv_s8.h"
 
@@ -65,7 +65,7 @@ typedef struct job {
     const dq_conv_s8 *conv;
 } job;
 
-/* A task's planes to the room, without their zero point. */
+/* Transposes a task's planes to NCHWc and converts them to float without the zero point. */
 static void take(const job *j, const dq_dwconv_nchwc_task *t, uint8_t *qvalues, float *workspace)
 {
     static const float one = 1;
@@ -85,7 +85,7 @@ static void take(const job *j, const dq_dwconv_nchwc_task *t, uint8_t *qvalues, 
         k->dequantize_u8_f32(qvalues, all, &one, &high, 0, workspace);
 }
 
-/* The sums with their biases, which wrap. */
+/* Adds the biases to the sums, modulo 2^32. */
 static void add_biases(const job *j, const dq_dwconv_nchwc_task *t, const float *y, int32_t *sums)
 {
     const dq_dwconv_nchwc *c = &j->conv->nchwc;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depthwise convolution over tensors with channels last. Neighbouring channels are neighbouring bytes, so a
- * pixel's sums are made many channels at a time, with weights laid out alike: by multiple (output channels of
- * one input channel), kernel position, input channel; 16 bits, their zero point taken away. */
+/* 8-bit depthwise convolution of NHWC tensors. Neighboring channels are contiguous, so that many channels of
+ * a pixel are accumulated at a time. Weights are int16 without their zero point, in the order multiplier
+ * (index among the output channels of an input channel), kernel position, input channel. */
 #include "base/checked.h"
 #include "ops/conv/conv_s8.h"
 
-enum { PIXELS = 64 /* whose sums are stored together */ };
+enum { PIXELS = 64 /* pixels per call of store */ };
 
 bool dq_conv_s8_depthwise_nhwc_is_applicable(const void *problem, dq_reason *reason)
 {
@@ -41,7 +41,8 @@ dq_status dq_conv_s8_depthwise_nhwc_prepare(dq_op_call *call, void *state, dq_er
     return DQ_OK;
 }
 
-/* Weights, and at sums_offset where each output channel's sum starts: bias - zx * sum of the weights. */
+/* Writes the weights, and, at sums_offset, the initial value of each output channel's sums: bias - x_zero *
+ * sum of its weights. Returns the weights. */
 static const void *take_weights(const dq_op_call *call, const dq_conv_s8 *conv)
 {
     const dq_conv_shape *s = &conv->s;
@@ -65,21 +66,21 @@ static const void *take_weights(const dq_op_call *call, const dq_conv_s8 *conv)
     return weights;
 }
 
-/* sums[c] += x[c] * w[c], modulo 2^32: |w| is at most 255, so a product fits. */
+/* sums[c] += x[c] * w[c], modulo 2^32. A product fits in int32, as |w| is at most 255. */
 static void add_products(const uint8_t *x, const int16_t *w, size_t n, int32_t *sums)
 {
     for (size_t c = 0; c < n; c++)
         sums[c] = (int32_t)((uint32_t)sums[c] + (uint32_t)(x[c] * w[c]));
 }
 
-/* Output channels that are stored together: of whole input channels, where those have few enough. */
+/* Output channels per call of store: those of whole input channels if possible. */
 static size_t channels_at_a_time(const dq_conv_shape *s)
 {
     size_t most = DQ_CONV_S8_CHANNELS;
     return s->group_out <= most ? most / s->group_out * s->group_out : most;
 }
 
-/* sums[c] of output channels (first + c) * group_out + multiple, for c < n. */
+/* Computes sums[c] of output channel (first + c) * group_out + multiple, for c < n. */
 static void sum_multiple(const dq_conv_s8_pass *pass, const uint8_t *corner, size_t multiple, size_t first,
                          size_t n, int32_t *sums)
 {
@@ -93,7 +94,7 @@ static void sum_multiple(const dq_conv_s8_pass *pass, const uint8_t *corner, siz
         add_products(corner + conv->offsets[t] + first, w, n, sums);
 }
 
-/* The sums of output channels first … end - 1 at one output position. */
+/* Computes the sums of output channels first … end - 1 at one output position. */
 static void sum_pixel(const dq_conv_s8_pass *pass, const uint8_t *corner, size_t first, size_t end,
                       int32_t *sums)
 {
@@ -116,7 +117,7 @@ static void sum_pixel(const dq_conv_s8_pass *pass, const uint8_t *corner, size_t
 
 typedef struct job {
     const dq_conv_s8_pass *pass;
-    size_t blocks; /* of output positions, of an image */
+    size_t blocks; /* blocks of output positions per image */
 } job;
 
 static void run_block(const job *j, size_t number, size_t first, int32_t *sums)

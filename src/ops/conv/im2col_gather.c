@@ -3,6 +3,7 @@
 
 #include "base/codec.h"
 
+/* Defines dq_im2col_gather for elements of type S, which `value` converts from x to the computing type T. */
 #define GATHER(name, S, T, value)                                                                            \
     static void name(const dq_tensor *data, size_t first, size_t channels, size_t plane,                     \
                      const int64_t at[DQ_STRIP_COLS], size_t taps, size_t tap, void *to)                     \

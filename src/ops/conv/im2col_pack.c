@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-enum { REACH = 1 << 30 };
+enum { REACH = 1 << 30 }; /* maximum elements of an image with its padding */
 
 bool dq_im2col_pack_fit(const dq_window *w)
 {
-    int64_t size = 1; /* of the image and all that windows reach around it */
+    int64_t size = 1; /* of the image with its surroundings as far as windows reach */
     for (size_t d = 0; d < w->rank; d++) {
         int64_t steps = w->out[d] > 0 ? w->out[d] - 1 : 0, span = dq_window_span(w, d);
-        int64_t begin = w->begin[d] < 0 ? -w->begin[d] : w->begin[d]; /* a window may begin inside, too */
+        int64_t begin = w->begin[d] < 0 ? -w->begin[d] : w->begin[d]; /* negative pads crop */
         if (w->in[d] > REACH || span > REACH || begin > REACH || steps > REACH / w->stride[d])
             return false;
         size *= w->in[d] + begin + steps * w->stride[d] + span;
@@ -20,8 +20,7 @@ bool dq_im2col_pack_fit(const dq_window *w)
     return true;
 }
 
-/* Where the windows of a panel begin: along each axis, and as an offset, which counts beyond the image too.
- */
+/* Origins of a panel's windows: coordinates, and linear offset, which may be outside the image. */
 typedef struct origins {
     int32_t axis[DQ_MAX_RANK][DQ_FPANEL], lowest[DQ_MAX_RANK], highest[DQ_MAX_RANK];
     int32_t offset[DQ_FPANEL];
@@ -43,7 +42,7 @@ static void find_origins(const dq_window *w, size_t first, size_t count, origins
             offset = offset * w->in[d] + x;
         }
         o->offset[j] = (int32_t)offset;
-        if (j + 1 < count) /* columns behind the last stay where it is */
+        if (j + 1 < count) /* columns after the last repeat it */
             for (size_t d = w->rank; d-- > 0 && ++at[d] == w->out[d];)
                 at[d] = 0;
     }
@@ -56,7 +55,8 @@ static void find_origins(const dq_window *w, size_t first, size_t count, origins
     }
 }
 
-/* The places under one kernel element: `tap` along each axis, `offset` in all. */
+/* Input offsets of one kernel element for all windows; -1: padding. The element is at `tap` along each axis,
+ * and at `offset` from an origin. */
 static void find_positions(const dq_window *w, const origins *o, const int32_t tap[DQ_MAX_RANK],
                            int32_t offset, int32_t at[DQ_FPANEL])
 {
@@ -75,7 +75,7 @@ static void find_positions(const dq_window *w, const origins *o, const int32_t t
         at[j] = -1;
 }
 
-/* One panel, tap by tap. */
+/* Packs one panel, one kernel element at a time. */
 static void panel(const dq_kernels *kernels, const dq_window *w, const float *x, const origins *o,
                   size_t taps, size_t plane, size_t channels, float *to)
 {
@@ -99,6 +99,8 @@ static void panel(const dq_kernels *kernels, const dq_window *w, const float *x,
 
 bool dq_conv_patches(const dq_window *w, size_t channels)
 {
+    /* Minimum stride; minimum kernel width for FEW channels, and for more; width from which it need not be a
+     * multiple of FOUR; FEW channels. */
     enum { MIN_STRIDE = 4, FOUR = 4, EIGHT = 8, MIN_ODD_WIDTH = 12, MAX_FEW_CHANNELS = 4 };
     const size_t last = w->rank - 1;
     const int64_t across = w->kernel[last];
@@ -111,7 +113,7 @@ bool dq_conv_patches(const dq_window *w, size_t channels)
     return suits;
 }
 
-/* Columns `first` to `first + count` of a channel's patches, which stand in a row or several. */
+/* Packs columns first … first + count - 1 of one channel. They may span several rows of windows. */
 static void patch_panel(dq_transpose_x32_fn *transpose, const dq_window *w, const float *x, size_t first,
                         size_t count, float *to)
 {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Whether the places of a window's elements are dear beside the products that some channels have there. */
+/* True if computing element positions (dq_im2col_pack) is expensive compared with the multiply-adds. */
 static bool has_costly_positions(const dq_conv_shape *s)
 {
     enum {
@@ -19,16 +19,16 @@ static bool has_costly_positions(const dq_conv_shape *s)
     const dq_window *w = &s->window;
     if (s->in_channels <= MAX_CHANNELS || s->kernel_size >= MIN_TAPS)
         return true;
-    /* along three axes, in rows of whole panels, where most places have a window */
+    /* Three axes: rows of at least a panel, and a window at most positions. */
     return w->rank > 2 && s->in_channels <= MAX_CHANNELS_3D && s->kernel_size >= MIN_TAPS_3D &&
            w->out[w->rank - 1] >= DQ_FPANEL && s->out_size >= s->in_size / 2 &&
            s->in_channels * s->in_size <= MAX_ELEMENTS_3D;
 }
 
-/* Padding is copied, too. */
+/* True if the padded copy pays: padding, which is copied too, is limited. */
 static bool suits(const dq_conv_shape *s)
 {
-    enum { MAX_STRIDE = 8, MAX_PADDING = 64 };
+    enum { MAX_STRIDE = 8, MAX_PADDING = 64 }; /* FAR: maximum excess of the padded length */
     const dq_window *w = &s->window;
     if (w->rank < 2 || s->group != 1 || s->kernel_size == 1 || s->out_size == 0 || !has_costly_positions(s) ||
         dq_conv_patches(w, s->in_channels))
@@ -40,7 +40,7 @@ static bool suits(const dq_conv_shape *s)
     return true;
 }
 
-/* Rows and their pitch; false: too many. */
+/* Sets rows, pitch and planes. Returns false if the size overflows size_t. */
 static bool lay_out(const dq_window *w, dq_im2col_padded *p)
 {
     const size_t last = w->rank - 1;
@@ -56,7 +56,7 @@ static bool lay_out(const dq_window *w, dq_im2col_padded *p)
     return true;
 }
 
-/* The row of the copy for number `i` of rows, `count` of them along each axis and `far` apart. */
+/* The row of the copy of item `i` (row-major) among `count` items along each axis at strides `far`. */
 static inline size_t row_at(const dq_im2col_padded *p, size_t i, const int64_t *count, const int64_t *far)
 {
     size_t row = 0, step = 1;
@@ -92,7 +92,7 @@ dq_status dq_im2col_padded_prepare(dq_op_call *call, const dq_conv_shape *shape,
     }
     k = shape->in_channels * shape->kernel_size;
     uint32_t *steps = DQ_NEW_ARRAY(call->arena, k, uint32_t);
-    /* a stretch of a panel may go on behind the last row */
+    /* Slack: copying a span of a panel may read past the last row. */
     if (!steps || !dq_call_reserve(call, floats + DQ_FPANEL, 1, sizeof(float), &p->copy_offset))
         return dq_no_memory(err, k * sizeof *steps, "a padded image");
     find_steps(p, plane, steps);
@@ -100,7 +100,7 @@ dq_status dq_im2col_padded_prepare(dq_op_call *call, const dq_conv_shape *shape,
     return DQ_OK;
 }
 
-/* ---- The copy ----------------------------------------------------------------------------------------- */
+/* ---- Padded copy -------------------------------------------------------------------------------------- */
 
 typedef struct job {
     const dq_op_call *call;
@@ -113,7 +113,7 @@ static float *copy_of(const dq_op_call *call, const dq_im2col_padded *p)
     return (float *)(void *)((char *)call->scratch + p->copy_offset);
 }
 
-/* Where a row of the copy begins in a channel; false: all of it is padding. */
+/* Gives the offset in an input channel of a row of the copy. Returns false if the row is all padding. */
 static inline bool find_source(const dq_im2col_padded *p, size_t row, size_t *at)
 {
     const dq_window *w = &p->shape->window;
@@ -141,7 +141,7 @@ static void copy_row(const job *j, size_t channel, size_t row)
     const float *x = j->x + channel * p->shape->in_size + (inside ? at : 0);
     for (int64_t q = 0; q < step; q++) {
         float *to = copy_of(j->call, p) + ((channel * p->planes + (size_t)q) * p->rows + row) * p->pitch;
-        const int64_t shift = q - w->begin[last]; /* place i is element i * step + shift of the row */
+        const int64_t shift = q - w->begin[last]; /* position i is element i * step + shift of the row */
         size_t begin = shift < 0 ? (size_t)((step - 1 - shift) / step) : 0;
         size_t end = in > shift ? (size_t)((in - shift + step - 1) / step) : 0;
         end = inside ? end : 0;
@@ -159,28 +159,28 @@ static void copy_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const job *j = arg;
-    const size_t channels =
-        j->p->shape->in_channels; /* windows of some rows, which a thread meets, want all */
+    const size_t channels = j->p->shape->in_channels; /* windows of a thread's rows read all channels */
     for (size_t i = begin; i < end; i++)
         copy_row(j, i % channels, i / channels);
 }
 
 void dq_im2col_padded_copy(const dq_op_call *call, const dq_im2col_padded *p, const float *x)
 {
-    enum { ROWS = 32 };
+    enum { ROWS = 32 }; /* rows per task */
     job j = {call, p, x};
     dq_parallel(call->threads, p->shape->in_channels * p->rows, ROWS, copy_rows, &j);
 }
 
 /* ---- Panels ------------------------------------------------------------------------------------------- */
 
-/* Columns of a panel that stand in a row of the copy, from a lane on. */
+/* A contiguous span of a panel's columns, from a lane on, in one row of the copy. */
 typedef struct span {
     size_t lane;
     const float *from;
 } span;
 
-/* Of the next columns, as many as a panel has: from place `col` of row `row` of the results on. */
+/* Finds the spans of the next panel, from output column *col of output row *row on, and advances both.
+ * Returns their number. */
 static size_t find_spans(const dq_im2col_padded *p, const float *copy, size_t *row, size_t *col,
                          span s[DQ_FPANEL])
 {
@@ -198,8 +198,8 @@ static size_t find_spans(const dq_im2col_padded *p, const float *copy, size_t *r
     return count;
 }
 
-/* A stretch is copied as long as a panel: what is too much of it the next one overwrites, or the next step.
- */
+/* Packs a panel. Each span is copied with the fixed length of a panel; the next span or the next step
+ * overwrites the excess. The last step is copied exactly. */
 static void panel(const span *s, size_t count, const uint32_t *steps, size_t k, float *to)
 {
     for (size_t i = 0; i + 1 < k; i++, to += DQ_FPANEL)

@@ -8,7 +8,8 @@
 
 enum { NR = DQ_GEMM_S16_NR, LINE = 32 /* int16 elements of a cache line */ };
 
-/* Axes on which nothing happens fall away; where windows are single neighbouring pixels, all are one. */
+/* Drops trivial axes of length 1. If all windows are single pixels without padding or stride, merges all
+ * axes. */
 static void simplify(const dq_window *from, dq_window *w)
 {
     bool pixels = true;
@@ -31,7 +32,7 @@ static void simplify(const dq_window *from, dq_window *w)
     }
 }
 
-/* Where a kernel element lies: the phase of the last axis, and the step in it. */
+/* Index of the phase of a kernel element at `shift` along the last axis; b->phases if there is none yet. */
 static size_t find_phase(const dq_input_band *b, size_t shift)
 {
     size_t stride = (size_t)b->w.stride[b->w.rank - 1], i = 0;
@@ -55,7 +56,7 @@ static size_t reach(const dq_window *w, size_t d)
     return (size_t)((w->kernel[d] - 1) * w->dilation[d]);
 }
 
-/* The layout for `band` outputs on the first axis. */
+/* Computes the layout for `band` outputs along the first axis. Returns false if a size overflows size_t. */
 static bool lay_out(dq_input_band *b, size_t band)
 {
     const dq_window *w = &b->w;
@@ -74,7 +75,7 @@ static bool lay_out(dq_input_band *b, size_t band)
     if (!dq_mul_size(b->phases * b->each, b->pitch, &b->row) || !dq_mul_size(b->row, rows, &b->plane) ||
         !dq_align_size(b->plane, LINE, &b->plane))
         return false;
-    b->plane += b->plane / LINE % 2 ? 0 : LINE; /* an odd number of lines: planes fall on all cache sets */
+    b->plane += b->plane / LINE % 2 ? 0 : LINE; /* odd number of lines: planes use all cache sets */
     return true;
 }
 
@@ -84,16 +85,16 @@ bool dq_input_band_size(const dq_input_band *b, size_t planes, size_t *elements)
            *elements <= UINT32_MAX;
 }
 
-/* The largest band that takes `bytes`, but `LEAST` outputs or more. */
+/* Chooses the largest band that fits in `bytes`, but at least LEAST outputs. */
 static bool choose_band(dq_input_band *b, size_t planes, size_t bytes)
 {
-    enum { MIN_OUTPUTS = 192 };
+    enum { MIN_OUTPUTS = 192 }; /* output positions */
     size_t out = (size_t)b->w.out[0], each = 1, low, high, size;
     for (size_t d = 1; d < b->w.rank; d++)
         each *= (size_t)b->w.out[d];
     low = MIN_OUTPUTS / each + 1;
     low = low < out ? low : out;
-    for (high = out; low < high;) { /* sizes grow with the band */
+    for (high = out; low < high;) { /* binary search: sizes grow with the band */
         size_t middle = high - (high - low) / 2;
         if (lay_out(b, middle) && dq_input_band_size(b, planes, &size) && size <= bytes / sizeof(int16_t))
             low = middle;
@@ -102,7 +103,7 @@ static bool choose_band(dq_input_band *b, size_t planes, size_t bytes)
     }
     if (b->w.rank == 1 && low < out)
         low = (low + DQ_GEMM_S16_COLS - 1) / DQ_GEMM_S16_COLS * DQ_GEMM_S16_COLS;
-    else if (low < out) /* bands alike */
+    else if (low < out) /* bands of about equal size */
         low = (out - 1) / ((out - 1) / low + 1) + 1;
     return lay_out(b, low < out ? low : out);
 }

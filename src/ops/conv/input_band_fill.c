@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The planes of input_band.h are filled. */
+/* Filling of the planes of input_band.h. */
 #include "ops/conv/input_band.h"
 #include "ops/matmul/qgemm16_pack.h"
 #include "ops/row_quantizer.h"
 
 #include <string.h>
 
-/* Where a row of the plane begins in a channel of the input, whose axes are more than two; false: it is all
+/* Gives the offset in an input channel of a row of the plane, for any rank. Returns false if the row is all
  * padding. */
 static bool find_deep_source(const dq_input_band *b, size_t row, size_t first, int64_t *at)
 {
@@ -45,13 +45,13 @@ static size_t rows_of(const dq_input_band *b)
     return rows;
 }
 
-/* Places `from` to `end` - 1 of a row, or of a column of rows, are of the image: the first is its place `at`,
- * the next ones are `step` apart. The others are padding. */
+/* The span of a row (or of the rows along an axis) that is inside the image: positions from … end - 1. They
+ * read the image from position `at` on at stride `step`. Other positions are padding. */
 typedef struct span {
     size_t from, end, at, step;
 } span;
 
-/* Of n places, of which the first is place `start` of `in`. */
+/* The span of n positions whose first is position `start` of an axis of length `in`. */
 static span inside(int64_t start, int64_t step, int64_t in, int64_t n)
 {
     int64_t from = start < 0 ? (-start - 1) / step + 1 : 0;
@@ -75,7 +75,7 @@ static void fill(int16_t qvalue, size_t n, int16_t *to)
         to[i] = qvalue;
 }
 
-/* Every `step`-th of a channel's codes, of 16 bits. */
+/* Copies every `step`-th 16-bit value of a channel. */
 static inline void take_16(const uint16_t *from, size_t step, size_t n, uint16_t sign_xor,
                            int16_t *restrict to)
 {
@@ -89,7 +89,7 @@ static inline void take_16(const uint16_t *from, size_t step, size_t n, uint16_t
             to[i] = (int16_t)(from[i * step] ^ sign_xor);
 }
 
-/* Pairs of elements from two places on, `step` apart; without a second place, of an element and a zero. */
+/* Interleaves n elements from offsets `one` and `two` on at stride `step`; if two is SIZE_MAX, with zeros. */
 #define PAIRS(step)                                                                                          \
     for (size_t i = 0; i < n; i++) {                                                                         \
         to[2 * i] = (int16_t)(p[i * (step)] - middle);                                                       \
@@ -166,7 +166,7 @@ void dq_input_band_fill(const dq_input_band *b, const dq_tensor *x, size_t first
     }
 }
 
-/* Bytes of four places, `step` apart. */
+/* Splits n quads of four channels, at stride `step`, into low and high bytes. */
 static inline __attribute__((always_inline)) void split_quads(const uint16_t *const x[4], size_t at,
                                                               size_t step, size_t n, uint16_t sign_xor,
                                                               uint16_t *restrict low, uint16_t *restrict high)
@@ -219,14 +219,14 @@ void dq_input_band_fill_quads(const dq_input_band *b, const dq_tensor *x, size_t
     }
 }
 
-/* The rows of a plane of two axes. */
+/* The rows of a plane of two axes that are inside the image. */
 static span find_rows(const dq_input_band *b, size_t first)
 {
     const int64_t step = b->w.kernel[0] == 1 ? b->w.stride[0] : 1;
     return inside((int64_t)first * b->w.stride[0] - b->w.begin[0], step, b->w.in[0], (int64_t)b->extent[0]);
 }
 
-/* One phase of a plane of two axes, of 16-bit codes. */
+/* Copies one phase of a plane of two axes of 16-bit values. */
 static void take_phase(const dq_input_band *b, const uint16_t *x, const span *rows, const span *s,
                        uint16_t sign_xor, int16_t *to)
 {
@@ -245,7 +245,7 @@ void dq_input_band_fill_single(const dq_input_band *b, const dq_tensor *x, size_
     const bool is_16_bit = dq_dtype_get(x->dtype)->bits == 16, flat = b->w.rank == 2 && is_16_bit;
     const uint16_t sign_xor = x->dtype == DQ_UINT16 ? 0x8000 : 0;
     const span image = flat ? find_rows(b, first) : (span){0};
-    fill(pad, rows * b->row + 1, to); /* no kernel element meets the last, as those behind rows */
+    fill(pad, rows * b->row + 1, to); /* one more value, which is read as slack */
     for (size_t i = 0; i < b->phases; i++) {
         const span s = find_span(b, first, b->phase[i]);
         int16_t *out = to + i * pitch;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Padded images: where things are in them, and how they are filled. */
+/* Padded NHWC images of bytes: layout, offsets and filling. */
 #include "base/checked.h"
 #include "ops/conv/conv_s8.h"
 
 #include <string.h>
 
-/* Bytes of a piece of a whole image, about, and what its pixels are a multiple of. */
+/* Rows of a `whole` image: approximate bytes, and the divisor of their pixels. */
 enum { PIECE = 1 << 14, SQUARE = 64 };
 
-/* Whether windows are pixels of x as it stands, some of them or all. */
+/* True if every window is a single pixel of NHWC x, without padding. */
 static bool are_pixels(const dq_conv_shape *s)
 {
     const dq_window *w = &s->window;
@@ -29,7 +29,7 @@ bool dq_padded_input_layout(const dq_conv_shape *s, size_t unit, bool pieces, dq
     image->whole = pieces;
     image->pixels = s->x_last;
     for (size_t i = rank; i-- > 0;) {
-        /* dq_window_infer has seen that this fits */
+        /* dq_window_infer has checked this for overflow. */
         int64_t extent = pixels      ? w->in[i]
                          : w->out[i] ? (w->out[i] - 1) * w->stride[i] + dq_window_span(w, i)
                                      : 0;

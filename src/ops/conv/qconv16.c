@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun.QLinearConv16: QLinearConv's arithmetic where codes have 16 bits:
+/* dqrun.QLinearConv16: QLinearConv for 16-bit quantized values:
  *     y = saturate(round((sum * x_scale * w_scale + bias) / y_scale) + y_zero_point)
- * with the exact sum of (x - x_zero_point) * (w - w_zero_point), and a bias of floats, rounded once.
+ * with the exact sum of (x - x_zero_point) * (w - w_zero_point) and a float bias, rounded once.
  *
- * Rows of the product are output channels, its columns output positions. A task copies the input under a band
- * of them (input_band.h), in which each octet of positions of a row of outputs stands somewhere. */
+ * This file has the GEMM: rows are output channels, columns are output positions. A task copies the padded
+ * input of a band of output rows (input_band.h), in which the inputs of 8 consecutive positions of an output
+ * row are contiguous for every kernel element. */
 #include "base/checked.h"
 #include "base/copy.h"
 #include "ops/conv/conv_s16_algorithms.h"
@@ -20,20 +21,20 @@ enum {
     ROWS = DQ_GEMM_S16_ROWS,
     COLS = DQ_GEMM_S16_COLS,
     NR = DQ_GEMM_S16_NR,
-    BAND = 3 << 16 /* bytes of a band, about */
+    BAND = 3 << 16 /* approximate bytes of a band */
 };
 
 typedef struct state {
     dq_conv_shape s;
     const dq_algorithm *algorithm;
-    dq_qconv16_depthwise d; /* of depthwise */
-    dq_qconv16_gemv f;      /* of few_outputs */
-    dq_qconv16_bytesplit q; /* of gemm_bytes */
-    dq_qgemm16 w;           /* of gemm, and so are the others */
+    dq_qconv16_depthwise d; /* depthwise */
+    dq_qconv16_gemv f;      /* few_outputs */
+    dq_qconv16_bytesplit q; /* gemm_bytes */
+    dq_qgemm16 w;           /* this and the fields below: gemm */
     dq_input_band b;
-    size_t planes;                          /* of a band: pairs of channels */
-    size_t chunk, chunks;                   /* panels of a task */
-    size_t band_at, qvalues_at, offsets_at; /* of a worker's scratch */
+    size_t planes;                          /* planes of a band: pairs of channels */
+    size_t chunk, chunks;                   /* panels of a task; tasks per band */
+    size_t band_at, qvalues_at, offsets_at; /* offsets in the worker scratch */
 } state;
 
 static dq_status check(const dq_op_call *call, dq_conv_shape *s, dq_error *err)
@@ -54,7 +55,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 
 static bool lay_out(state *st, size_t *used)
 {
-    enum { PANELS = 16 };
+    enum { PANELS = 16 }; /* minimum panels of a task */
     const dq_conv_shape *s = &st->s;
     size_t elements;
     st->chunk = dq_qgemm16_chunk(&st->w, st->b.bands * s->batch * s->group, PANELS);
@@ -87,12 +88,12 @@ static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- A run --------------------------------------------------------------------------------------------- */
+/* ---- Run ----------------------------------------------------------------------------------------------- */
 
 typedef struct task {
     const dq_qconv16_run *run;
     const state *st;
-    size_t image, group, first, count; /* places on the first axis */
+    size_t image, group, first, count; /* range of output positions along the first axis */
     int16_t *band, *qvalues;
     uint32_t *offsets;
 } task;
@@ -107,14 +108,14 @@ static void fill_band(const task *t)
     dq_input_band_fill(&st->b, call->in[DQ_Q16_X], t->first, at, s->group_in, pad, t->band);
 }
 
-/* Up to three octets of positions, and where their outputs begin in a channel. */
+/* Up to three column tiles of 8 output positions, and the offsets of their outputs in a channel. */
 typedef struct blocks {
     size_t count, at[DQ_GEMM_S16_BLOCKS], n[DQ_GEMM_S16_BLOCKS];
-    bool contiguous; /* all of them one stretch of a channel */
+    bool contiguous; /* all outputs are contiguous in a channel */
     const int16_t *x[DQ_GEMM_S16_BLOCKS];
 } blocks;
 
-/* The o->count that come next; row and column are where the first stands. */
+/* Finds the next o->count tiles, from output column *column of row *row on, and advances both. */
 static void find_blocks(const task *t, size_t *row, size_t *column, blocks *o)
 {
     const state *st = t->st;
@@ -156,7 +157,7 @@ static void put_tiles(const task *t, dq_q16_sums *s, const blocks *o, size_t cha
 {
     const state *st = t->st;
     size_t at = (t->image * st->s.out_channels + t->group * st->s.group_out + channel) * st->s.out_size;
-    if (!o->contiguous || o->n[0] < NR) { /* kernels like whole octets */
+    if (!o->contiguous || o->n[0] < NR) { /* kernels are fastest for whole tiles */
         put_blocks(t, s, o, at);
         return;
     }
@@ -165,7 +166,7 @@ static void put_tiles(const task *t, dq_q16_sums *s, const blocks *o, size_t cha
     dq_qgemm16_put(t->run->call, s, at + o->at[0]);
 }
 
-/* Some panels of channels with all positions of the band. */
+/* Computes some panels of channels for all positions of the band. */
 static void run_panels(const task *t, size_t panel, size_t panels)
 {
     const state *st = t->st;
@@ -179,7 +180,7 @@ static void run_panels(const task *t, size_t panel, size_t panels)
     s.stride = s.extra_stride = COLS;
     s.row_step = 1;
     s.rows = n;
-    s.sums = tiles.sums[0]; /* rows of one tile follow those of another */
+    s.sums = tiles.sums[0]; /* the rows of consecutive tiles are contiguous */
     dq_qgemm16_terms(t->run, t->group, first, n, &terms);
     dq_q16_sums_by(t->run->call, t->run->factor, &terms, 0, t->group * st->w.n + first, &s);
     for (size_t i = 0; i < panels; i++)
@@ -203,7 +204,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     t.band = (int16_t *)(void *)(scratch + st->band_at);
     t.qvalues = (int16_t *)(void *)(scratch + st->qvalues_at);
     t.offsets = (uint32_t *)(void *)(scratch + st->offsets_at);
-    memset(t.band + planes, 0, 2 * NR * sizeof *t.band); /* read, and of no consequence */
+    memset(t.band + planes, 0, 2 * NR * sizeof *t.band); /* slack, read but not used */
     for (size_t p = 0; p < st->w.pairs; p++)
         t.offsets[p] = (uint32_t)(p / inner * st->b.plane) + st->b.taps[p % inner];
     for (size_t i = begin; i < end; i++) {

@@ -14,9 +14,9 @@ enum {
     NR = DQ_GEMM_BYTESPLIT_NR,
     QUAD = 4,
     MAX_INT32_WEIGHT_SUM =
-        1 << 16, /* 2^31 / 2^15: of weights whose sizes add up to less, 32 bits hold the sum with codes */
-    BAND_BYTES = 3 << 16,        /* bytes of a band, about … */
-    MAX_GATHERED_BYTES = 5 << 17 /* … and of gathered columns, at most */
+        1 << 16, /* 2^31 / 2^15: bound of a row's sum of |w| below which int32 holds its sums with x */
+    BAND_BYTES = 3 << 16,        /* approximate bytes of a band */
+    MAX_GATHERED_BYTES = 5 << 17 /* maximum bytes of gathered columns */
 };
 
 bool dq_conv_s16_gemm_bytes_is_applicable(const void *problem, dq_reason *reason)
@@ -38,13 +38,12 @@ dq_algorithm_work dq_conv_s16_gemm_bytes_work(const void *problem)
 
 /* ---- Packing ------------------------------------------------------------------------------------------- */
 
-/* What the packed form depends on; compared as bytes. */
+/* Parameters of the packed weights; the key of dq_call_pack, compared as bytes. */
 typedef struct form {
     size_t groups, rows, panels, blocks, depth, taps, sums_offset;
 } form;
 
-/* Rows of panels, block by block: quads of neighbouring channels' weights, a kernel element after the other.
- */
+/* Packs panels of rows, block by block. A quad has one kernel element of four consecutive input channels. */
 static void pack(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
@@ -71,10 +70,10 @@ static void pack(void *packed, const dq_tensor *from, const void *key)
     }
 }
 
-/* Pieces of whole pairs of panels: several only where bands alone keep few threads busy. */
+/* Splits the panels, in pairs, into several tasks only if there are too few bands for all threads. */
 static void cut(const dq_conv_shape *s, dq_qconv16_bytesplit *c)
 {
-    enum { TASKS = 4 };
+    enum { TASKS = 4 }; /* minimum tasks, about */
     const size_t bands = c->b.bands * s->batch * s->group, pairs = (c->panels + 1) / DQ_GEMM_BYTESPLIT_PANELS;
     const size_t pieces = bands < TASKS ? TASKS / bands : 1;
     c->chunk = (pairs + pieces - 1) / pieces * DQ_GEMM_BYTESPLIT_PANELS;
@@ -114,27 +113,27 @@ dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s,
     return dq_call_pack_deferred(call, DQ_Q16_W, pack, &key, sizeof key, size, &c->packed, err);
 }
 
-/* ---- A run --------------------------------------------------------------------------------------------- */
+/* ---- Run ----------------------------------------------------------------------------------------------- */
 
 typedef struct task {
     const dq_op_call *call;
     const dq_conv_shape *s;
     const dq_qconv16_bytesplit *c;
-    dq_q16_terms terms; /* of all channels */
+    dq_q16_terms terms; /* for all output channels */
     double factor;
-    size_t image, group, first, count; /* places on the first axis */
+    size_t image, group, first, count; /* range of output positions along the first axis */
     int16_t *band;
     uint8_t *gathered;
     uint32_t *offsets;
     int32_t *lower, *upper;
 } task;
 
-/* Where the columns of a group are in a channel of the output: in one stretch, or in two. */
+/* Offsets and lengths, in an output channel, of the two halves of a column tile. */
 typedef struct columns {
     size_t at[2], n[2];
 } columns;
 
-/* The next octet of the band's outputs, in `row` from `column` on. */
+/* Finds the next 8 outputs of the band, from output column *column of row *row on, and advances both. */
 static const uint8_t *find_block(const task *t, size_t *row, size_t *column, size_t *at, size_t *n)
 {
     const dq_input_band *b = &t->c->b;
@@ -158,7 +157,7 @@ static void put(const task *t, dq_q16_sums *s, size_t channel, size_t column, si
     dq_qgemm16_put(t->call, s, at);
 }
 
-/* One or two panels with all gathered columns. */
+/* Computes one or two panels for all gathered columns. */
 static void run_panels(const task *t, size_t panel, size_t panels, const columns *at, size_t count)
 {
     const dq_qconv16_bytesplit *c = t->c;
@@ -186,10 +185,12 @@ static void run_panels(const task *t, size_t panel, size_t panels, const columns
     }
 }
 
-/* Panels first … end - 1 with all columns of the band. */
+/* Computes panels first … end - 1 for all columns of the band. */
 static void run_band(const task *t, size_t first, size_t end)
 {
-    enum { MAX_COLUMNS = MAX_GATHERED_BYTES / DQ_GEMM_BYTESPLIT_CODES };
+    enum {
+        MAX_COLUMNS = MAX_GATHERED_BYTES / DQ_GEMM_BYTESPLIT_CODES
+    }; /* maximum column tiles gathered at a time */
     const dq_qconv16_bytesplit *c = t->c;
     const dq_gemm_bytesplit_s16s8 *kernel = t->call->kernels->gemm_bytesplit_s16s8;
     const size_t all = dq_input_band_rows(&c->b, t->count);
@@ -229,7 +230,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     t.gathered = (uint8_t *)scratch + c->gathered_at;
     t.lower = (int32_t *)(void *)(scratch + c->sums_at);
     t.upper = t.lower + DQ_GEMM_BYTESPLIT_SUMS;
-    memset(t.band + c->planes * c->b.plane, 0, 2 * NR * sizeof *t.band); /* read, and of no consequence */
+    memset(t.band + c->planes * c->b.plane, 0, 2 * NR * sizeof *t.band); /* slack, read but not used */
     for (size_t q = 0; q < c->quads; q++)
         t.offsets[q] = (uint32_t)((q / s->kernel_size * 2 * c->b.plane + c->b.taps[q % s->kernel_size]) *
                                   sizeof(int16_t));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun.QLinearConv16 where the processor adds four products of bytes at once (dq_gemm_bytesplit_s16s8):
- * 16-bit codes, as planes of quads of channels' lower and upper bytes, with 8-bit weights. */
+/* dqrun.QLinearConv16 with 8-bit weights by 8-bit dot-product instructions (dq_gemm_bytesplit_s16s8). The
+ * 16-bit values of x are split into planes of low bytes and of high bytes, in groups of four channels
+ * (quads). */
 #ifndef DQ_OPS_QCONV16_BYTESPLIT_H
 #define DQ_OPS_QCONV16_BYTESPLIT_H
 
@@ -8,16 +9,16 @@
 
 typedef struct dq_qconv16_bytesplit {
     dq_input_band b;
-    size_t planes;                /* of a band */
-    size_t quads, blocks, panels; /* of a row of weights; of a group */
-    size_t chunk, chunks;         /* panels of a task */
-    size_t gathered;              /* columns' groups that are gathered together */
-    size_t sums_offset; /* of the packed form: of rows' sums; behind these, the largest sum of sizes */
+    size_t planes;                /* planes of a band: two for each quad of channels */
+    size_t quads, blocks, panels; /* quads and blocks of a weight row; panels of a group */
+    size_t chunk, chunks;         /* panels of a task; tasks per group */
+    size_t gathered;              /* column tiles gathered at a time */
+    size_t sums_offset; /* in the packed weights: row sums, then the largest sum of a row's absolute values */
     const void *packed;
-    size_t band_at, offsets_at, gathered_at, sums_at; /* of a worker's scratch */
+    size_t band_at, offsets_at, gathered_at, sums_at; /* offsets in the worker scratch */
 } dq_qconv16_bytesplit;
 
-/** *c stood in zeroed memory. */
+/** Called in prepare; *c must have been in zeroed memory. */
 dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s, dq_qconv16_bytesplit *c,
                                        dq_error *err);
 void dq_qconv16_bytesplit_run(const dq_op_call *call, const dq_conv_shape *s, const dq_qconv16_bytesplit *c);

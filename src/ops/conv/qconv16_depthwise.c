@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights are taken with their zero point away, 16-bit ones in two planes, v = 256 · first + second, so that
- * all lie within ±256. The sum of a plane's (x - x_zero) v is below 2^31 then, and the term of x's zero point
- * stands in the sums' initial value. */
+/* 16-bit depthwise convolution. The zero point is subtracted from weights first. 16-bit weights are split
+ * into two parts, v = 256 · high + low, so that all parts are within ±256. The sum of (x - x_zero) times one
+ * part is then below 2^31. The compensation for x's zero point is in the initial value of the sums. */
 #include "ops/conv/qconv16_depthwise.h"
 
 #include "base/checked.h"
@@ -13,9 +13,9 @@
 #include <string.h>
 
 enum {
-    BAND = 1 << 13,  /* bytes of a band: its sums, twice as many, are read soon after */
-    MOST_JOINED = 4, /* sums in vain of a row */
-    TAPS = 127       /* of which 32 bits hold the sum: 65535 · 256 each */
+    BAND = 1 << 13,  /* bytes of a band; its sums take twice as many and must stay cached, too */
+    MOST_JOINED = 4, /* maximum discarded sums per row of a joined band */
+    TAPS = 127       /* maximum kernel elements: int32 holds the sum of 127 · 65535 · 256 */
 };
 
 bool dq_conv_s16_depthwise_is_applicable(const void *problem, dq_reason *reason)
@@ -38,7 +38,7 @@ dq_algorithm_work dq_conv_s16_depthwise_work(const void *problem)
                                .calls = planes};
 }
 
-/* Kernel elements that meet neighbours of a phase are a pair. */
+/* Pairs kernel elements whose inputs are neighbors in the same phase. */
 static dq_status find_pairs(dq_op_call *call, size_t taps, dq_qconv16_depthwise *d, dq_error *err)
 {
     const dq_window *w = &d->b.w;
@@ -70,14 +70,14 @@ static size_t outputs(const dq_qconv16_depthwise *d)
     return dq_input_band_rows(&d->b, d->b.band) * dq_input_band_columns(&d->b, d->b.band);
 }
 
-/* Where rows of codes follow each other at the distance that rows of outputs have. */
+/* True if input rows have the same pitch as output rows would, so that a band can be computed as one row. */
 static bool joins(const dq_input_band *b)
 {
     return b->w.rank == 2 && b->stride[0] == 1 && b->phases == 1 &&
            b->pitch - dq_input_band_columns(b, b->band) <= MOST_JOINED;
 }
 
-/* Places of sums from row to row. */
+/* Stride between rows of sums. */
 static size_t sums_stride(const dq_qconv16_depthwise *d, size_t columns)
 {
     return d->joined ? d->b.pitch : columns;
@@ -104,17 +104,17 @@ typedef struct task {
     const dq_op_call *call;
     const dq_conv_shape *s;
     const dq_qconv16_depthwise *d;
-    dq_q16_sums sums; /* what is the same for all channels */
+    dq_q16_sums sums; /* parameters that all channels share */
     int64_t x_zero;
-    int32_t w_zero;   /* of all channels, where there is one */
-    bool is_w_16_bit; /* weights of 16 bits */
+    int32_t w_zero;   /* zero point of the weights, if all channels share one */
+    bool is_w_16_bit; /* weights have 16 bits */
     int16_t *plane, *weights;
     int32_t *workspace;
     double *extra, factor;
     size_t rows, columns; /* of outputs in the band */
 } task;
 
-/* The weights of a plane as pairs; returns their sum. */
+/* Writes the low or high parts of a channel's weights as pairs. Returns their sum. */
 static int32_t take_weights(const task *t, size_t channel, bool high)
 {
     const dq_tensor *w = t->call->in[DQ_Q16_W], *zeros = t->call->in[DQ_Q16_W_ZERO];
@@ -148,10 +148,11 @@ static void sum_rows(const task *t, int32_t weights)
                                           t->weights, d->pairs, init, columns, t->workspace + row * columns);
 }
 
-/* Joined rows of a few codes, with what is between them, of which those that are wanted are kept. */
+/* Stores short joined rows: requantizes them together with the discarded sums between them, then copies the
+ * outputs. */
 static void put_joined(const task *t, dq_q16_sums *s, uint16_t *out)
 {
-    enum { PIECE = 512 };
+    enum { PIECE = 512 }; /* sums requantized at a time */
     uint16_t qvalues[PIECE];
     const size_t pitch = t->d->b.pitch, each = PIECE / pitch;
     for (size_t row = 0, n; row < t->rows; row += n) {
@@ -164,10 +165,10 @@ static void put_joined(const task *t, dq_q16_sums *s, uint16_t *out)
     }
 }
 
-/* An output channel's band, whose outputs begin at element `at` of y. */
+/* Computes an output channel of a band, whose outputs begin at element `at` of y. */
 static void run_channel(const task *t, size_t channel, size_t at)
 {
-    enum { MIN_DIRECT_COLUMNS = 8 };
+    enum { MIN_DIRECT_COLUMNS = 8 }; /* output columns below which put_joined is faster */
     dq_tensor *y = t->call->out[0];
     double workspace[3];
     dq_q16_terms terms = dq_q16_terms_in(workspace, 1);
@@ -192,7 +193,7 @@ static void run_channel(const task *t, size_t channel, size_t at)
         dq_qgemm16_put(t->call, &s, at);
 }
 
-/* Bands of input channels, with all output channels that one makes. */
+/* A task item is a band of an input channel, with all its output channels. */
 static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     task t = *(const task *)arg;

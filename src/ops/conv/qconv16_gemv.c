@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+/* FEW: maximum output positions. */
 enum { MAX_OUTPUTS = 4, NR = DQ_GEMM_S16_NR, BLOCKS = DQ_GEMM_S16_BLOCKS, COLS = DQ_GEMM_S16_COLS };
 
 bool dq_conv_s16_few_outputs_is_applicable(const void *problem, dq_reason *reason)
@@ -30,7 +31,7 @@ dq_algorithm_work dq_conv_s16_few_outputs_work(const void *problem)
                                .calls = windows * (double)(s->group_out / NR + 1)};
 }
 
-/* Where kernel element `tap` of output `out` is in a channel. */
+/* Offset in an input channel of kernel element `tap` of output position `out`; -1: padding. */
 static ptrdiff_t tap_offset(const dq_window *w, size_t out, size_t tap)
 {
     ptrdiff_t at = 0, step = 1;
@@ -48,7 +49,7 @@ static ptrdiff_t tap_offset(const dq_window *w, size_t out, size_t tap)
 
 dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_qconv16_gemv *f, dq_error *err)
 {
-    enum { PANELS = 8 };
+    enum { PANELS = 8 }; /* minimum panels of a task */
     const size_t depth = s->group_in * s->kernel_size;
     size_t offsets, at;
     f->w = (dq_qgemm16){.strip_width = NR,
@@ -74,7 +75,7 @@ dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_q
     return DQ_OK;
 }
 
-/* ---- A run --------------------------------------------------------------------------------------------- */
+/* ---- Run ----------------------------------------------------------------------------------------------- */
 
 typedef struct task {
     const dq_qconv16_run *run;
@@ -100,7 +101,7 @@ static void gather(const task *t, size_t image, size_t group, int16_t *to)
     }
 }
 
-/* Up to three panels of channels with all outputs, channel by channel in the result. */
+/* Computes up to three panels of channels for all output positions; the output is NCHW. */
 static void run_panels(const task *t, size_t image, size_t group, size_t panel, size_t panels,
                        const int16_t *rows)
 {

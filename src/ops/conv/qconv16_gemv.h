@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun.QLinearConv16 with few outputs a channel (one where a network weighs its channels, some in what runs
- * as sound comes in): octets of positions would be mostly empty, so that each position is a row that meets
- * the 8-bit weights as they are packed. */
+/* dqrun.QLinearConv16 with few output positions: squeeze-and-excite layers, streaming audio. Tiles of 8
+ * output positions would be mostly empty; instead, each position is a GEMV of its window with the packed
+ * 8-bit weights. */
 #ifndef DQ_OPS_QCONV16_GEMV_H
 #define DQ_OPS_QCONV16_GEMV_H
 
@@ -10,9 +10,9 @@
 
 typedef struct dq_qconv16_gemv {
     dq_qgemm16 w;
-    ptrdiff_t *offsets;   /* by output and kernel element: in the image of a channel; -1: padding */
-    size_t chunk, chunks; /* panels of a task */
-    size_t row;           /* int16 elements of an output's window */
+    ptrdiff_t *offsets;   /* by output position and kernel element: offset in a channel; -1: padding */
+    size_t chunk, chunks; /* panels of a task; tasks per group */
+    size_t row;           /* int16 values of a window, rounded up to pairs */
 } dq_qconv16_gemv;
 
 dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_qconv16_gemv *f,

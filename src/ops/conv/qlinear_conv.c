@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QLinearConv: y = saturate(round(sum * x_scale * w_scale / y_scale) + y_zero_point), rounded once, where sum
- * is that of (x - x_zero_point)(w - w_zero_point), plus the bias, an int32 that wraps.
+/* QLinearConv: y = saturate(round(sum * x_scale * w_scale / y_scale) + y_zero_point), rounded once. The sum
+ * is that of (x - x_zero_point)(w - w_zero_point) plus the bias, in int32 modulo 2^32.
  *
- * dqrun's operator may have the bias as floats, too: y = saturate(round((sum * x_scale * w_scale + bias) /
- * y_scale)
- * + y_zero_point), rounded once, with sum as before. The int32 bias is then the nearest one in the scale of
- * the products: sums begin with it, and requantizing adds the rest (dq_requantize_bias). */
+ * dqrun's operator may also have a float bias: y = saturate(round((sum * x_scale * w_scale + bias) / y_scale)
+ * + y_zero_point), rounded once. The int32 bias is then the nearest multiple of x_scale * w_scale. Sums begin
+ * with it, and requantization adds the remainder (dq_requantize_bias). */
 #include "ops/conv/conv_s8.h"
 
 #include <math.h>
@@ -14,10 +13,10 @@ enum { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS, FLOAT_BIAS
 
 typedef struct state {
     dq_conv_s8 conv;
-    double *scales; /* of each output channel; NULL: found in each run, at the start of the scratch */
-    double
-        *shifts; /* of each output channel, as dq_requantize_bias has them; NULL: the bias is not of floats */
-    bool known;  /* before a run: `to`, but for pointers */
+    double *scales; /* multiplier of each output channel; NULL: computed in each run, at the start of the
+                       scratch */
+    double *shifts; /* by output channel, as in dq_requantize_bias; NULL: no float bias */
+    bool known;     /* `to` is constant but for its pointers */
     dq_requantize_to to;
 } state;
 
@@ -28,7 +27,7 @@ static dq_status check(const dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
     conv->x_zero = X_ZERO;
     conv->w_zero = W_ZERO;
     conv->bias = BIAS;
-    /* com.microsoft's for both, dqrun's for each */
+    /* channels_last is com.microsoft's, for x and y; the other two are dqrun's. */
     int64_t both = dq_node_int(call->node, "channels_last", 0);
     conv->x_last = dq_node_int(call->node, "x_channels_last", both) != 0;
     conv->y_last = dq_node_int(call->node, "y_channels_last", both) != 0;
@@ -56,7 +55,7 @@ static double scale_of(const dq_op_call *call, size_t channel)
     return x_scale * (double)dq_data(w, float)[w->count == 1 ? 0 : channel] / y_scale;
 }
 
-/* Of each output channel: a division each would show. */
+/* Multipliers of all output channels. One w_scale needs only one division, which is slow. */
 static void find_scales(const dq_op_call *call, size_t channels, double *scales)
 {
     for (size_t j = 0; j < channels; j++)
@@ -69,7 +68,7 @@ static bool knows_scales(const dq_op_call *call)
            dq_call_constant(call, Y_SCALE);
 }
 
-/* The remainder of the float bias of each output channel. The planner passes constants. */
+/* Computes the remainder of each output channel's float bias. The rewriter passes constants. */
 static dq_status find_shifts(dq_op_call *call, const double *scales, state *st, dq_error *err)
 {
     const size_t channels = st->conv.s.out_channels;
@@ -94,7 +93,7 @@ static dq_status find_shifts(dq_op_call *call, const double *scales, state *st, 
     return DQ_OK;
 }
 
-/* How sums become 8 bits, but for pointers. */
+/* Parameters of requantization, but for pointers. */
 static dq_requantize_to qvalues_of(const dq_op_call *call)
 {
     const int32_t lo = call->out[0]->dtype == DQ_INT8 ? -128 : 0;
@@ -105,7 +104,7 @@ static dq_requantize_to qvalues_of(const dq_op_call *call)
                               .hi = lo + 255};
 }
 
-/* Has *to begin with channel `channel`, whose scale is at `scale`. */
+/* Points *to at the parameters of `channel`; `scale` is its multiplier. */
 static void begin_at(const dq_op_call *call, size_t channel, const double *scale, dq_requantize_to *to)
 {
     const state *st = call->state;
@@ -117,7 +116,7 @@ static void begin_at(const dq_op_call *call, size_t channel, const double *scale
                                         dq_data(call->in[BIAS], int32_t) + channel};
 }
 
-/* `exact` for the first n channels. */
+/* dq_requantize_to.exact for the first n channels. */
 static bool exact_of(const dq_requantize_to *to, size_t n)
 {
     return !to->bias.shift && dq_exact_products(to->scale, &to->factors, n);
@@ -202,7 +201,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *st = call->state;
-    if (st->conv.own && call->scratch_size) /* else there is nothing to compute */
+    if (st->conv.own && call->scratch_size) /* no scratch: the output is empty */
         find_scales(call, st->conv.s.out_channels, call->scratch);
     dq_conv_s8_run(call, &st->conv);
     return DQ_OK;

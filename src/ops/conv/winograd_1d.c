@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A strip is some tiles of a row. Line by line of the input, the elements that its tiles begin with, those
- * that come next in them, and so on are brought side by side and transformed, panel by panel; the products
- * with the transformed weights are rows of sums for each output channel, from which the outputs go to their
- * places. */
+/* 1-D Winograd F(2,3). A strip is some tiles of a row. For each input line, element e of all tiles of the
+ * strip is gathered to a contiguous vector, for every e; these vectors are transformed to panels. A GEMM with
+ * the transformed weights gives a row of sums for each output channel and point. The outputs are then
+ * transformed and scattered to their row. */
 #include "ops/conv/winograd_1d.h"
 
 #include "base/checked.h"
@@ -14,11 +14,11 @@
 enum {
     POINTS = 4,
     MOST_TAPS = 15,
-    MOST_TILES = 160,  /* of a strip … */
-    LEAST_TILES = 64,  /* … of which there are fewer where many outputs go with each: */
-    SUMS = 128 * 1024, /* floats of a strip's sums, that they stay in the second cache */
-    AHEAD = 4,         /* rows that are fetched into the caches meanwhile */
-    STEPS = 256        /* of the products at a time: a panel of them stays in the first */
+    MOST_TILES = 160,  /* maximum tiles of a strip */
+    LEAST_TILES = 64,  /* minimum tiles of a strip */
+    SUMS = 128 * 1024, /* floats of a strip's sums, which limit its tiles so that they stay in L2 */
+    AHEAD = 4,         /* prefetch distance in rows */
+    STEPS = 256        /* KC: steps of a GEMM block; a panel of this depth stays in L1 */
 };
 
 typedef struct job {
@@ -31,8 +31,8 @@ typedef struct job {
 /* Some tiles of a row. */
 typedef struct task {
     size_t batch, first, count; /* batch: image and group */
-    size_t offset;              /* of the first output of the first one … */
-    bool whole;                 /* … and whether all that are between its outputs are of the strip */
+    size_t offset;              /* position of the first output of the first tile in its row */
+    bool whole;                 /* the strip has all outputs from its first to its last */
 } task;
 
 static size_t pieces(size_t n, size_t each)
@@ -45,7 +45,7 @@ static float *at(void *workspace, size_t offset)
     return (float *)(void *)((char *)workspace + offset);
 }
 
-/* That of the row: axes behind it are of single elements. */
+/* The row's axis: axes after it have a single element. */
 static size_t axis_of(const dq_window *w)
 {
     size_t d = w->rank - 1;
@@ -86,7 +86,7 @@ bool dq_conv_f32_winograd_1d_is_applicable(const void *problem, dq_reason *reaso
            dq_not_applicable(reason, "dilation %d leaves tiles of single results", (int)w->dilation[axis]);
 }
 
-/* Each three taps of two results take 4 products in place of 6. */
+/* F(2,3): two outputs of three taps take 4 multiply-adds instead of 6. */
 dq_algorithm_work dq_conv_f32_winograd_1d_work(const void *problem)
 {
     const dq_conv_f32_problem *p = problem;
@@ -147,7 +147,7 @@ static dq_status find_starts(dq_op_call *call, dq_winograd_1d *g, dq_error *err)
 
 /* ---- Weights ------------------------------------------------------------------------------------------ */
 
-/* Steps of an output channel at a point, and where in a group's weights those of the point begin. */
+/* Steps of an output channel at a point; and offset of the point in the weights of a group. */
 static size_t steps_of(const dq_line_form *f, size_t point)
 {
     return f->lines * (point == 2 ? f->threes : f->pieces);
@@ -158,7 +158,7 @@ static size_t point_of(const dq_line_form *f, size_t point)
     return f->out * (point * steps_of(f, 0) - (point == 3 ? steps_of(f, 0) - steps_of(f, 2) : 0));
 }
 
-/* Those of output channel number `i` of all groups. */
+/* Transforms the weights of output channel `i`, counted over all groups. */
 static void weights(const dq_line_form *f, const float *w, size_t i, float *u)
 {
     float *to[POINTS];
@@ -203,13 +203,13 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, dq_winograd_1d *g
 dq_status dq_winograd_1d_prepare(dq_op_call *call, uint32_t w, const dq_conv_float *direct, dq_winograd_1d *g,
                                  dq_error *err)
 {
-    enum { ODD_LINE = 16 };
+    enum { ODD_LINE = 16 }; /* floats of a cache line */
     const dq_conv_shape *s = direct->shape;
     size_t used = 0;
     *g = (dq_winograd_1d){.shape = s, .direct = direct};
     cut(call, g);
     DQ_TRY(find_starts(call, g, err));
-    g->m_point = g->strip * s->group_out + ODD_LINE; /* points share no set of the first cache */
+    g->m_point = g->strip * s->group_out + ODD_LINE; /* points fall into different sets of L1 */
     if (!dq_call_reserve(call, s->batch * s->group, g->strips, 1, &g->odd_offset) ||
         !dq_reserve_size(&used, (g->form.taps + 1) * g->strip, sizeof(float), DQ_ALIGN, &g->row_offset) ||
         !dq_reserve_size(&used, POINTS * g->some * g->form.pieces * g->strip, sizeof(float), DQ_ALIGN,
@@ -221,10 +221,10 @@ dq_status dq_winograd_1d_prepare(dq_op_call *call, uint32_t w, const dq_conv_flo
     return prepare_weights(call, w, g, err);
 }
 
-/* A row that a strip soon reads or writes: `taps` elements of each of its tiles. */
+/* Prefetches `taps` elements of each tile of a strip in a row of input or output. */
 static void fetch(const dq_winograd_1d *g, const task *t, const float *row, size_t taps)
 {
-    enum { LINE = 16 };
+    enum { LINE = 16 }; /* floats of a cache line */
     const bool dense = g->pair_distance < g->strip;
     const size_t length = dense ? 2 * t->count + (taps - 2) * g->pair_distance : t->count;
     row += t->offset;
@@ -233,9 +233,9 @@ static void fetch(const dq_winograd_1d *g, const task *t, const float *row, size
             __builtin_prefetch(row + k);
 }
 
-/* ---- In ----------------------------------------------------------------------------------------------- */
+/* ---- Input transform ---------------------------------------------------------------------------------- */
 
-/* Stretches of `n`, from and to places that are so far apart. */
+/* Copies `count` segments of n floats at strides x_step and y_step. */
 static inline __attribute__((always_inline)) void alike(const float *x, size_t x_step, float *y,
                                                         size_t y_step, size_t n, size_t count)
 {
@@ -243,7 +243,7 @@ static inline __attribute__((always_inline)) void alike(const float *x, size_t x
         memcpy(y, x, n * sizeof *y);
 }
 
-/* Short ones are of constant lengths, which take an instruction or two. */
+/* The same; short segments have constant lengths, which compile to one or two instructions. */
 static __attribute__((noinline)) void spans(const float *x, size_t x_step, float *y, size_t y_step, size_t n,
                                             size_t count)
 {
@@ -259,7 +259,7 @@ static __attribute__((noinline)) void spans(const float *x, size_t x_step, float
         alike(x, x_step, y, y_step, n, count);
 }
 
-/* Every second element, from x[from] on; padding, and what is behind the row, are zeros. */
+/* Copies every second element from x[from] on. Padding, and positions after the row, are zeros. */
 static void every_second(const job *j, const float *x, int64_t from, size_t count, float *to)
 {
     const int64_t n = (int64_t)count, in = j->g->in, begin = from < 0 ? (1 - from) / 2 : 0;
@@ -271,7 +271,7 @@ static void every_second(const job *j, const float *x, int64_t from, size_t coun
                                            0);
 }
 
-/* Element number `e` of a strip's tiles, from a line of the image. */
+/* Gathers element `e` of all tiles of a strip from an input line. */
 static void bring(const job *j, const task *t, const float *x, size_t e, float *to)
 {
     const size_t pair_distance = j->g->pair_distance;
@@ -298,7 +298,7 @@ static void bring(const job *j, const task *t, const float *x, size_t e, float *
     }
 }
 
-/* `count` lines of the input of a strip, from number `line` on. */
+/* Transforms input lines line … line + count - 1 of a strip. */
 static void lines(const job *j, const task *t, size_t line, size_t count, float *row, float *v)
 {
     const dq_winograd_1d *g = j->g;
@@ -324,7 +324,7 @@ static void lines(const job *j, const task *t, size_t line, size_t count, float 
     }
 }
 
-/* ---- Products, and out -------------------------------------------------------------------------------- */
+/* ---- Products and output transform -------------------------------------------------------------------- */
 
 static void products(const job *j, const task *t, size_t line, size_t count, const float *v, float *m)
 {
@@ -350,7 +350,8 @@ static void products(const job *j, const task *t, size_t line, size_t count, con
     }
 }
 
-/* The outputs of a strip, from y[0 …] and y[strip …], to their row. */
+/* Scatters the outputs of a strip to their row: the first ones of the tiles are at y[0 …], the second ones at
+ * y[strip …]. */
 static void bring_away(const dq_winograd_1d *g, const task *t, const float *y, float *out)
 {
     const size_t pair_distance = g->pair_distance, row = g->row, count = t->count;
@@ -371,7 +372,7 @@ static void bring_away(const dq_winograd_1d *g, const task *t, const float *y, f
     }
 }
 
-/* False: something is not finite. */
+/* Writes the outputs of a strip. Returns false if one is not finite. */
 static bool outputs(const job *j, const task *t, const float *m, float *y)
 {
     const dq_winograd_1d *g = j->g;
@@ -390,7 +391,7 @@ static bool outputs(const job *j, const task *t, const float *m, float *y)
     return finite;
 }
 
-/* ---- A run -------------------------------------------------------------------------------------------- */
+/* ---- Run ---------------------------------------------------------------------------------------------- */
 
 static void run_weights(void *arg, size_t begin, size_t end, unsigned worker)
 {
@@ -420,7 +421,7 @@ static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-/* What comes upon whole rows. */
+/* Applies Z, gate and activation to whole rows. */
 static void run_rest(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;

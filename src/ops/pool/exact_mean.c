@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/pool/exact_mean.h"
 
-enum { LARGEST = 255 /* of a quantized value without its zero point */ };
+enum { LARGEST = 255 /* magnitude of a quantized value minus its zero point */ };
 
 dq_status dq_exact_mean_prepare(const dq_op_call *call, const dq_q8 *x, const dq_q8 *y, const bool *occurs,
                                 size_t most, dq_exact_mean *mean, dq_error *err)

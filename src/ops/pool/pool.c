@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MaxPool, AveragePool, LpPool over windows, and their global forms over all spatial elements. Sums are in
- * double and rounded once; their order is that of pool_rows.h, or of reduce.h over a whole plane, or else
- * row-major. Padding is never a maximum. */
+/* MaxPool, AveragePool and LpPool over windows, and their global forms over all spatial elements. Sums are in
+ * double and rounded once. Their order is that of pool_rows.h; for a window of a whole plane that of
+ * reduce.h; otherwise row-major. Padding is never the maximum. */
 #include "base/checked.h"
 #include "base/codec.h"
 #include "base/math.h"
@@ -16,24 +16,26 @@
 
 typedef enum kind { MAX, AVERAGE, LP } kind;
 
-/* Elements under windows of a piece of parallel work, about: one by one, and by vectors. */
+/* Approximate window elements per task: for the scalar loop, and for vectorized rows. */
 enum { ELEMENTS_PER_TASK = 8192, ELEMENTS_PER_ROW_TASK = 1 << 15 };
 
 typedef struct state {
     kind kind;
     dq_window window;
     size_t in_size, out_size, kernel_size; /* products over the spatial axes */
-    double p;                              /* LP: the norm's order */
-    bool count_pads;                       /* AVERAGE */
-    bool column_major;                     /* MAX: how indices count */
+    double p;                              /* LP: order of the norm */
+    bool count_pads;                       /* AVERAGE: count_include_pad */
+    bool column_major;                     /* MAX: storage_order of indices */
+    /* BY_WINDOWS: scalar loop. BY_ROWS, BY_PLACES: pool_rows.h, without and with indices. BY_PLANES:
+     * reduce.h. */
     enum { BY_WINDOWS, BY_ROWS, BY_PLACES, BY_PLANES } way;
 } state;
 
-/* The part of one window that lies on the input: its first element, and along each axis how many elements and
- * how far apart. */
+/* The part of one window that is inside the input: offset of its first element, and for each axis the number
+ * of elements and the stride. */
 typedef struct patch {
     size_t rank, count, base;
-    size_t rows, row_base; /* of all axes but the last */
+    size_t rows, row_base; /* count and offset over all axes but the last */
     size_t dims[DQ_MAX_RANK], strides[DQ_MAX_RANK];
 } patch;
 
@@ -78,7 +80,7 @@ static dq_status infer(dq_op_call *call, bool global, dq_error *err)
     return dq_call_output(call, 0, in->dtype, in->rank, dims, err);
 }
 
-/* Whether the only window is the whole plane. */
+/* True if the only window is the whole plane. */
 static bool one_window(const dq_window *w)
 {
     for (size_t d = 0; d < w->rank; d++)
@@ -120,15 +122,15 @@ static dq_status prepare(dq_op_call *call, kind what, bool global, dq_error *err
         size_t n = (size_t)s->window.kernel[d];
         s->kernel_size = s->kernel_size > SIZE_MAX / (n + 1) ? SIZE_MAX : s->kernel_size * n;
     }
-    const dq_attr *p = dq_node_attr(call->node, "p"); /* a float in version 1 */
+    const dq_attr *p = dq_node_attr(call->node, "p"); /* a float in LpPool-1 */
     s->p = !p ? 2 : p->kind == DQ_ATTR_FLOAT ? (double)p->u.f : (double)p->u.i;
     s->count_pads = dq_node_int(call->node, "count_include_pad", 0) != 0;
     s->column_major = dq_node_int(call->node, "storage_order", 0) != 0;
     return choose_way(call, s, err);
 }
 
-/* Clips the window at `origin` along all axes but the last, which clip_last does for one window after the
- * other. */
+/* Clips the window at `origin` to the input along all axes but the last; clip_last clips the last axis, for
+ * each window of a row. */
 static void clip_window(const dq_window *w, const int64_t origin[DQ_MAX_RANK], patch *p)
 {
     size_t last = w->rank - 1, stride = (size_t)w->in[last];
@@ -156,7 +158,8 @@ static inline void clip_last(const dq_window *w, int64_t origin, patch *p)
     p->base = p->row_base + (p->dims[last] ? (size_t)first : 0);
 }
 
-/* How many elements of the window lie on the input or its pads: a window rounded up may hang over both. */
+/* Elements of the window inside the input or its padding. With ceil_mode a window may extend past the
+ * padding. */
 static size_t with_pads(const dq_window *w, const int64_t origin[DQ_MAX_RANK])
 {
     size_t count = 1;
@@ -170,7 +173,7 @@ static size_t with_pads(const dq_window *w, const int64_t origin[DQ_MAX_RANK])
 
 /* ---- One window ---------------------------------------------------------------------------------------- */
 
-/* Goes to the next row along the last axis; false after the last one. */
+/* Advances to the next row along the last axis. Returns false after the last row. */
 static bool next_row(const patch *p, size_t coord[DQ_MAX_RANK], size_t *at)
 {
     for (size_t d = p->rank - 1; d-- > 0;) {
@@ -183,7 +186,7 @@ static bool next_row(const patch *p, size_t coord[DQ_MAX_RANK], size_t *at)
     return false;
 }
 
-/* Where the maximum is, the first of equals; a NaN is above all. p->count is not 0. */
+/* Offset of the maximum; the first of equal ones. A NaN is greater than any number. p->count is not 0. */
 #define FIND(name, S, C, value)                                                                              \
     static size_t name(const void *plane, const patch *p)                                                    \
     {                                                                                                        \
@@ -237,7 +240,7 @@ static size_t find(dq_dtype dtype, const void *plane, const patch *p)
     }
 }
 
-/* The sum of the elements, or of their absolute values to the power of `order` when that is not 0. */
+/* Sum of the elements; if order is not 0, of |x|^order. */
 static double sum(const dq_tensor *in, size_t plane, const patch *p, double order)
 {
     size_t coord[DQ_MAX_RANK] = {0}, at = plane + p->base, last = p->rank - 1;
@@ -255,7 +258,7 @@ static double sum(const dq_tensor *in, size_t plane, const patch *p, double orde
     return total;
 }
 
-/* The index of an element of a plane counted along its first axis first. */
+/* Converts the row-major index of an element of a plane to the column-major one. */
 static size_t column_major(const dq_window *w, size_t at)
 {
     size_t coord[DQ_MAX_RANK], index = 0;
@@ -271,7 +274,7 @@ static void put_lowest(dq_tensor *out, size_t i)
     dq_tensor_put_double(out, i, (double)-INFINITY);
 }
 
-/* Window i, of the plane whose first element is number `plane`. */
+/* Computes output i from a window of the plane that begins at element `plane`. */
 static void pool_max(const state *s, const dq_op_call *call, size_t i, size_t plane, const patch *p)
 {
     const dq_tensor *in = call->in[0];
@@ -353,7 +356,8 @@ static void rows_piece(void *arg, size_t begin, size_t end, unsigned worker)
         dq_average_rows(&rows, s->count_pads, in->data, out->data);
 }
 
-/* Places count from the first plane on, where rows have them from their own on. */
+/* Like rows_piece, with indices. dq_max_pool_indices gives offsets in a plane; the output counts from the
+ * first plane. */
 static void indices_task(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
@@ -371,7 +375,7 @@ static void indices_task(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-/* Pieces of parallel work for items of so many elements under windows. */
+/* Items per task for about `work` window elements, of which an item has `each`. */
 static size_t grain(size_t work, size_t each)
 {
     return each < work ? work / (each + 1) + 1 : 1;

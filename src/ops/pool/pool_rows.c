@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Places along the last axis under all windows. */
+/* Positions along the last axis that all windows span. */
 static size_t line_length(const dq_window *w)
 {
     size_t last = w->rank - 1;
@@ -16,7 +16,7 @@ static size_t line_length(const dq_window *w)
 
 bool dq_pool_rows_fits(const dq_window *w, dq_dtype dtype, bool max)
 {
-    enum { MAX_PADDING = 4096 };
+    enum { MAX_PADDING = 4096 }; /* elements */
     const bool words = w->rank == 2 && (dtype == DQ_UINT16 || dtype == DQ_INT16) &&
                        (size_t)dq_window_span(w, 0) / 2 <= (size_t)w->in[0] + MAX_PADDING;
     const bool qvalue = dtype == DQ_UINT8 || dtype == DQ_INT8 || words;
@@ -24,7 +24,7 @@ bool dq_pool_rows_fits(const dq_window *w, dq_dtype dtype, bool max)
            line_length(w) / 2 <= (size_t)w->in[w->rank - 1] + MAX_PADDING;
 }
 
-/* Elements of a line's room: whole strides. */
+/* Elements of a line in the workspace: a multiple of the stride, plus slack. */
 static bool line_workspace(const dq_window *w, size_t *workspace)
 {
     size_t step = (size_t)w->stride[w->rank - 1];
@@ -32,14 +32,14 @@ static bool line_workspace(const dq_window *w, size_t *workspace)
            dq_add_size(*workspace, DQ_POOL_SLACK, workspace);
 }
 
-/* Lines of floats that are made before their windows are. */
+/* Lines of floats that are reduced before their windows are computed. */
 static size_t lines_at_once(size_t elements)
 {
-    enum { LINES = 8, ELEMENTS = 2048 };
+    enum { LINES = 8, ELEMENTS = 2048 }; /* maximum lines; floats of all lines, about */
     return elements < ELEMENTS / LINES ? LINES : elements < ELEMENTS ? ELEMENTS / elements : 1;
 }
 
-/* Rows under a window, at most. */
+/* Gives the maximum number of input rows of a window. Returns false if it overflows size_t. */
 static bool most_rows(const dq_window *w, size_t *rows)
 {
     *rows = 1;
@@ -49,11 +49,11 @@ static bool most_rows(const dq_window *w, size_t *rows)
     return true;
 }
 
-/* Rows of results of a plane of 16-bit codes that are made together, so that the padded rows under them stay
+/* Output rows of a plane of 16-bit values that are computed at a time, so that their padded input rows stay
  * in the cache. */
 static size_t rows_of_words(const dq_window *w)
 {
-    enum { ELEMENTS = 4096 };
+    enum { ELEMENTS = 4096 }; /* of padded input rows, about */
     const size_t rows = ELEMENTS / line_length(w), span = (size_t)dq_window_span(w, 0);
     return rows > span ? (rows - span) / (size_t)w->stride[0] + 1 : 1;
 }
@@ -71,7 +71,7 @@ bool dq_pool_rows_workspace(const dq_window *w, dq_dtype dtype, bool max, size_t
         return line_length(w) == 0 || (dq_mul_size(padded_rows(w, rows_of_words(w)), line_length(w), bytes) &&
                                        dq_mul_size(*bytes, 2 * sizeof(int16_t), bytes));
     }
-    /* where rows begin, the lines, and the columns' counts */
+    /* The workspace: offsets of rows, the lines, and a factor for each output column. */
     size_t size = max ? sizeof(float) : sizeof(double), line, rows;
     return line_workspace(w, &line) && dq_mul_size(line, lines_at_once(line), &line) &&
            dq_add_size(line, (size_t)w->out[w->rank - 1], &line) && dq_mul_size(line, size, bytes) &&
@@ -79,10 +79,10 @@ bool dq_pool_rows_workspace(const dq_window *w, dq_dtype dtype, bool max, size_t
            dq_add_size(*bytes, rows, bytes);
 }
 
-/* The rows of a plane under the windows of a row of results. */
+/* The input rows of the windows of one output row. */
 typedef struct under {
-    size_t plane, index[DQ_MAX_RANK]; /* of the row of results */
-    size_t counts[DQ_MAX_RANK], rows; /* along the outer axes, and their product */
+    size_t plane, index[DQ_MAX_RANK]; /* plane and coordinates of the output row */
+    size_t counts[DQ_MAX_RANK], rows; /* input rows along each outer axis; their product */
     int64_t origin[DQ_MAX_RANK], first[DQ_MAX_RANK];
 } under;
 
@@ -111,7 +111,7 @@ static under find_rows(const dq_window *w, size_t row)
     return u;
 }
 
-/* `rows` on, which lie in one plane. */
+/* Advances by `rows` output rows, which are in one plane. */
 static void next_rows(const dq_window *w, size_t rows, under *u)
 {
     size_t d = w->rank - 1;
@@ -131,8 +131,9 @@ static void next_rows(const dq_window *w, size_t rows, under *u)
     count_rows(w, u);
 }
 
-/* Rows of results from u on, at most `most`, whose windows lie on the input along the axis before the last:
- * their rows are evenly apart, by *step elements. Without that axis, rows are planes. */
+/* Number of output rows from u on, at most `most`, whose windows are inside the input along the axis before
+ * the last. Their input rows have the constant stride *step, in elements. With one axis only, rows are
+ * planes. */
 static size_t even_rows(const dq_window *w, const under *u, size_t most, size_t *step)
 {
     if (w->rank < 2) {
@@ -149,7 +150,7 @@ static size_t even_rows(const dq_window *w, const under *u, size_t most, size_t 
     return left < fitting ? left : fitting;
 }
 
-/* Where row number i of those begins, in elements. */
+/* Offset of input row i of u, in elements. */
 static size_t row_offset(const dq_window *w, const under *u, size_t i)
 {
     size_t last = w->rank - 1, step = (size_t)w->in[last], offset = 0;
@@ -160,7 +161,7 @@ static size_t row_offset(const dq_window *w, const under *u, size_t i)
     return u->plane * step + offset;
 }
 
-/* The part of a line that is input: where it begins in the line, and how much there is. */
+/* Returns the length of the part of a line that is input; *begin: its offset in the line. */
 static size_t reach(const dq_window *w, size_t *begin)
 {
     size_t last = w->rank - 1, length = line_length(w);
@@ -169,14 +170,14 @@ static size_t reach(const dq_window *w, size_t *begin)
     return left < (size_t)w->in[last] ? left : (size_t)w->in[last];
 }
 
-/* Where the rows begin, in elements. */
+/* Offsets of all input rows of u, in elements. */
 static void row_offsets(const dq_window *w, const under *u, size_t *at)
 {
     size_t size = (size_t)w->in[w->rank - 1], rows = 1;
     at[0] = 0;
     for (size_t d = w->rank - 1; d-- > 0; size *= (size_t)w->in[d]) {
         const size_t first = (size_t)u->first[d] * size, step = (size_t)w->dilation[d] * size;
-        /* each of those of the axes behind, once for each place on this one */
+        /* The offsets of the inner axes, repeated for each position on this axis. */
         for (size_t r = 0; r < rows; r++)
             for (size_t i = u->counts[d]; i-- > 0;)
                 at[i * rows + r] = at[r] + first + i * step;
@@ -186,7 +187,7 @@ static void row_offsets(const dq_window *w, const under *u, size_t *at)
         at[r] += u->plane * size;
 }
 
-/* Makes lines of the rows from u on, no more than `most`, by max_rows and sum_rows. */
+/* Kernel arguments for reducing input rows to lines, for up to `most` output rows from u on. */
 static dq_pool_lines pool_lines(const dq_window *w, const under *u, const float *in, size_t *at, size_t n,
                                 size_t row_stride, size_t most)
 {
@@ -207,7 +208,7 @@ static dq_line_windows line_windows(const dq_window *w, size_t row_stride)
                              .row_stride = row_stride};
 }
 
-/* line[j] becomes the larger of itself and x[j], where `sign_xor` brings codes to the order of uint8. */
+/* line[j] = max(line[j], x[j]). `sign_xor` maps the values to the order of uint8. */
 static void join_qvalues(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t sign_xor)
 {
     for (size_t j = 0; j < n; j++) {
@@ -216,7 +217,7 @@ static void join_qvalues(uint8_t *restrict line, const uint8_t *restrict x, size
     }
 }
 
-/* 8-bit codes. Rows that are not evenly apart are brought to their line one by one. */
+/* Maxima of 8-bit values. Input rows without a constant stride are reduced to the line one by one. */
 static void qvalue_rows(const dq_pool_rows *r, bool is_signed, const uint8_t *in, uint8_t *out)
 {
     const dq_window *w = r->window;
@@ -252,8 +253,8 @@ static void qvalue_rows(const dq_pool_rows *r, bool is_signed, const uint8_t *in
     }
 }
 
-/* x, brought to the order of int16 by `sign_xor`, amid what is never a maximum; a row of `line` is as long as
- * windows reach, the first one `first` of x. */
+/* Copies rows of x with padding of INT16_MIN. `sign_xor` maps the values to the order of int16. A row of
+ * `line` is as long as windows reach; the first one is row `first` of x, which may be negative. */
 static void pad_words(const dq_window *w, const int16_t *x, int64_t first, size_t rows, uint16_t sign_xor,
                       int16_t *line)
 {
@@ -268,7 +269,7 @@ static void pad_words(const dq_window *w, const int16_t *x, int64_t first, size_
     }
 }
 
-/* all[j] = the largest of `taps` that are `row_stride` from line[j] on, for j < n. */
+/* all[j] = maximum over k < taps of line[j + k * row_stride], for j < n. */
 static void join_taps(int16_t *restrict all, const int16_t *restrict line, size_t n, size_t taps,
                       size_t row_stride)
 {
@@ -285,7 +286,7 @@ static void join_taps(int16_t *restrict all, const int16_t *restrict line, size_
     }
 }
 
-/* The usual strides are constants, so that compilers take many at once. */
+/* Stores every `step`-th value. Common strides are constants, for the compiler's vectorizer. */
 static void put_words(const int16_t *restrict x, size_t step, size_t n, uint16_t sign_xor,
                       int16_t *restrict out)
 {
@@ -299,7 +300,7 @@ static void put_words(const int16_t *restrict x, size_t step, size_t n, uint16_t
             out[c] = (int16_t)(x[c * step] ^ sign_xor);
 }
 
-/* 16-bit codes: padded rows under some rows of results become their maxima as one line. */
+/* Maxima of 16-bit values: the padded input rows of several output rows are reduced as one line. */
 static void max_words(const dq_pool_rows *r, uint16_t sign_xor, const int16_t *in, int16_t *out)
 {
     const dq_window *w = r->window;
@@ -338,7 +339,7 @@ static void max_floats(const dq_pool_rows *r, const float *in, float *out)
         const dq_pool_lines p = pool_lines(w, &u, in, at, n, row_stride, r->end - begin);
         if (p.under)
             kernels->max_rows(&p, line + from);
-        for (size_t i = 0; i < n && p.under == 0; i++) /* then it is one line */
+        for (size_t i = 0; i < n && p.under == 0; i++) /* no input rows: there is one line */
             line[from + i] = -INFINITY;
         windows.lines = p.lines;
         kernels->max_windows(line, &windows, out + begin * windows.count);
@@ -357,17 +358,17 @@ void dq_max_rows(const dq_pool_rows *rows, dq_dtype dtype, const void *in, void 
         max_floats(rows, in, out);
 }
 
-/* ---- Maxima and their places --------------------------------------------------------------------------- */
+/* ---- Maxima with indices ------------------------------------------------------------------------------- */
 
-enum { STRIP = 128 /* results that are found side by side */ };
+enum { STRIP = 128 /* outputs computed at a time */ };
 
 typedef struct found {
     float highest[STRIP];
     uint32_t best[STRIP];
 } found;
 
-/* The first element under each of n windows, column `c` on; `row`: the offset of the first row under them,
- * NULL: there is none. */
+/* Starts n windows from column c on with their first element. `row`: offset of their first input row; NULL:
+ * there is none. */
 static void begin_found(const dq_window *w, const float *x, const size_t *row, size_t c, size_t n, found *f)
 {
     const size_t last = w->rank - 1;
@@ -380,7 +381,8 @@ static void begin_found(const dq_window *w, const float *x, const size_t *row, s
     }
 }
 
-/* Elements side by side join windows side by side: the first of equals stays, and a NaN. */
+/* Updates n maxima and their offsets with n contiguous elements. The first of equal maxima stays; so does a
+ * NaN. */
 static void join_found(const float *restrict x, size_t n, uint32_t index, uint32_t step,
                        float *restrict highest, uint32_t *restrict best)
 {
@@ -392,7 +394,7 @@ static void join_found(const float *restrict x, size_t n, uint32_t index, uint32
     }
 }
 
-/* Element `tap` along the last axis of the windows from column c on, of a row that begins at `row`. */
+/* Updates windows from column c on with element `tap` along the last axis, in the input row at `row`. */
 static void join_tap(const dq_kernels *kernels, const dq_window *w, const float *x, size_t row, int64_t tap,
                      size_t c, size_t n, found *f)
 {
@@ -443,7 +445,7 @@ void dq_max_pool_indices(const dq_pool_rows *rows, const float *in, float *out, 
 
 /* ---- Averages and norms ----------------------------------------------------------------------------- */
 
-/* Elements that a window counts along an axis. */
+/* Elements of a window that count in its average along an axis. */
 static size_t counted(const dq_window *w, size_t d, int64_t origin, bool pads)
 {
     int64_t first;
@@ -451,7 +453,7 @@ static size_t counted(const dq_window *w, size_t d, int64_t origin, bool pads)
                              pads ? w->in[d] + w->end[d] : w->in[d], &first);
 }
 
-/* `root`: norms, which nothing is divided by */
+/* Averages; or, if `root`, square roots of sums of squares, without division. */
 static void sum_rows(const dq_pool_rows *r, bool root, bool pads, const float *in, float *out)
 {
     const dq_pool_f32 *kernels = r->kernels->pool_f32;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QLinearAveragePool, of 8-bit tensors.
+/* QLinearAveragePool of 8-bit tensors.
  *
- * That of com.microsoft adds up the dequantized elements of a window as floats in row-major order, divides by
- * their number (with count_include_pad by the window's size) and takes Y = saturate(round(mean / y_scale +
- * y_zero_point)), quotient and sum rounded to float: the zero point comes before rounding. A window that
- * holds nothing but padding has the mean 0.
+ * com.microsoft: sums the dequantized elements of a window in float, in row-major order. It divides by their
+ * number (with count_include_pad by the window's size). Then Y = saturate(round(mean / y_scale +
+ * y_zero_point)), with quotient and sum rounded to float: the zero point is added before rounding. The mean
+ * of a window of padding only is 0.
  *
- * That of the domain dqrun adds up integers, and gives the real-number formula's result, rounded once
- * (exact_mean.h). The mean of a window that holds nothing but padding is NaN, the type's minimum. */
+ * dqrun: sums integers and gives the result of the real-number formula, rounded once (exact_mean.h). The mean
+ * of a window of padding only is NaN, which gives the type's minimum. */
 #include "ops/pool/exact_mean.h"
 #include "ops/pool/q8_window.h"
 #include "ops/row_quantizer.h"
@@ -17,47 +17,48 @@
 #include <string.h>
 
 enum {
-    PLANES = 8,  /* planes with one window */
-    BAND = 2048, /* floats, about */
-    STRIP = 32   /* of which kernels take whole ones at once */
+    PLANES = 8,  /* planes computed at a time, if each has one window */
+    BAND = 2048, /* approximate floats of a band's sums */
+    STRIP = 32   /* floats per kernel step: buffers are multiples of it */
 };
 
 typedef struct pool_state {
     dq_q8_window shape;
-    const struct tap *taps;   /* of windows along the last axis … */
-    const struct span *spans; /* … and the results of a line */
+    const struct tap *taps;   /* kernel elements along the last axis */
+    const struct span *spans; /* segments of a line by window length */
     size_t tap_count, span_count;
-    /* whole planes at once, see plane_fits: */
-    bool whole;          /* the only window is all of a plane */
-    size_t pitch, plane; /* elements of a padded row, of all those under results */
-    size_t band;         /* rows of results at a time, whose sums stay in the first cache … */
-    size_t band_floats;  /* … with columns between them, in whole strips */
-    const float *counts; /* elements under each result, results a pitch apart; NULL: line by line */
-    bool exact;          /* dqrun's averages */
+    /* Plane by plane (see plane_fits): */
+    bool whole;          /* the only window is the whole plane */
+    size_t pitch, plane; /* elements of a padded row, and of a padded plane */
+    size_t band;         /* output rows computed at a time, so that their sums stay in L1 */
+    size_t band_floats;  /* floats of a band's sums at `pitch`, rounded up to STRIP */
+    const float *counts; /* elements of each output's window, at `pitch`; NULL: line by line */
+    bool exact;          /* dqrun's operator */
     dq_exact_mean mean;
-    const float *multipliers; /* … of each result, as `counts` */
+    const float *multipliers; /* exact: multiplier of each output, laid out as `counts` */
 } pool_state;
 
-/* An element of the windows of a line, for all those results at once whose windows have it inside: so each
- * result sees its elements in row-major order. Counted in elements. */
+/* A kernel element along the last axis, for all outputs of a line whose windows have it inside the input.
+ * Adding one such element after the other keeps the row-major order of each sum. Fields count elements. */
 typedef struct tap {
-    size_t first, count; /* results */
-    size_t at;           /* of the row: what result `first` sees */
+    size_t first, count; /* range of outputs */
+    size_t at;           /* offset in the input row of what output `first` reads */
 } tap;
 
-/* Neighbouring results of a line, up to `end`, whose windows have `along` elements along the line. */
+/* A segment of consecutive outputs of a line, up to `end`, whose windows have `along` elements along the
+ * line. */
 typedef struct span {
     size_t end, along;
 } span;
 
-/* Results come in lines along the last axis, with channels last all channels of each place. */
+/* The output is computed in lines along the last spatial axis; in NHWC with all channels of each position. */
 typedef struct pool_job {
     const dq_op_call *call;
     const pool_state *s;
     const uint8_t *x;
     uint8_t *out;
     dq_q8 qy;
-    dq_row_quantizer from, to; /* the input's, and those of multiples of y_scale */
+    dq_row_quantizer from, to; /* quantization of the input; and of sums in multiples of y_scale */
 } pool_job;
 
 static void pool_run(const dq_op_call *call, pool_job *job, dq_range_fn range)
@@ -90,7 +91,7 @@ static dq_status list_taps(const dq_op_call *call, pool_state *s, dq_error *err)
         return dq_no_memory(err, SIZE_MAX, "the elements of a window");
     s->taps = taps;
     for (int64_t k = begin; k < end; k++) {
-        int64_t shift = k * w->dilation[last] - w->begin[last]; /* of result 0 */
+        int64_t shift = k * w->dilation[last] - w->begin[last]; /* for output 0 */
         int64_t first =
             shift < 0 ? (-shift - 1) / stride + 1 : 0; /* strides may be as large as int64 holds */
         int64_t past = shift < w->in[last] ? (w->in[last] - shift - 1) / stride + 1 : 0;
@@ -119,11 +120,11 @@ static dq_status list_spans(const dq_op_call *call, pool_state *s, dq_error *err
     return DQ_OK;
 }
 
-/* Whether planes of results are worked out at once: rows with zeros around them, as floats, so that an
- * element of the windows is added to all results of a plane by one long addition. What is added to the
- * results' sums are the same numbers in the same order, and zeros, which change nothing: a sum that begins
- * with +0 is never -0. Columns between a row's last result and the next row's first are worked out in vain.
- */
+/* True if outputs are computed plane by plane. The plane is converted to floats with zero padding, so that
+ * one long vector addition adds a kernel element to all outputs of a band.
+ *
+ * Each output's sum has the same terms in the same order as line by line. Added zeros change nothing, because
+ * a sum that begins with +0 is never -0. Sums in the columns between the output rows are discarded. */
 static bool plane_fits(const pool_state *s)
 {
     enum { MOST_FLOATS = 1 << 15 /* of a plane */, MOST_TAPS = 16 };
@@ -143,7 +144,8 @@ static size_t strips(size_t n)
     return (n + STRIP - 1) / STRIP * STRIP;
 }
 
-/* Room for the plane and the sums of a band, and how many elements each result has. */
+/* Reserves the workspace for a padded plane and a band's sums, and counts the elements of each output's
+ * window. */
 static dq_status prepare_planes(dq_op_call *call, pool_state *s, dq_error *err)
 {
     const dq_window *w = &s->shape.window;
@@ -173,18 +175,19 @@ static dq_status prepare_planes(dq_op_call *call, pool_state *s, dq_error *err)
             multipliers[i] = s->mean.multipliers[(size_t)counts[i]];
         s->multipliers = multipliers;
     }
-    /* behind the last row lies what the last of the columns worked out in vain reads */
+    /* Slack after the last row: the discarded columns read it. */
     call->worker_scratch_size =
         (s->plane + s->pitch + STRIP) * sizeof(float) + s->band_floats * (sizeof(float) + 1);
     s->whole = s->shape.out_size == 1;
     for (size_t d = 0; d < 2; d++)
         s->whole = s->whole && w->kernel[d] == w->in[d] && w->begin[d] == 0 && w->dilation[d] == 1;
-    if (s->whole) /* average_wholes */
+    if (s->whole) /* for average_wholes */
         call->worker_scratch_size += PLANES * s->plane * sizeof(float);
     return DQ_OK;
 }
 
-/* Numbers of elements under windows: all products of those along the axes, and 1, between results. */
+/* Prepares exact means for all window sizes that occur: products of the lengths along the axes, and 1 for the
+ * discarded columns. */
 static dq_status prepare_exact(dq_op_call *call, pool_state *s, dq_error *err)
 {
     const dq_window *w = &s->shape.window;
@@ -216,7 +219,7 @@ static dq_status prepare_exact(dq_op_call *call, pool_state *s, dq_error *err)
     return dq_exact_mean_prepare(call, &x, &y, occurs, most, &s->mean, err);
 }
 
-/* A worker's sums, and the row that is added. */
+/* Reserves worker scratch: sums of a line and one input row; or as prepare_planes needs. */
 static dq_status average_prepare(dq_op_call *call, dq_error *err)
 {
     const bool channels_last = dq_node_int(call->node, "channels_last", 0) != 0;
@@ -238,10 +241,10 @@ static dq_status average_prepare(dq_op_call *call, dq_error *err)
                : dq_no_memory(err, SIZE_MAX, "a line of the input");
 }
 
-/* n sums take x[i * step]. */
+/* sums[i] += x[i * step] for i < n. */
 static inline void average_take(float *restrict sums, const float *restrict x, size_t step, size_t n)
 {
-    if (step == 1) /* which a compiler makes vectors of */
+    if (step == 1) /* a constant, for the compiler's vectorizer */
         for (size_t i = 0; i < n; i++)
             sums[i] += x[i];
     else
@@ -249,7 +252,7 @@ static inline void average_take(float *restrict sums, const float *restrict x, s
             sums[i] += x[i * step];
 }
 
-/* The elements of a row, to the results of a line. */
+/* Adds the elements of an input row to the sums of a line. */
 static void average_row(const pool_state *s, const float *row, float *sums)
 {
     size_t stride = (size_t)s->shape.window.stride[s->shape.window.rank - 1], inner = s->shape.inner;
@@ -261,15 +264,15 @@ static void average_row(const pool_state *s, const float *row, float *sums)
                 average_take(sums + t->first + i, row + t->at + i * stride, 1, inner);
 }
 
-/* The codes of a line with `total` elements a result, times those along the last axis: numbers that are
- * rounded with their zero point are quantized by a scale of 1. */
+/* Quantizes the sums of a line. `total` is the number of input rows of its windows. com.microsoft's means
+ * include the zero point before rounding, so that dq_row_quantizer_quantize has a scale of 1. */
 static void average_finish(const pool_job *job, float *sums, size_t total, uint8_t *out)
 {
     const pool_state *s = job->s;
     const float scale = job->qy.scale, zero = (float)job->qy.zero;
     size_t i = 0;
     for (const span *t = s->spans; t < s->spans + s->span_count; t++) {
-        /* what holds nothing has a sum of 0, and as its mean */
+        /* The sum of an empty window is 0, and so is its mean. */
         const size_t elements = s->shape.include_pad ? s->shape.kernel_size : total * t->along;
         const float count = (float)(elements ? elements : 1);
         const size_t end = t->end;
@@ -301,8 +304,8 @@ static void average_line(const pool_job *job, size_t line, float *sums)
     average_finish(job, sums, c.total, job->out + line * s->shape.line);
 }
 
-/* Neither products of input codes, nor their sums and means, are near the ends of float's range, so that
- * means are divided as `divide` does. */
+/* True if dequantized inputs, sums and means are far from the limits of float's range, as the kernel `divide`
+ * requires. */
 static bool divides(const pool_job *job)
 {
     const float least = 0x1p-16f, most = 0x1p16f;
@@ -358,7 +361,7 @@ static void average_plane(const pool_job *job, size_t plane, float *padded, floa
         average_band(job, plane, row, padded, sums);
 }
 
-/* Planes that have one window: some side by side, since each is one chain of additions. */
+/* Computes planes with one window. A sum is one dependency chain of additions, so PLANES are interleaved. */
 static void average_wholes(const pool_job *job, size_t begin, size_t end, float *workspace)
 {
     const size_t n = job->s->shape.in_size;
@@ -402,7 +405,7 @@ static void average_range(void *arg, size_t begin, size_t end, unsigned worker)
         average_line(job, i, sums);
 }
 
-/* Numbers that are rounded with their zero point have a scale of 1 and no zero point. */
+/* com.microsoft's means include scale and zero point before rounding, hence scale 1 and zero 0 in job.to. */
 static dq_status average_run(const dq_op_call *call, dq_error *err)
 {
     (void)err;

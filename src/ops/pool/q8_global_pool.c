@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QLinearGlobalAveragePool adds up integers. That of com.microsoft gives
- *     Y = saturate(round(sum(X - x_zero_point) * (x_scale / (y_scale * count))) + y_zero_point),
- * each step rounded to float, 0 being the mean of a channel without elements. That of the domain dqrun gives
- * the real-number formula's result, rounded once, and the type's minimum for a channel without elements,
- * whose mean is NaN. */
+/* QLinearGlobalAveragePool, with integer sums.
+ *
+ * com.microsoft: Y = saturate(round(sum(X - x_zero_point) * (x_scale / (y_scale * count))) + y_zero_point),
+ * each step rounded to float. The mean of a channel without elements is 0.
+ *
+ * dqrun: the result of the real-number formula, rounded once. The mean of a channel without elements is NaN,
+ * which gives the type's minimum. */
 #include "ops/quantize/exact_ratio.h"
 
 #include <string.h>
 
-/* Additions of a piece of parallel work, about. */
+/* Approximate additions per task. */
 enum { ELEMENTS_PER_TASK = 32768 };
 
 typedef struct global_state {
-    size_t channels, size; /* size: elements of a channel */
+    size_t channels, size; /* channels; elements of a channel */
     bool channels_last;
 } global_state;
 
@@ -43,8 +45,7 @@ static dq_status global_prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* Channels that are added up side by side where they are neighbours, and places until their sums move on to
- * 64 bits. */
+/* NHWC: channels summed at a time; positions after which int32 sums are added to int64. */
 enum { SIDE = 64, POSITIONS = 65536 };
 
 typedef struct global_job {
@@ -53,7 +54,7 @@ typedef struct global_job {
     uint8_t *out;
     dq_q8 qx, qy;
     float ratio;
-    bool exact; /* … which `by` then is */
+    bool exact; /* dqrun's operator: use the exact ratio `by` */
     dq_ratio by;
 } global_job;
 
@@ -69,12 +70,12 @@ static void add_positions(const uint8_t *x, size_t positions, size_t step, size_
                 sums[c] += x[c];
 }
 
-/* Eight bytes at a time: pairs of them in four sums of 16 bits, which hold those of 128 words. */
+/* Sums eight bytes at a time (SWAR): four 16-bit sums of pairs, which hold the sums of 128 words. */
 static int64_t sum_of_line(const uint8_t *x, size_t n, bool is_signed)
 {
-    enum { WORD = 8, WORDS = 128 };
+    enum { WORD = 8, WORDS = 128 }; /* bytes of a word; words per 16-bit sum */
     const uint64_t even = 0x00ff00ff00ff00ff, twos = 0x0000ffff0000ffff;
-    const uint64_t sign_xor = is_signed ? 0x8080808080808080 : 0; /* adds 128 to each */
+    const uint64_t sign_xor = is_signed ? 0x8080808080808080 : 0; /* adds 128 to each byte */
     int64_t sum = is_signed ? -128 * (int64_t)n : 0;
     size_t k = 0;
     while (n - k >= WORD) {
@@ -101,7 +102,7 @@ static inline __attribute__((always_inline)) uint8_t global_mean(const global_jo
     return dq_q8_round(&job->qy, (double)((float)sum * job->ratio));
 }
 
-/* Results at … at + n - 1, of neighbouring channels, which are last. */
+/* NHWC: computes outputs at … at + n - 1, which are consecutive channels. */
 static void global_means(const global_job *job, const uint8_t *x, size_t at, size_t n)
 {
     const global_state *s = job->s;
@@ -117,7 +118,7 @@ static void global_means(const global_job *job, const uint8_t *x, size_t at, siz
         job->out[at + c] = global_mean(job, sums[c]);
 }
 
-static size_t global_pieces(const global_state *s) /* of an image */
+static size_t global_pieces(const global_state *s) /* items of an image */
 {
     return s->channels_last ? (s->channels + SIDE - 1) / SIDE : s->channels;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NhwcMaxPool of com.microsoft, of 8-bit tensors. The greatest element of a window that holds nothing but
- * padding is the least one of the type. */
+/* com.microsoft.NhwcMaxPool of 8-bit tensors. A window of padding only gives the type's minimum. */
 #include "ops/pool/q8_window.h"
 
 #include "base/checked.h"
 
 #include <string.h>
 
-/* Results come in lines along the last axis, of all channels of each position. */
+/* The output is computed in lines: positions along the last spatial axis, with all channels of each. */
 typedef struct max_job {
     const dq_op_call *call;
     const dq_q8_window *s;
@@ -21,7 +20,7 @@ static dq_status max_infer(dq_op_call *call, dq_error *err)
     return dq_q8_window_infer(call, true, err);
 }
 
-/* A worker's line: the rows under a line of results as one. */
+/* Reserves a worker's line: the element-wise maximum of the input rows of one output line. */
 static dq_status max_prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(dq_q8_window), err));
@@ -34,7 +33,7 @@ static dq_status max_prepare(dq_op_call *call, dq_error *err)
                : dq_no_memory(err, SIZE_MAX, "a line of the input");
 }
 
-/* line[i] becomes the larger of itself and x[i], where `sign_xor` brings codes to the order of uint8. */
+/* line[i] = max(line[i], x[i]). `sign_xor` maps the values to the order of uint8. */
 static void join(uint8_t *restrict line, const uint8_t *restrict x, size_t n, uint8_t sign_xor)
 {
     for (size_t i = 0; i < n; i++) {
@@ -43,7 +42,7 @@ static void join(uint8_t *restrict line, const uint8_t *restrict x, size_t n, ui
     }
 }
 
-/* The rows of cells as one. Those of a plane are evenly apart. */
+/* Reduces the input rows to their element-wise maximum. With one axis of rows, their stride is constant. */
 static void join_rows(const max_job *job, const uint8_t *x, const dq_cells *c, dq_max_windows *w)
 {
     size_t index[DQ_MAX_RANK] = {0}, at = c->base;
@@ -63,7 +62,7 @@ static void join_rows(const max_job *job, const uint8_t *x, const dq_cells *c, d
     }
 }
 
-/* Windows that lie on the input side by side are taken together. */
+/* Computes an output line. Consecutive windows completely inside the input share one kernel call. */
 static void max_line(const max_job *job, size_t line, uint8_t *joined)
 {
     const dq_q8_window *s = job->s;

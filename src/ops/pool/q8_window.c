@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Multiplications or comparisons of a task, about. */
+/* Approximate multiply-adds or comparisons per task. */
 enum { ELEMENTS_PER_TASK = 32768 };
 
 /* ---- Shapes ------------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MaxUnpool: pooled elements back in their places. Col2Im: blocks added back up to an image. CenterCropPad:
- * axes cut or padded around their middle. */
+/* MaxUnpool scatters pooled elements to their original positions. Col2Im sums blocks into an image (the
+ * adjoint of im2col). CenterCropPad crops or pads axes around their center. */
 #include "base/checked.h"
 #include "ops/element.h"
 #include "ops/lists.h"
@@ -31,7 +31,7 @@ static dq_status spatial_list(const dq_op_call *call, const char *name, size_t c
     return requested_count(call, name, list->count, count, err);
 }
 
-/* The shape before the pooling. */
+/* Computes the default output shape: the inverse of the shape rule of MaxPool. */
 static dq_status unpooled(const dq_op_call *call, int64_t dims[DQ_MAX_RANK], dq_error *err)
 {
     const dq_tensor *x = call->in[X];
@@ -87,7 +87,7 @@ static dq_status unpool_run(const dq_op_call *call, dq_error *err)
     size_t indices = dq_dims_product(dims, 0, out->rank);
     dq_strides(out->rank, out->dims, strides);
     dq_fill_elements(out->dtype, out->data, out->count, NULL);
-    const bool whole = indices == out->count; /* places are those of the output */
+    const bool whole = indices == out->count; /* indices are offsets in the output itself */
     const dq_tensor *x = call->in[X];
     const size_t width = dq_element_width(x->dtype);
     for (size_t i = 0, n; i < x->count; i += n) {
@@ -112,7 +112,7 @@ const dq_op_impl dq_op_max_unpool = {unpool_infer, NULL, unpool_run, 0};
 /* ---- Col2Im -------------------------------------------------------------------------------------------- */
 
 typedef struct blocks {
-    size_t axes, taps, count; /* elements of a block; blocks of an image */
+    size_t axes, taps, count; /* spatial axes; elements of a block; blocks of an image */
     int64_t image[DQ_MAX_RANK], block[DQ_MAX_RANK], steps[DQ_MAX_RANK];
     dq_list strides, dilations, pads;
 } blocks;
@@ -176,8 +176,8 @@ static dq_status col2im_infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, call->in[0]->dtype, b.axes + 2, dims, err);
 }
 
-/* Where element `tap` of the block that begins at 0 lies along each axis, and of the blocks side by side
- * along the last one the first that has it on the image, and the end of those. */
+/* Coordinates of element `tap` of the first block; and the range first … end - 1 of blocks along the last
+ * axis whose element `tap` is inside the image. */
 typedef struct tap_position {
     int64_t at[DQ_MAX_RANK], first, end;
 } tap_position;
@@ -195,8 +195,8 @@ static tap_position find_tap(const blocks *b, size_t tap)
     return p;
 }
 
-/* Place in the image of the tap of a line's first block, which itself may lie before the image; false when
- * the line lies in the padding. */
+/* Gives the offset in the image of the tap of a line's first block; it may be before the row. Returns false
+ * if the tap is in the padding for the whole line. */
 static bool line_position(const blocks *b, const tap_position *p, const size_t *coord, int64_t *index)
 {
     size_t last = b->axes - 1;
@@ -223,7 +223,7 @@ static void add_element(const dq_tensor *from, size_t i, dq_tensor *to, size_t a
             to, at, (int64_t)((uint64_t)dq_tensor_get_int(to, at) + (uint64_t)dq_tensor_get_int(from, i)));
 }
 
-/* Elements from … from + n - 1 added to those of the image from `at` on, `step` apart. */
+/* Adds n elements from `from` on to the image from offset `at` on, at stride `step`. */
 static void add_line(const dq_tensor *in, size_t from, dq_tensor *out, size_t at, size_t step, size_t n)
 {
     const float *restrict x = dq_data(in, float) + from;
@@ -239,8 +239,7 @@ static void add_line(const dq_tensor *in, size_t from, dq_tensor *out, size_t at
             add_element(in, from + i, out, at + i * step);
 }
 
-/* Row number `row` of the input, which is element `tap` of all blocks, added to the plane that begins at
- * `to`. */
+/* Adds row `row` of the input, which has element `tap` of all blocks, to the plane at `to`. */
 static void add_tap(const dq_tensor *in, const blocks *b, size_t row, size_t tap, dq_tensor *out, size_t to)
 {
     const tap_position p = find_tap(b, tap);
@@ -266,7 +265,7 @@ static dq_status col2im_run(const dq_op_call *call, dq_error *err)
                             dq_dtype_name(in->dtype));
     const size_t plane = dq_dims_product(out->dims, 2, out->rank), width = dq_element_width(in->dtype);
     for (size_t i = 0; b.count && i < in->count / b.count; i++) {
-        if (i % b.taps == 0) /* one after the other, as it stays in the cache for its taps */
+        if (i % b.taps == 0) /* plane by plane, so that it stays in the cache for all taps */
             dq_fill_elements(out->dtype, (char *)out->data + i / b.taps * plane * width, plane, NULL);
         add_tap(in, &b, i, i % b.taps, out, i / b.taps * plane);
     }
@@ -315,7 +314,7 @@ static dq_status crop_run(const dq_op_call *call, dq_error *err)
     dq_strides(in->rank, in->dims, from);
     dq_strides(out->rank, out->dims, to);
     for (size_t d = 0; d < in->rank; d++) {
-        int64_t more = out->dims[d] - in->dims[d]; /* the odd element goes, or comes, at the end */
+        int64_t more = out->dims[d] - in->dims[d]; /* of an odd difference, the extra element is at the end */
         m.from_base += more < 0 ? (size_t)(-more / 2) * from[d] : 0;
         m.to_base += more > 0 ? (size_t)(more / 2) * to[d] : 0;
         dq_copy_nd_add(&m, (size_t)(more < 0 ? out->dims[d] : in->dims[d]), (int64_t)from[d], to[d]);

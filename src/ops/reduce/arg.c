@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ArgMax and ArgMin: where along an axis the extreme stands; among equals the first, or the last. The first
- * NaN counts as the extreme, as in NumPy. */
+/* ArgMax and ArgMin: index of the extreme along an axis, the first or the last of equal ones. The first NaN
+ * counts as the extreme, as in NumPy. */
 #include "ops/reduce/arg.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rows.h"
@@ -10,12 +10,12 @@
 #include <math.h>
 
 enum {
-    ELEMENTS_PER_TASK = 8192, /* elements of a piece of parallel work, about */
-    RESULTS_PER_STEP = 4,     /* results of 64-bit integers at a time */
+    ELEMENTS_PER_TASK = 8192, /* approximate elements per task */
+    RESULTS_PER_STEP = 4,     /* results of int64 computed at a time */
     BLOCK = 256,
-    LANES = 32,          /* columns that a row is made */
-    MAX_SHORT_ROW = 128, /* rows up to this length are turned, as many as fill a … */
-    TILE = 4096          /* elements */
+    LANES = 32,          /* columns of a row */
+    MAX_SHORT_ROW = 128, /* maximum length of rows that are transposed */
+    TILE = 4096          /* elements transposed at a time */
 };
 
 static dq_status infer(dq_op_call *call, dq_error *err)
@@ -47,7 +47,7 @@ static dq_status prepare(dq_op_call *call, bool max, dq_error *err)
 static size_t find(const dq_arg *s, const dq_tensor *in, size_t base)
 {
     const uint64_t bits = in->dtype == DQ_FLOAT ? UINT32_MAX : UINT64_MAX;
-    /* the key of NaN becomes the largest where it would be the smallest */
+    /* For the minimum, wraps the key of NaN from the smallest to the largest. */
     const uint64_t off = !s->max && dq_dtype_is_float(in->dtype) ? ~bits + 1 : 0;
     const bool last = s->last;
     uint64_t keys[DQ_ROW], best = 0;
@@ -66,8 +66,8 @@ static size_t find(const dq_arg *s, const dq_tensor *in, size_t base)
     return where;
 }
 
-/* FEW results of 64-bit integers, whose elements begin `column_stride` from each other: a comparison waits
- * for that before it, not for those of the others. */
+/* Computes FEW results of int64, whose elements begin at stride `column_stride`. Their dependency chains of
+ * comparisons are interleaved. */
 static void find_few(const dq_arg *s, const dq_tensor *in, size_t base, size_t column_stride, int64_t *out)
 {
     const uint64_t sign_xor = dq_extreme_sign_xor(in->dtype, s->max);
@@ -93,17 +93,17 @@ static void find_few(const dq_arg *s, const dq_tensor *in, size_t base, size_t c
         out[k] = (int64_t)(s->last ? s->n - 1 - where[k] : where[k]);
 }
 
-/* ---- By columns ---------------------------------------------------------------------------------------- */
+/* ---- Columns ------------------------------------------------------------------------------------------- */
 
 typedef union values {
     int32_t i[BLOCK];
     float f[BLOCK];
 } values;
 
-/* How kernels see elements. */
+/* Kernel for an element type. */
 typedef struct way {
     dq_arg_fn *arg;
-    size_t width; /* 0: they do not */
+    size_t width; /* bytes of an element; 0: there is no kernel */
     uint64_t sign_xor;
     bool floats;
 } way;
@@ -123,7 +123,8 @@ static way way_of(const dq_arg *s, const dq_kernels *k, dq_dtype dtype)
     return (way){0};
 }
 
-/* n <= BLOCK columns of `count` rows: numbers of rows, counted from the last one where the last is wanted. */
+/* Finds the extreme of n <= BLOCK columns of `count` rows. For the last of equal ones, rows are read from the
+ * last to the first. */
 static void find_columns(const dq_arg *s, const way *w, const char *x, size_t step, size_t count, size_t n,
                          values *best, int32_t *where)
 {
@@ -134,7 +135,7 @@ static void find_columns(const dq_arg *s, const way *w, const char *x, size_t st
         where[k] = (int32_t)count - 1 - where[k];
 }
 
-/* The best of places 0 … n - 1, the first of equals or the last; NaN is one that is not looked at. */
+/* Index of the best of n candidates, the first or last of equal ones; SIZE_MAX if one is NaN. */
 static size_t best_index(const dq_arg *s, const way *w, const values *best, const int32_t *index, size_t n)
 {
     double most = 0;
@@ -153,7 +154,7 @@ static size_t best_index(const dq_arg *s, const way *w, const values *best, cons
     return found;
 }
 
-/* A row as LANES columns, and one row of what is left; SIZE_MAX: a NaN is in it. */
+/* Finds the extreme of a contiguous row as LANES columns and a remainder. SIZE_MAX: it has a NaN. */
 static size_t find_in_row(const dq_arg *s, const way *w, const char *x)
 {
     const size_t whole = s->n / LANES, rest = s->n % LANES, lanes = whole ? LANES : 0;

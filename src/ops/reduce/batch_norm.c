@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BatchNormalization for inference: (x - mean) / sqrt(variance + epsilon) · scale + bias, per channel (or,
- * before version 9 with `spatial` 0, per element of an image). The statistics are joined in double into one
- * factor. Floats are computed in float: rows of a channel with the mean in two parts (the kernel's
- * `normalize`), channels side by side as one difference and one fused product; everything else in double,
- * rounded once. */
+/* BatchNormalization in inference: (x - mean) / sqrt(variance + epsilon) · scale + bias, per channel (before
+ * version 9 with `spatial` 0: per element of an image). scale / sqrt(variance + epsilon) is one factor,
+ * computed in double.
+ *
+ * Float tensors are computed in float. Rows of a channel subtract the mean as two floats (the kernel
+ * `normalize`). Contiguous channels use one difference and one fused multiply-add. Everything else is in
+ * double, rounded once. */
 #include "ops/op.h"
 #include "ops/widened.h"
 
 #include <math.h>
 
 enum { X, SCALE, BIAS, MEAN, VARIANCE, INPUTS };
-enum { ELEMENTS_PER_TASK = 8192 /* elements of a piece of parallel work */, LINE = 16, BLOCK = 256 };
+enum { ELEMENTS_PER_TASK = 8192 /* elements per task */, LINE = 16, BLOCK = 256 };
 
 typedef struct state {
     double epsilon;
-    size_t channels, inner; /* results that share one factor lie `inner` at a time */
+    size_t channels, inner; /* channels; contiguous elements that share one channel */
 } state;
 
 static void sizes(const dq_op_call *call, size_t *channels, size_t *inner)
@@ -30,7 +32,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 {
     size_t channels, inner;
     sizes(call, &channels, &inner);
-    /* The old versions asked for more outputs as their sign of training. */
+    /* Before version 14, optional outputs requested training mode. */
     if (dq_node_int(call->node, "training_mode", 0) != 0 || dq_node_int(call->node, "is_test", 1) == 0)
         return dq_call_fail(call, err, DQ_UNSUPPORTED, "is in training mode, expected inference");
     for (uint32_t i = 1; i < call->out_count; i++)
@@ -53,7 +55,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* What is done to a channel. */
+/* y = (x - mean) * factor + bias of a channel. */
 typedef struct affine {
     double mean, factor, bias;
 } affine;
@@ -67,7 +69,7 @@ static affine affine_of(const dq_op_call *call, size_t channel)
                     dq_tensor_get_double(call->in[BIAS], channel)};
 }
 
-/* Channels side by side, of floats: what is done to each is found once for all rows. */
+/* Normalizes contiguous channels of floats. Their parameters are computed once for all rows. */
 static void columns(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;

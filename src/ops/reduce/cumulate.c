@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CumSum and CumProd along an axis: floats in double and rounded as each is stored, integers modulo 2^64. */
+/* CumSum and CumProd along an axis. Floats accumulate in double, and each result is rounded when stored.
+ * Integers wrap modulo 2^32 or 2^64. */
 #include "ops/lists.h"
 #include "ops/rows.h"
 #include "ops/widened.h"
 
 enum {
-    PART = 16, /* rows at a time of lines side by side: what a cache of few pages holds */
-    LINES = 4
+    PART = 16, /* rows per kernel call, so few that their pages stay in the TLB */
+    LINES = 4  /* contiguous lines accumulated at a time */
 };
 
 typedef struct state {
@@ -48,7 +49,7 @@ static void store_floats(dq_tensor *t, size_t at, size_t n, const double *x)
     dq_store_floats(t->dtype, t->data, at, n, x, true, DQ_ROUND_NEAREST);
 }
 
-/* x becomes a result. */
+/* Replaces x with its result and updates `total`. */
 #define TAKE(total, x)                                                                                       \
     do {                                                                                                     \
         const double next = product ? (total) * (x) : (total) + (x);                                         \
@@ -56,7 +57,7 @@ static void store_floats(dq_tensor *t, size_t at, size_t n, const double *x)
         (total) = next;                                                                                      \
     } while (0)
 
-/* `count` lines, at most DQ_ROW, that lie side by side; or one, whose elements do. */
+/* Accumulates `count` <= DQ_ROW neighboring lines of any float type, row by row. */
 static void lines_of_floats(const dq_op_call *call, size_t base, size_t count)
 {
     const state *s = call->state;
@@ -88,7 +89,7 @@ static void line_of_floats(const dq_op_call *call, size_t base)
     }
 }
 
-/* Integers in their own width: what is behind is what is before and an element. */
+/* Accumulates lines of integers in their own width: each result is the previous one and an element. */
 #define CUMULATE_INTEGERS(T)                                                                                 \
     static void lines_of_##T(const dq_op_call *call, size_t base, size_t count)                              \
     {                                                                                                        \
@@ -121,7 +122,7 @@ static void line_of_floats(const dq_op_call *call, size_t base)
 CUMULATE_INTEGERS(uint32_t)
 CUMULATE_INTEGERS(uint64_t)
 
-/* The same of sums of floats that lie side by side. */
+/* Accumulates sums of neighboring lines of float. */
 static void sums_of_lines(const dq_op_call *call, size_t base, size_t count)
 {
     const state *s = call->state;
@@ -134,7 +135,7 @@ static void sums_of_lines(const dq_op_call *call, size_t base, size_t count)
                                                        s->exclusive, y, total);
 }
 
-/* Sums along LINES lines one behind the other: each waits for its last one only. */
+/* Accumulates sums of LINES contiguous lines of float. Their dependency chains are interleaved. */
 static void sums_along(const dq_op_call *call, size_t base)
 {
     const state *s = call->state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Det: the determinant of each square matrix in the last two axes, by elimination in double with the largest
- * pivot of each column. */
+/* Det: determinant of each square matrix in the last two axes, by Gaussian elimination with partial pivoting
+ * in double. */
 #include "base/checked.h"
 #include "ops/op.h"
 #include "ops/rows.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft EmbedLayerNormalization and QEmbedLayerNormalization: a row of the word table, one of the
- * position table and one of the segment table, added in float in that order, then normalized. The quantized
- * one dequantizes tables, gamma and beta: (code - zero point) * scale in float. */
+/* com.microsoft.EmbedLayerNormalization and QEmbedLayerNormalization: the sum, in float and in this order, of
+ * a row of the word table, one of the position table and one of the segment table, then layer normalization.
+ * The quantized operator dequantizes tables, gamma and beta first: (q - zero point) * scale in float. */
 #include "base/checked.h"
 #include "ops/reduce/row_norm.h"
 #include "ops/rows.h"
@@ -12,7 +12,7 @@
 enum { IDS, SEGMENTS, WORD, POSITION, SEGMENT, GAMMA, BETA, MASK, POSITION_IDS };
 enum { SCALES = 8, ZEROS = 13, TABLES = 5 /* word, position, segment, gamma, beta, in this order */ };
 enum { OUTPUT, COUNTS, SUM };
-enum { ELEMENTS_PER_TASK = 4096 /* elements of a piece of parallel work, about */ };
+enum { ELEMENTS_PER_TASK = 4096 /* approximate elements per task */ };
 
 typedef struct state {
     dq_row_norm norm;
@@ -124,9 +124,9 @@ static dq_status prepare_quantized(dq_op_call *call, dq_error *err)
     return prepare_with(call, true, err);
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------ */
+/* ---- Run ---------------------------------------------------------------------------------------------- */
 
-/* Row `row` of table input i (gamma and beta: the only one) as floats. */
+/* Loads row `row` of table input i as floats; gamma and beta have one row. */
 static void load_row(const dq_op_call *call, uint32_t i, size_t row, float *to)
 {
     const state *s = call->state;
@@ -200,7 +200,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
         one_row(j->call, &j->norm, row, own, own + j->norm.n);
 }
 
-/* How many ones each row of the mask has; zeros without a mask. */
+/* Counts the ones in each row of the mask; without a mask, 0. */
 static void count_ones(const dq_op_call *call, size_t sequence)
 {
     const dq_tensor *counts = call->out_count > COUNTS ? call->out[COUNTS] : NULL,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalizing over axes: LayerNormalization, RMSNormalization (ONNX Runtime's SimplifiedLayerNormalization
- * gives the deviations, too), InstanceNormalization, GroupNormalization. Rows of the types up to float are
- * row_norm.h's, and rounded to the type of the output at the end; double is summed in order. */
+/* Normalization over axes: LayerNormalization, RMSNormalization (ONNX Runtime's SimplifiedLayerNormalization
+ * also outputs the inverse deviations), InstanceNormalization, GroupNormalization. Types up to float use
+ * row_norm.h and are rounded to the output type at the end. Double is summed in row-major order. */
 #include "base/checked.h"
 #include "ops/reduce/row_norm.h"
 #include "ops/rows.h"
@@ -10,20 +10,20 @@
 #include <math.h>
 
 enum { X, SCALE, BIAS };
-enum { ELEMENTS_PER_TASK = 4096 /* elements of a piece of parallel work, about */ };
+enum { ELEMENTS_PER_TASK = 4096 /* approximate elements per task */ };
 
-/* `rows` stretches of n elements are normalized, each alone. Then element k of a row is scaled, and shifted,
- * by its channel's numbers, or by those that the strides lead to. */
+/* Each of `rows` contiguous rows of n elements is normalized. Then element k of a row is multiplied by a
+ * scale, and a bias is added: those of its channel, or those at the strides `scale` and `bias`. */
 typedef struct state {
     double epsilon;
     size_t rows, n;
-    bool centre;                            /* take the mean off */
-    bool per_channel;                       /* scale and bias are lists of channels: */
+    bool centre;                            /* subtract the mean */
+    bool per_channel;                       /* scale and bias have one element per channel (or group) */
     size_t channels, rows_per_image, plane; /* their length; rows of an image; elements of a channel */
-    size_t rank;                            /* else: over the normalized axes */
+    size_t rank;                            /* otherwise: number of normalized axes */
     size_t dims[DQ_MAX_RANK], scale[DQ_MAX_RANK], bias[DQ_MAX_RANK];
-    bool floats;    /* computed in float */
-    size_t bias_at; /* in the scratch, in floats: of biases that cannot be used as they stand */
+    bool floats;    /* computed in float, else in double */
+    size_t bias_at; /* offset of the converted bias in the scratch, in floats */
 } state;
 
 static double epsilon(const dq_op_call *call)
@@ -36,13 +36,13 @@ static bool is_double(const dq_tensor *t)
     return t && t->dtype == DQ_DOUBLE;
 }
 
-/* How many factors a row takes in, and those of all rows. */
+/* Number of elements of scale (or bias) after broadcasting to a row, or per channel. */
 static size_t factor_count(const state *s)
 {
     return s->per_channel ? s->channels : s->n;
 }
 
-/* Whether an input is the list of factors as it stands: floats, in order. */
+/* True if scale (or bias) can be used in place: float, without broadcasting. */
 static bool ready(const state *s, const dq_tensor *t)
 {
     return t->dtype == DQ_FLOAT && t->count == factor_count(s);
@@ -77,7 +77,7 @@ static dq_status layer_infer(dq_op_call *call, dq_error *err)
         bool fits = !t || dq_broadcast(x->rank, x->dims, t->rank, t->dims, &rank, dims);
         for (size_t d = 0; fits && t && d < rank; d++)
             fits = rank == x->rank && dims[d] == x->dims[d];
-        /* it may not vary along the axes before */
+        /* It must not vary along the axes before `axis`. */
         for (size_t d = 0; fits && t && d < t->rank; d++)
             fits = d + x->rank - t->rank >= axis || t->dims[d] == 1;
         if (!fits) {
@@ -143,7 +143,7 @@ static dq_status images(const dq_op_call *call, int64_t groups, dq_error *err)
                             "attribute 'num_groups' is %" PRId64 ", expected a divisor of %" PRId64
                             " channels",
                             groups, x->dims[1]);
-    int64_t expected = call->version == 18 ? groups : x->dims[1]; /* GroupNormalization-18: one a group */
+    int64_t expected = call->version == 18 ? groups : x->dims[1]; /* GroupNormalization-18: by group */
     for (uint32_t i = SCALE; i <= BIAS; i++)
         if (call->in[i]->count != (size_t)expected)
             return dq_call_fail_input(call, err, i, "has %zu elements, expected %" PRId64, call->in[i]->count,
@@ -163,7 +163,7 @@ static dq_status images_prepare(dq_op_call *call, size_t groups, dq_error *err)
     s->plane = dq_dims_product(x->dims, 2, x->rank);
     s->n = (size_t)x->dims[1] / groups * s->plane;
     s->channels = call->in[SCALE]->count;
-    if (s->channels == groups) /* a factor for each group: the group is one plane */
+    if (s->channels == groups) /* one element per group: the group counts as one plane */
         s->plane = s->n;
     return take_scratch(call, err);
 }
@@ -191,7 +191,7 @@ static dq_status group_prepare(dq_op_call *call, dq_error *err)
     return images_prepare(call, (size_t)dq_node_int(call->node, "num_groups", 1), err);
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------- */
+/* ---- Run ----------------------------------------------------------------------------------------------- */
 
 /* Offset in the scale (or bias) of element k of a row. */
 static size_t factor_at(const state *s, const size_t strides[DQ_MAX_RANK], size_t row, size_t k)
@@ -252,10 +252,11 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 
 typedef struct job {
     const dq_op_call *call;
-    const float *gamma, *beta; /* beta NULL: none */
+    const float *gamma, *beta; /* beta may be NULL */
 } job;
 
-/* An input's factors as floats, one for each element of a row or for each channel. */
+/* Scale or bias as floats, one for each element of a row or for each channel; converted at `at` of the
+ * scratch if it is not ready. */
 static const float *factors(const dq_op_call *call, const dq_tensor *t, const size_t strides[DQ_MAX_RANK],
                             size_t at)
 {

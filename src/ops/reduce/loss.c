@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: what the score of the right class costs, per place,
- * or summed or averaged over all of them. Sums are in double, in order. */
+/* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: the loss of the labeled class at each position, or
+ * its sum or weighted mean over all positions. Sums are in double, in row-major order. */
 #include "base/math.h"
 #include "ops/op.h"
 
@@ -14,7 +14,7 @@ typedef enum reduction { NONE, SUM, MEAN } reduction;
 
 typedef struct state {
     reduction reduction;
-    bool softmax; /* the scores become logarithms of probabilities first */
+    bool softmax; /* apply LogSoftmax to the scores first */
     bool ignores;
     int64_t ignored;
     size_t classes, inner;
@@ -82,7 +82,7 @@ static dq_status entropy_prepare(dq_op_call *call, dq_error *err)
     return prepare(call, true, err);
 }
 
-/* The logarithm of what the exponentials of all classes' scores at a place sum to. */
+/* log-sum-exp of all classes' scores at a position. */
 static double log_total(const state *s, const dq_tensor *scores, size_t base)
 {
     double highest = -(double)INFINITY, total = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LpNormalization: each line along an axis divided by its norm; zeros stay zeros. MeanVarianceNormalization:
- * each set of elements over some axes brought to mean 0 and deviation 1. Sums are in double: in order, or of
- * floats side by side in the lanes of kernels/elementwise/float_rows.h. */
+/* LpNormalization divides each line along an axis by its norm; lines of zeros stay zero.
+ * MeanVarianceNormalization gives each set of elements over some axes mean 0 and standard deviation 1. Sums
+ * are in double, in row-major order; those of contiguous floats are in the lanes of
+ * kernels/elementwise/float_rows.h. */
 #include "kernels/kernels.h"
 #include "ops/lists.h"
 #include "ops/reduce/row_norm.h"
@@ -23,7 +24,7 @@ static dq_status lp_infer(dq_op_call *call, dq_error *err)
     return dq_call_output_like(call, 0, in->dtype, in, err);
 }
 
-enum { BLOCK = 256, ELEMENTS_PER_TASK = 8192 /* elements of a piece of parallel work, about */ };
+enum { BLOCK = 256, ELEMENTS_PER_TASK = 8192 /* approximate elements per task */ };
 
 typedef struct lines {
     const dq_op_call *call;
@@ -36,7 +37,7 @@ static float divisor(const lines *l, double sum)
     return sum == 0 ? 1 : (float)(l->squares ? sqrt(sum) : sum);
 }
 
-/* Floats side by side. */
+/* Normalizes contiguous lines of float. */
 static void float_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
@@ -57,7 +58,7 @@ static void float_rows(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-/* Lines of floats side by side, as many as a block holds. */
+/* Normalizes neighboring lines of float, up to BLOCK at a time. */
 static void float_columns(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
@@ -115,9 +116,9 @@ DQ_OP_WIDENED(dq_op_lp_normalization, true, lp_infer, NULL, lp_run, 0)
 
 /* ---- MeanVarianceNormalization ------------------------------------------------------------------------- */
 
-static const double epsilon = 1e-9; /* added to the deviation */
+static const double epsilon = 1e-9; /* added to the standard deviation */
 
-/* The axes in order, those that are normalized over last. */
+/* Dimensions and strides of the input: first the `kept` axes, then those that are normalized over. */
 typedef struct order {
     size_t kept, rank;
     size_t dims[DQ_MAX_RANK], strides[DQ_MAX_RANK];
@@ -154,7 +155,7 @@ static size_t element_offset(const order *o, size_t from, size_t to, size_t i)
     return at;
 }
 
-/* Elements of a set that stand side by side. */
+/* Length of a contiguous segment of a set. */
 static size_t run_of(const order *o)
 {
     size_t n = 1;
@@ -169,7 +170,7 @@ typedef struct sets {
     size_t n, run;
 } sets;
 
-/* Sets of floats, in runs. */
+/* Normalizes sets of floats, one contiguous segment at a time. */
 static void float_sets(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LRN: each element over (bias + alpha / size · sum of squares of its neighbours in `size` channels) to the
- * power of beta. With the power of 3/4, which all known networks use, floats are the kernel's, which makes it
- * of square roots; other powers and types are in double, rounded once. */
+/* LRN: y = x / (bias + alpha / size · sum of squares)^beta, where the sum is over `size` neighboring
+ * channels. For beta = 3/4, which all known networks use, and float, the kernel computes the power with
+ * square roots. Other powers and types are computed in double and rounded once. */
 #include "base/math.h"
 #include "ops/op.h"
 #include "ops/widened.h"
@@ -9,15 +9,12 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum {
-    SQUARES_PER_TASK = 1 << 16,
-    MAX_ELEMENTS = 4096,
-    MIN_ELEMENTS = 64
-}; /* squares and elements of a task */
+/* Of a task: approximate squares; bounds of its elements. */
+enum { SQUARES_PER_TASK = 1 << 16, MAX_ELEMENTS = 4096, MIN_ELEMENTS = 64 };
 
 typedef struct state {
     double alpha, beta, bias;
-    size_t before, after; /* channels on each side; together size - 1 */
+    size_t before, after; /* neighboring channels on each side; size - 1 in total */
     size_t channels, plane;
 } state;
 
@@ -48,7 +45,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* The channels whose squares count for one of them. */
+/* The channels whose squares are summed for one channel. */
 typedef struct span {
     size_t from, count;
 } span;

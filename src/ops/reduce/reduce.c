@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions over axes. Doubles are accumulated in double, integers in 64 bits modulo 2^64, in row-major
- * order; floats up to 32 bits, and extremes of integers, by vectors (reduce_rows.c). A mean of integers is
- * cut toward zero; logarithms and roots of integers are taken in double and cut. */
+/* Reductions over axes. Double is accumulated in double, integers in 64 bits modulo 2^64, in row-major order.
+ * Floats up to 32 bits, and many reductions of integers, are vectorized (reduce_rows.c, reduce_integers.c). A
+ * mean of integers is truncated toward zero. Logarithms and roots of integers are computed in double and
+ * truncated. */
 #include "ops/reduce/reduce.h"
 #include "base/math.h"
 #include "ops/lists.h"
@@ -11,16 +12,16 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 256 };
+enum { BLOCK = 256 }; /* elements converted at a time */
 
 /* ---- Shapes ------------------------------------------------------------------------------------------- */
 
-/* Which axes of input 0 are reduced. */
+/* Marks the axes of input 0 that are reduced. */
 static dq_status reduced_axes(const dq_op_call *call, bool reduced[DQ_MAX_RANK], dq_error *err)
 {
     size_t rank = call->in[0]->rank;
     dq_list axes;
-    if (call->node->domain[0]) /* com.microsoft: what comes after the data are scales */
+    if (call->node->domain[0]) /* com.microsoft: input 1 is a scale, not axes */
         DQ_TRY(dq_list_from_attr(call, "axes", &axes, err));
     else
         DQ_TRY(dq_list_from_either(call, "axes", 1, &axes, err));
@@ -82,7 +83,7 @@ static dq_status prepare(dq_op_call *call, dq_reduce_kind what, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Accumulating ------------------------------------------------------------------------------------- */
+/* ---- Accumulation ------------------------------------------------------------------------------------- */
 
 typedef union number {
     double d;
@@ -93,7 +94,7 @@ typedef struct accumulator {
     dq_reduce_kind kind;
     dq_dtype dtype;
     bool is_float, is_signed;
-    double shift; /* DQ_REDUCE_LOG_SUM_EXP: what is taken off before the exponential */
+    double shift; /* DQ_REDUCE_LOG_SUM_EXP: subtracted before the exponential */
     number value;
 } accumulator;
 
@@ -113,7 +114,7 @@ static void fold_doubles(accumulator *a, const double *x, size_t n)
 {
     double v = a->value.d;
     switch (a->kind) {
-    case DQ_REDUCE_MIN: /* a NaN stays once met */
+    case DQ_REDUCE_MIN: /* NaN propagates */
         for (size_t i = 0; i < n; i++)
             v = x[i] < v || isnan(x[i]) ? x[i] : v;
         break;
@@ -152,7 +153,7 @@ static void fold_integers(accumulator *a, const uint64_t *x, size_t n)
 {
     uint64_t v = a->value.u, sign = a->is_signed ? (uint64_t)1 << 63 : 0;
     switch (a->kind) {
-    case DQ_REDUCE_MIN: /* flipping the sign bit orders signed numbers as unsigned ones */
+    case DQ_REDUCE_MIN: /* inverting the sign bit orders signed numbers as unsigned ones */
         for (size_t i = 0; i < n; i++)
             v = (x[i] ^ sign) < (v ^ sign) ? x[i] : v;
         break;
@@ -180,7 +181,7 @@ static void fold_integers(accumulator *a, const uint64_t *x, size_t n)
     a->value.u = v;
 }
 
-/* A stretch of n <= BLOCK elements of the input, `stride` apart. */
+/* Accumulates n <= BLOCK elements of the input from `at` on at `stride`. */
 static void fold(accumulator *a, const dq_tensor *in, size_t at, size_t stride, size_t n)
 {
     double d[BLOCK];
@@ -245,12 +246,12 @@ typedef struct job {
     const dq_reduction *s;
     const dq_tensor *in;
     dq_tensor *out;
-    const dq_q8 *q_in, *q_out; /* a quantized mean; else NULL */
-    const dq_ratio *by;        /* … as the real-number formula has it; NULL: as com.microsoft has it */
+    const dq_q8 *q_in, *q_out; /* of a quantized mean; else NULL */
+    const dq_ratio *by;        /* exact ratio of dqrun's quantized mean; NULL: com.microsoft's */
 } job;
 
-/* The mean of (quantized values - zero point) * scale, quantized: in double, so that it is rounded once. A
- * mean of no elements is NaN in the standard, and 0 in com.microsoft. */
+/* Stores the quantized mean of (q - zero point) * scale. It is computed in double, so that it is rounded
+ * once. A mean of no elements is NaN in the standard, and 0 in com.microsoft. */
 static void put_quantized_mean(const job *j, size_t i, const accumulator *a, size_t count)
 {
     double sum = (double)((int64_t)a->value.u - (int64_t)count * j->q_in->zero);
@@ -335,8 +336,8 @@ REDUCTION(dq_op_reduce_log_sum_exp, DQ_REDUCE_LOG_SUM_EXP)
 
 /* ---- com.microsoft ------------------------------------------------------------------------------------ */
 
-/* ReduceSumInteger: in 32 bits, modulo 2^32; the declaration of the output may choose between the two types.
- */
+/* ReduceSumInteger: 32-bit sums modulo 2^32. The declared type of the output, if any, selects int32 or
+ * uint32. */
 static dq_status sum_integer_infer(dq_op_call *call, dq_error *err)
 {
     const dq_value *out = call->node->out ? call->node->out[0] : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions: which elements meet, and those that go by vectors. */
+/* Reductions: the elements of each result, and the vectorized implementations. */
 #ifndef DQ_OPS_REDUCE_H
 #define DQ_OPS_REDUCE_H
 
@@ -19,7 +19,7 @@ typedef enum dq_reduce_kind {
     DQ_REDUCE_LOG_SUM_EXP
 } dq_reduce_kind;
 
-/** Dimensions walked in row-major order; strides in elements of the input. */
+/** An iteration over dimensions in row-major order; strides are in elements of the input. */
 typedef struct dq_walk {
     size_t rank, count;
     size_t dims[DQ_MAX_RANK], strides[DQ_MAX_RANK];
@@ -27,50 +27,60 @@ typedef struct dq_walk {
 
 typedef struct dq_reduction {
     dq_reduce_kind kind;
-    dq_walk kept, reduced;
+    dq_walk kept, reduced; /* over the results; over the elements of one result */
 } dq_reduction;
 
-/** The offset of element i. */
+/** Returns the offset of element i. */
 size_t dq_walk_at(const dq_walk *w, size_t i);
 
-/** What becomes of a sum, extreme or product over `count` elements. */
+/** Final result from an accumulator (sum, extreme or product) over `count` elements. `shift` is the maximum
+ * that DQ_REDUCE_LOG_SUM_EXP subtracted. */
 double dq_reduce_finish(dq_reduce_kind kind, double shift, double sum, size_t count);
 
-/** The next stretch of a walk over the dimensions below `inner`: its coordinates move on, and the offset is
- * returned. */
+/** Returns the offset at `coord` in a walk over the dimensions before `inner`, and advances `coord`. */
 size_t dq_walk_next(const dq_walk *w, size_t coord[DQ_MAX_RANK], size_t inner);
 
-/** Results of a piece of parallel work. */
+/** Results that a task takes, for about equal work. */
 size_t dq_reduce_grain(const dq_reduction *s);
-/** The same, at least `grain`, where `row` of them stand side by side: whole rows if they are short. */
+/** The same for results in rows of `row` contiguous ones: at least `grain`, and whole rows if short. */
 size_t dq_column_grain(size_t grain, size_t row);
 
-/** The `sign_xor` of kernels/reduce/reduce_axis.h that makes the extreme the largest: of floats, of integers
- * of 8 bits, which are unsigned there, and of wider ones, which are signed. */
+/** The `sign_xor` of kernels/reduce/reduce_axis.h that makes the extreme the largest value. The kernels
+ * compare floats, 8-bit integers as unsigned, and wider integers as signed. */
 uint64_t dq_extreme_sign_xor(dq_dtype dtype, bool max);
 
-/** As many results from number i on as stand side by side, at most DQ_REDUCE_BLOCK. */
+/** Number of results from number i on that are contiguous in `kept`: at most DQ_REDUCE_BLOCK, and before
+ * `end`. */
 enum { DQ_REDUCE_BLOCK = 256 };
 size_t dq_reduce_strided(const dq_walk *kept, size_t i, size_t end);
 
-/** Whether rows are short (up to `most` elements), and one behind the other: they are turned, so that their
- * results stand side by side. */
+/** True if each result has a contiguous row of up to `most` elements and the rows are contiguous. Such rows
+ * are transposed, so that vectors hold several results. */
 bool dq_reduce_short_rows(const dq_reduction *s, size_t most);
-/** Rows of elements of 1 or 4 bytes as columns, side by side in `to`. */
+/** Transposes a contiguous matrix of rows by cols elements of `width` 1 or 4 bytes to `to`. */
 void dq_reduce_transpose(const dq_kernels *kernels, size_t width, const void *x, size_t rows, size_t cols,
                          void *to);
 
-/** Reduces `in` to `out`, whose element type is the same; false where none of these ways is for it:
+/** Reduces `in` to `out`, which has the same element type. Returns false if no vectorized algorithm applies.
  *
- * Floats of 32 and 16 bits are accumulated in double, exponentials being floats. Short rows, and results side
- * by side: in row-major order. Elements side by side: in the 16 lanes of kernels/elementwise/float_rows.h,
- * also where they are multiplied. Stretches of them: up to 256 long, what stands at the same place of each in
- * row-major order, and then the places in these lanes; of exponentials, and where they are longer, one after
- * the other, but for products and absolute values, whose lanes go on. Integers: dq_reduce_integers. */
+ * Float, float16 and bfloat16 are accumulated in double; exponentials are float. The order of accumulation:
+ *
+ *   - Short rows (dq_reduce_short_rows), and results that are contiguous: row-major.
+ *
+ *   - One contiguous row of elements per result: in the 16 lanes of kernels/elementwise/float_rows.h,
+ *     products too.
+ *
+ *   - Several contiguous segments of up to 256 elements per result: first the elements of equal position in
+ *     each segment, in row-major order; then the positions in these lanes.
+ *
+ *   - Longer segments, and segments of exponentials: one after the other, each in these lanes. Products and
+ *     absolute values carry the lanes on to the next segment instead.
+ *
+ * Integers go to dq_reduce_integers. */
 bool dq_reduce_by_vectors(dq_threads *threads, const dq_kernels *kernels, const dq_reduction *s,
                           const dq_tensor *in, dq_tensor *out);
-/** The same for extremes of integers of 8, 32 and 64 bits, sums of those of 32 and 64, means of signed ones.
- */
+/** The same for integers: extremes of 8, 32 and 64 bits, sums of 32 and 64 bits, means of signed 32 and 64
+ * bits. */
 bool dq_reduce_integers(dq_threads *threads, const dq_kernels *kernels, const dq_reduction *s,
                         const dq_tensor *in, dq_tensor *out);
 

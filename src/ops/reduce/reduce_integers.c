@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of integers, whose elements may meet in any order: columns, and rows as columns that are joined
- * in the end. */
+/* Vectorized reductions of integers, whose order does not change the result. Contiguous results are columns.
+ * A row of elements is reduced as several columns, which are combined at the end. */
 #include "ops/reduce/reduce.h"
 
 #include <string.h>
 
 enum {
     BLOCK = DQ_REDUCE_BLOCK,
-    LANES = 128,           /* bytes of the columns that a row is made */
-    TILE = 4096,           /* elements of short rows that are turned at a time, */
-    MAX_SHORT_ROW = 128,   /* their length, */
-    MAX_SHORT_ROW_64 = 64, /* and that of rows of 64 bits, which are not turned */
-    LINE = 16,             /* results side by side that are worth a piece of parallel work */
-    DENSE_BYTES = 16384,   /* bytes of rows that lie dense, to be taken at a time, */
-    MIN_DENSE_ROWS = 16    /* and rows of them, at least */
+    LANES = 128,           /* bytes of accumulators (columns) of a long row */
+    TILE = 4096,           /* elements of short rows transposed at a time */
+    MAX_SHORT_ROW = 128,   /* maximum length of short rows */
+    MAX_SHORT_ROW_64 = 64, /* the same for 64-bit elements, which are not transposed */
+    LINE = 16,             /* minimum of contiguous results per task */
+    DENSE_BYTES = 16384,   /* bytes of densely spaced rows per kernel call */
+    MIN_DENSE_ROWS = 16    /* minimum rows per kernel call */
 };
 
-/* What is done with elements. */
+/* Reduction of one element type. */
 typedef struct way {
     dq_join_fn *join;
-    size_t width, result_bytes; /* bytes of an element, of a result */
-    uint64_t sign_xor, start;   /* start: as many results as fill it */
-    bool add;
+    size_t width, result_bytes; /* bytes of an element; bytes of an accumulator */
+    uint64_t sign_xor, start;   /* start: initial value of the accumulators that fill 64 bits */
+    bool add;                   /* a sum, else an extreme */
 } way;
 
 typedef struct job {
@@ -44,7 +44,7 @@ uint64_t dq_extreme_sign_xor(dq_dtype dtype, bool max)
     const uint64_t all = UINT64_MAX >> (64 - row->bits), sign = (uint64_t)1 << (row->bits - 1);
     if (row->cls == DQ_CLASS_FLOAT)
         return max ? 0 : sign;
-    /* that of all bits orders numbers backwards, that of the sign bit signed as unsigned ones */
+    /* Inverting all bits reverses the order. Inverting the sign bit orders signed numbers as unsigned. */
     return (max ? 0 : all) ^ ((row->cls == DQ_CLASS_INT) == (row->bits == 8) ? sign : 0);
 }
 
@@ -78,15 +78,16 @@ static void begin_lanes(const way *w, size_t n, lanes *to)
         to->of_64[i] = w->start;
 }
 
-/* Cut toward zero. A quotient in double that is no whole number is rounded to none where the sum has less
- * than 53 bits. */
+/* Mean truncated toward zero. If the sum has less than 53 bits, a quotient that is not an integer is not
+ * rounded to one in double. */
 static int64_t mean_of(int64_t sum, size_t count)
 {
     const int64_t exact = (int64_t)1 << 53;
     return sum < exact && sum > -exact ? (int64_t)((double)sum / (double)count) : sum / (int64_t)count;
 }
 
-/* The same of sums of less than 51 bits: they become doubles as the low bits of one. */
+/* Means of sums of less than 51 bits. They are converted to double by adding them to the mantissa of 1.5 *
+ * 2^52. */
 static void means_of(const uint64_t *sums, size_t n, size_t count, int32_t *to)
 {
     const double around = 0x1.8p52, by = (double)count;
@@ -122,8 +123,8 @@ static void give(const job *j, lanes *from, size_t n, size_t i)
                 (w->add ? (uint32_t)from->of_64[k] : from->of_32[k]) ^ (uint32_t)w->sign_xor;
 }
 
-/* The elements of `walk` from x on, in n <= BLOCK columns, joined. Many rows that lie dense are taken in
- * parts that the first-level cache holds, as columns are not read all at once. */
+/* Accumulates the elements of `walk` from x on in n <= BLOCK columns. Densely spaced rows are processed in
+ * parts that fit in L1, because kernels read a few columns at a time. */
 static void join(const way *w, const char *x, const dq_walk *walk, size_t n, lanes *to)
 {
     size_t coord[DQ_MAX_RANK] = {0}, inner = walk->rank ? walk->rank - 1 : 0;
@@ -144,7 +145,7 @@ static void join(const way *w, const char *x, const dq_walk *walk, size_t n, lan
             (most) = (type)(from[k] ^ sign_xor_bits) > (most) ? (type)(from[k] ^ sign_xor_bits) : (most);    \
     } while (0)
 
-/* n results, to be turned yet by `sign_xor`, as one. */
+/* Combines n values at x to one accumulator. `sign_xor` applies to extremes first. */
 static void join_all(const way *w, const void *x, size_t n, uint64_t sign_xor, lanes *to)
 {
     if (w->add) {
@@ -167,8 +168,8 @@ static void join_all(const way *w, const void *x, size_t n, uint64_t sign_xor, l
     }
 }
 
-/* Result number i, of stretches from x on: a column for each place in them; of a single stretch, or long
- * ones, as many as go well together. */
+/* Computes result i from the segments at x. Several short segments have a column for each position. Long
+ * segments, or a single one, have LANES bytes of columns. */
 static void row(const job *j, const char *x, size_t i)
 {
     const way *w = &j->way;
@@ -230,7 +231,7 @@ void dq_reduce_transpose(const dq_kernels *kernels, size_t width, const void *x,
         kernels->transpose_x32(x, cols, rows, cols, to, rows);
 }
 
-/* Short rows, one behind the other, are turned; those of 64 bits gain nothing from it. */
+/* Computes results of contiguous short rows by transposing them. 64-bit elements would gain nothing. */
 static void piece_of_short_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of floats by vectors: rows, short rows that are turned, and results side by side. */
+/* Vectorized reductions of floats: over contiguous rows, over transposed short rows, and of contiguous
+ * results. */
 #include "base/math.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rows.h"
@@ -9,11 +10,11 @@
 
 enum {
     BLOCK = DQ_REDUCE_BLOCK,
-    MAX_SHORT_ROW = 64,      /* rows up to this length are turned, as many as fill a … */
-    TILE = 4096,             /* elements */
-    LINE = 32,               /* results side by side that are worth a piece of parallel work */
-    LANES = 16,              /* of a row that goes by columns */
-    ELEMENTS_PER_TASK = 8192 /* elements of a piece of parallel work, about */
+    MAX_SHORT_ROW = 64,      /* maximum length of rows that are transposed */
+    TILE = 4096,             /* elements transposed at a time */
+    LINE = 32,               /* minimum of contiguous results per task */
+    LANES = 16,              /* lanes of a row, see kernels/elementwise/float_rows.h */
+    ELEMENTS_PER_TASK = 8192 /* approximate elements per task */
 };
 
 typedef struct job {
@@ -26,7 +27,7 @@ typedef struct job {
 size_t dq_walk_at(const dq_walk *w, size_t i)
 {
     size_t at = 0;
-    if (w->rank == 1) /* without a division, which takes as long as a short row */
+    if (w->rank == 1) /* avoids a division, which takes as long as a short row */
         return i * w->strides[0];
     for (size_t d = w->rank; d-- > 0; i /= w->dims[d])
         at += i % w->dims[d] * w->strides[d];
@@ -65,7 +66,7 @@ size_t dq_walk_next(const dq_walk *w, size_t coord[DQ_MAX_RANK], size_t inner)
     return at;
 }
 
-/* n elements from `at` on as floats: where they stand, or in `workspace`. */
+/* Returns n elements from `at` on as floats: in place, or converted into `workspace`. */
 static const float *floats_at(const job *j, size_t at, size_t n, float *workspace)
 {
     if (j->in->dtype == DQ_FLOAT)
@@ -74,7 +75,7 @@ static const float *floats_at(const job *j, size_t at, size_t n, float *workspac
     return workspace;
 }
 
-/* n <= BLOCK results from number i on. */
+/* Stores n <= BLOCK results from number i on. */
 static void put(const job *j, size_t i, const double *values, size_t n)
 {
     float workspace[BLOCK], *to = dq_data(j->out, float) + i;
@@ -87,7 +88,7 @@ static void put(const job *j, size_t i, const double *values, size_t n)
     dq_store_from_floats(j->kernels, j->out->dtype, j->out->data, i, n, workspace, true);
 }
 
-/* What becomes of n sums: results from number i on. */
+/* Finishes n accumulators and stores them as results from number i on. */
 static void put_all(const job *j, size_t i, double *sums, const float *shift, size_t n)
 {
     const dq_reduce_kind kind = j->s->kind;
@@ -106,7 +107,7 @@ static bool extreme(dq_reduce_kind kind)
     return kind == DQ_REDUCE_MIN || kind == DQ_REDUCE_MAX;
 }
 
-/* ---- Floats side by side ------------------------------------------------------------------------------- */
+/* ---- Contiguous elements ------------------------------------------------------------------------------- */
 
 static double found(const dq_rows_f32 *rows, dq_reduce_kind kind, const float *x, size_t n, double value)
 {
@@ -115,7 +116,7 @@ static double found(const dq_rows_f32 *rows, dq_reduce_kind kind, const float *x
     return (least ? here < value : here > value) || isnan(here) ? here : value;
 }
 
-/* A stretch of elements joined to `value`; exponentials are of their distance to `off`. */
+/* Accumulates a contiguous segment into `value`. Exponentials are of x - off. */
 static double join_row(const job *j, dq_reduce_kind kind, size_t at, size_t n, float off, double value)
 {
     const dq_rows_f32 *rows = j->kernels->rows_f32;
@@ -137,7 +138,7 @@ static double join_row(const job *j, dq_reduce_kind kind, size_t at, size_t n, f
     return value;
 }
 
-/* Stretches one after the other. */
+/* Reduces the contiguous segments of one result in order. */
 static double fold_row(const job *j, dq_reduce_kind kind, size_t base, float off)
 {
     const dq_walk *w = &j->s->reduced;
@@ -151,9 +152,9 @@ static double fold_row(const job *j, dq_reduce_kind kind, size_t base, float off
     return value;
 }
 
-/* ---- Results side by side ------------------------------------------------------------------------------ */
+/* ---- Contiguous results -------------------------------------------------------------------------------- */
 
-/* How sums and products are made of floats, in double; NULL: otherwise. */
+/* Kernel that accumulates columns in double; NULL: join_lines uses another one. */
 static dq_join_fn *join_of(const job *j, dq_reduce_kind kind)
 {
     const dq_reduce_axis_mixed *k = j->kernels->reduce_axis_mixed;
@@ -189,7 +190,7 @@ static void join_lines(const job *j, dq_reduce_kind kind, const float *x, size_t
     }
 }
 
-/* Columns of at most BLOCK joined, row after row: extremes to `most`, sums to `out`. */
+/* Accumulates n <= BLOCK columns, row after row: extremes into `most`, sums into `out`. */
 static void join_columns(const job *j, dq_reduce_kind kind, const dq_walk *w, size_t base, size_t n,
                          float *most, double *out)
 {
@@ -212,7 +213,7 @@ static void begin_columns(dq_reduce_kind kind, size_t n, float *most, double *ou
     }
 }
 
-/* Results from number `i` on, at most BLOCK, whose elements stand side by side from `base` on. */
+/* Computes n <= BLOCK results from number i on, whose elements are contiguous from `base` on. */
 static void fold_columns(const job *j, const dq_walk *w, size_t base, size_t n, size_t i)
 {
     dq_reduce_kind kind = j->s->kind;
@@ -249,15 +250,16 @@ static void piece_of_columns(void *arg, size_t begin, size_t end, unsigned worke
     }
 }
 
-/* ---- Rows by columns ----------------------------------------------------------------------------------- */
+/* ---- Rows as columns ----------------------------------------------------------------------------------- */
 
-/* Whether a row is many stretches, so short that each of their places is a column. */
+/* True if a result has several segments, short enough that each position in them is a column. */
 static bool are_short_rows(const dq_walk *w)
 {
     return w->rank > 1 && w->dims[w->rank - 1] <= BLOCK;
 }
 
-/* Places of stretches as one: place l is joined to l % LANES, l from LANES up; then l and l + 8, … l + 1. */
+/* Combines n columns to one value. Column l >= LANES goes to lane l % LANES, in ascending order. Then the
+ * lanes are halved four times: lane l + 8 goes to l, then l + 4, l + 2, l + 1. */
 static double fold_short_rows(const job *j, dq_reduce_kind kind, size_t n, const float *most, double *sum)
 {
     const dq_rows_f32 *rows = j->kernels->rows_f32;
@@ -274,7 +276,7 @@ static double fold_short_rows(const job *j, dq_reduce_kind kind, size_t n, const
     return sum[0];
 }
 
-/* One result of short stretches, or of one whose elements are joined in LANES. */
+/* Computes one result through columns: one per position of short segments, or LANES of them for long ones. */
 static double fold_by_columns(const job *j, dq_reduce_kind kind, size_t base)
 {
     dq_walk w = j->s->reduced;
@@ -326,7 +328,7 @@ static void piece_of_rows(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-/* Short rows, one behind the other, are turned. */
+/* Computes results of contiguous short rows by transposing them. */
 static void piece_of_short_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
@@ -345,7 +347,7 @@ static void piece_of_short_rows(void *arg, size_t begin, size_t end, unsigned wo
     }
 }
 
-/* ---- The ways ------------------------------------------------------------------------------------------ */
+/* ---- Choice of the algorithm --------------------------------------------------------------------------- */
 
 static bool contiguous(const dq_walk *w)
 {

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* A number as two floats whose sum is closer to it than one can be. */
+/* A double as an unevaluated sum of two floats. */
 typedef struct split {
     float high, low;
 } split;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft SkipLayerNormalization and SkipSimplifiedLayerNormalization: input + skip + bias, added in
- * float in that order, normalized over the last axis. float16 and bfloat16 are rounded once, at the end; the
- * normalization takes the sum before it is rounded to them. */
+/* com.microsoft.SkipLayerNormalization and SkipSimplifiedLayerNormalization: input + skip + bias, added in
+ * float in this order, then normalized over the last axis. float16 and bfloat16 results are rounded once, at
+ * the end: the normalization reads the unrounded sum. */
 #include "base/checked.h"
 #include "ops/reduce/row_norm.h"
 #include "ops/rows.h"
@@ -10,11 +10,11 @@
 
 enum { INPUT, SKIP, GAMMA };
 enum { OUTPUT, MEAN, INVERSE, SUM };
-enum { ELEMENTS_PER_TASK = 4096 /* elements of a piece of parallel work, about */ };
+enum { ELEMENTS_PER_TASK = 4096 /* approximate elements per task */ };
 
 typedef struct state {
     dq_row_norm norm;
-    uint32_t bias; /* input number; beta, where there is one, stands before it */
+    uint32_t bias; /* index of the bias input, which comes after beta if the operator has beta */
     size_t rows, skip_rows;
 } state;
 
@@ -29,7 +29,7 @@ static dq_status check_vector(const dq_op_call *call, uint32_t i, int64_t n, dq_
                               dq_shape_text(t->rank, t->dims, text), n);
 }
 
-/* skip has input's shape, or leaves out the batch axis, or has 1 there. */
+/* True if skip has the input's shape, lacks the batch axis, or has batch 1. */
 static bool skip_fits(const dq_tensor *x, const dq_tensor *skip)
 {
     if (dq_tensor_same_shape(x, skip))
@@ -75,7 +75,7 @@ static dq_status prepare_with(dq_op_call *call, bool centre, dq_error *err)
     s->bias = centre ? 4 : 3;
     s->rows = dq_dims_product(x->dims, 0, x->rank - 1);
     s->skip_rows = dq_dims_product(skip->dims, 0, skip->rank - 1);
-    /* gamma, beta and bias as floats; a row of each operand for each worker */
+    /* Scratch: gamma, beta and bias as floats. Worker scratch: a row of each operand. */
     if (!dq_mul_size(s->norm.n, 3 * sizeof(float), &call->scratch_size) ||
         !dq_mul_size(s->norm.n, 2 * sizeof(float), &call->worker_scratch_size))
         return dq_no_memory(err, s->norm.n, "rows");

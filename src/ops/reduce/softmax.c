@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax, LogSoftmax and Hardmax: over one axis (version 13 on), or over all axes from one on (before).
- * Exponentials and sums of the types up to float are those of the kernels, with one rounding more for the
- * quotient; float16 and bfloat16 are rounded once, at the end. Double is summed in order. */
+/* Softmax, LogSoftmax and Hardmax: over one axis (since version 13), or over all axes from one on (before).
+ * Types up to float use the kernels' exponentials and sums; the quotient adds one rounding. float16 and
+ * bfloat16 results are rounded once, at the end. Double is summed in row-major order. */
 #include "base/checked.h"
 #include "base/math.h"
 #include "ops/reduce/arg.h"
@@ -14,20 +14,20 @@
 typedef enum kind { SOFT, LOG_SOFT, HARD } kind;
 
 enum {
-    ELEMENTS_PER_TASK = 4096,     /* elements of a piece of parallel work, about */
-    ROWS_AT_ONCE = 8,             /* rows that go on side by side */
-    MAX_SHORT_ROW = 64,           /* rows up to this length become columns */
-    COLUMNS = DQ_SOFTMAX_COLUMNS, /* at a time, and of long ones that are copied: */
-    GROUP = 16,                   /* which columns are at least, too */
-    HARD_LINES = 256,             /* at a time */
-    ALIASING_STRIDE = 1024        /* elements of a line apart: from there on, they share sets of the caches */
+    ELEMENTS_PER_TASK = 4096,     /* approximate elements per task */
+    ROWS_AT_ONCE = 8,             /* rows whose steps are interleaved */
+    MAX_SHORT_ROW = 64,           /* maximum length of rows that are transposed to columns */
+    COLUMNS = DQ_SOFTMAX_COLUMNS, /* columns computed at a time */
+    GROUP = 16,                   /* the same for long columns that are copied; also the minimum of columns */
+    HARD_LINES = 256,             /* lines of Hardmax at a time */
+    ALIASING_STRIDE = 1024        /* stride from which elements of a line share cache sets */
 };
 
 typedef struct state {
     kind kind;
     size_t n, inner; /* elements that sum to one, and their stride */
-    size_t blocks;   /* that the columns of an inner axis are cut into */
-    bool in_place;   /* floats whose columns need no copy */
+    size_t blocks;   /* blocks of columns of an inner axis */
+    bool in_place;   /* columns are floats that need no copy */
 } state;
 
 static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
@@ -37,7 +37,7 @@ static dq_status read_axis(const dq_op_call *call, size_t *axis, dq_error *err)
     int64_t absent = flatten ? 1 : -1;
     *axis = in->rank;
     if (flatten && dq_node_int(call->node, "axis", absent) == in->rank)
-        return DQ_OK; /* nothing is behind it: every element stands alone */
+        return DQ_OK; /* no axis after it: each element is a row */
     return dq_call_axis(call, absent, axis, err);
 }
 
@@ -84,7 +84,7 @@ static void one_line(const job *j, size_t base)
     double highest = -(double)INFINITY, total = 0;
     for (size_t i = 0; i < s->n; i++) {
         double x = dq_tensor_get_double(j->in, base + i * step);
-        highest = x > highest ? x : highest; /* a NaN comes back in the total */
+        highest = x > highest ? x : highest; /* a NaN propagates through the total */
     }
     for (size_t i = 0; i < s->n; i++)
         total += dq_exp(dq_tensor_get_double(j->in, base + i * step) - highest);
@@ -104,7 +104,8 @@ static void lines(void *arg, size_t begin, size_t end, unsigned worker)
         one_line(j, i / j->s->inner * j->s->n * j->s->inner + i % j->s->inner);
 }
 
-/* As many lines at a time as stand side by side; the places first, as the result may be the input. */
+/* Computes Hardmax of several neighboring lines at a time. All indices are found first, since the output may
+ * alias the input. */
 static void hard_lines(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
@@ -140,8 +141,8 @@ static void hard_lines(void *arg, size_t begin, size_t end, unsigned worker)
 
 /* ---- Rows of floats ------------------------------------------------------------------------------------ */
 
-/* y may be x; `workspace` has space for a row. Each step is done for all of a few rows before the next one,
- * which waits for its result. */
+/* Computes up to FEW contiguous rows; y may be x; `workspace` holds a row. Each step runs for all rows before
+ * the next step, so that dependent steps of one row overlap with other rows. */
 static void few_rows(const job *j, const float *x, size_t count, float *y, float *workspace)
 {
     const dq_rows_f32 *rows = j->call->kernels->rows_f32;
@@ -163,7 +164,7 @@ static void few_rows(const job *j, const float *x, size_t count, float *y, float
     }
 }
 
-/* Those of float where they stand; as many at a time as the first-level cache holds. */
+/* Computes long rows of the last axis: float in place, as many as L1 holds; other types as floats. */
 static void rows_of_last_axis(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
@@ -187,7 +188,8 @@ static const uint32_t *words(const float *x)
     return (const uint32_t *)(const void *)x;
 }
 
-/* Short rows as columns, and back; what is behind them in a group is computed and left. */
+/* Computes short rows as columns: transposes, applies the kernel, transposes back. Excess columns of a group
+ * are discarded. */
 static void short_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
@@ -212,8 +214,8 @@ static void short_rows(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-/* Neighbouring lines of an inner axis, where they stand, or brought together: what they are apart may be too
- * much for a cache, and there may be fewer than the kernels take. */
+/* Computes neighboring lines of an inner axis, in place or in a contiguous copy. The copy is for large
+ * strides, for fewer lines than kernels take, and for other types than float. */
 static void lines_of_inner_axis(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
