@@ -162,7 +162,7 @@ uint8_t dq_conv_s8_sign_xor(const dq_op_call *call, const dq_conv_s8 *conv)
 
 bool dq_conv_s8_has_images(const dq_conv_s8 *conv)
 {
-    return conv->rows != DQ_CONV_S8_TRANSPOSED && conv->rows != DQ_CONV_S8_PLACED;
+    return conv->rows != DQ_CONV_S8_TRANSPOSED && conv->rows != DQ_CONV_S8_IN_PLACE;
 }
 
 void dq_conv_sums_transpose(const dq_conv_sums *sums, void *out)
@@ -177,7 +177,7 @@ void dq_conv_sums_transpose(const dq_conv_sums *sums, void *out)
 /* ---- Run ---------------------------------------------------------------------------------------------- */
 
 typedef struct filling {
-    const dq_conv_s8_pass *run;
+    const dq_conv_s8_batch_tile *run;
     size_t parts; /* tasks of a row, each with some of its channels */
 } filling;
 
@@ -186,7 +186,7 @@ static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
     enum { GRANULE = 64 }; /* channels */
     (void)worker;
     const filling *f = arg;
-    const dq_conv_s8_pass *run = f->run;
+    const dq_conv_s8_batch_tile *run = f->run;
     const dq_conv_s8 *conv = run->conv;
     const dq_padded_input *image = &conv->image;
     const dq_tensor *x = run->call->in[conv->x];
@@ -210,7 +210,7 @@ static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-static void fill_images(const dq_conv_s8_pass *run)
+static void fill_images(const dq_conv_s8_batch_tile *run)
 {
     enum { PIECE = 1 << 14 }; /* approximate bytes per task */
     const dq_padded_input *image = &run->conv->image;
@@ -244,7 +244,8 @@ void dq_conv_s8_columns(const dq_op_call *call, const dq_conv_s8 *conv, size_t w
     }
 }
 
-void dq_conv_s8_passes(dq_conv_s8_pass *pass, bool fill, void (*run)(const dq_conv_s8_pass *pass))
+void dq_conv_s8_run_batch_tiles(dq_conv_s8_batch_tile *pass, bool fill,
+                                void (*run)(const dq_conv_s8_batch_tile *pass))
 {
     const dq_conv_s8 *conv = pass->conv;
     pass->images = (uint8_t *)pass->call->scratch + conv->images_offset;

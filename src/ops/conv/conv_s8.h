@@ -5,7 +5,7 @@
  * the same offsets from the window's corner. Algorithms on the padded input:
  *
  *   - gemm: NHWC. Each output position is a row of an integer GEMM (gemm_s8.h). The runs of a row are kernel
- *     positions, or whole kernel rows if those are contiguous (dq_dwconv_rows_s8).
+ *     positions, or whole kernel rows if those are contiguous (dq_conv_s8_row_source).
  *
  *   - winograd_2d: NHWC, for 3×3 kernels (kernels/winograd/winograd.h).
  *
@@ -94,7 +94,7 @@ typedef struct dq_conv_s8_winograd {
 } dq_conv_s8_winograd;
 
 /** Image layout and tasks of NC4HW4 convolution (conv_s8_nc4hw4.c). */
-typedef struct dq_nc4hw4_way {
+typedef struct dq_conv_s8_nc4hw4 {
     bool linear;  /* unpadded 1×1 at stride 1: the image is one row, and each task copies its block */
     bool by_rows; /* a step is four neighbors in a kernel row; else one kernel position of 4 channels */
     size_t planes, steps;              /* planes of 4-byte pixels of a group; steps of a window */
@@ -112,15 +112,15 @@ typedef struct dq_nc4hw4_way {
     size_t c_stride, c_offset, pixel_sums_offset, block_offset, row_offset; /* in the worker scratch */
     size_t results_offset; /* in the worker scratch: quantized results before transposition; 0: none */
     float *exact_scale;    /* exact scale of each output channel (dq_nc4hw4_exact_scale_fn); NULL: none */
-} dq_nc4hw4_way;
+} dq_conv_s8_nc4hw4;
 
 /** Source of the rows of the GEMM's A. */
-typedef enum dq_dwconv_rows_s8 {
+typedef enum dq_conv_s8_row_source {
     DQ_CONV_S8_WINDOWS,    /* windows of the padded image, in place (indirect GEMM) */
     DQ_CONV_S8_GATHERED,   /* im2col: each block copies its windows, whose runs are short */
     DQ_CONV_S8_TRANSPOSED, /* 1×1, NCHW x: each block transposes its pixels; there is no padded image */
-    DQ_CONV_S8_PLACED      /* 1×1, NHWC x: the pixels of x are the rows; there is no padded image */
-} dq_dwconv_rows_s8;
+    DQ_CONV_S8_IN_PLACE    /* 1×1, NHWC x: the pixels of x are the rows; there is no padded image */
+} dq_conv_s8_row_source;
 
 struct dq_conv_s8 {
     /* Set by the operator: indices of inputs (one past the node's inputs: absent), and use of the sums. */
@@ -141,7 +141,7 @@ struct dq_conv_s8 {
     const void *packed; /* weights; NULL: packed in each run at packed_offset of call->scratch */
     size_t packed_offset, columns_offset;
     size_t images_per_block, block_rows, blocks, chunk, chunks;
-    dq_dwconv_rows_s8 rows;
+    dq_conv_s8_row_source rows;
     size_t runs, run, run_step; /* of a window: runs, bytes of a run, kernel positions between runs */
     dq_qscratch layout;
     /* Depthwise: offsets in the worker scratch; for NHWC in call->scratch. */
@@ -149,18 +149,18 @@ struct dq_conv_s8 {
     dq_dwconv_planes planes;
     dq_dwconv_nchwc nchwc;
     dq_conv_s8_winograd winograd;
-    dq_nc4hw4_way nc4hw4;
+    dq_conv_s8_nc4hw4 nc4hw4;
 };
 
 /** A pass: some images of the batch, padded. */
-typedef struct dq_conv_s8_pass {
+typedef struct dq_conv_s8_batch_tile {
     const dq_op_call *call;
     const dq_conv_s8 *conv;
     const void *packed; /* weights as the algorithm packs them */
     dq_qblock columns;  /* init, zero and any_zero for the panels of all groups */
     uint8_t *images;
     size_t first, count; /* range of images of the batch */
-} dq_conv_s8_pass;
+} dq_conv_s8_batch_tile;
 
 /** Infers shapes and checks zero points and bias. Called in infer, and first in prepare. */
 dq_status dq_conv_s8_infer(const dq_op_call *call, dq_conv_s8 *conv, dq_error *err);
@@ -227,7 +227,8 @@ uint8_t dq_conv_s8_sign_xor(const dq_op_call *call, const dq_conv_s8 *conv);
 /** True if the GEMM's rows come from padded images. */
 bool dq_conv_s8_has_images(const dq_conv_s8 *conv);
 /** Runs all passes: for each, fills the padded images if `fill`, then calls `run`. */
-void dq_conv_s8_passes(dq_conv_s8_pass *pass, bool fill, void (*run)(const dq_conv_s8_pass *pass));
+void dq_conv_s8_run_batch_tiles(dq_conv_s8_batch_tile *pass, bool fill,
+                                void (*run)(const dq_conv_s8_batch_tile *pass));
 
 /** Describes the weights as the B of a GEMM. The second function returns the chunks of panels that separate
  * tasks take, or SIZE_MAX if the packed size overflows size_t. */
@@ -237,9 +238,9 @@ size_t dq_conv_s8_gemm_chunks(const dq_op_call *call, dq_conv_s8 *conv);
 /** In conv_s8_nc4hw4_images.c. The first function fills all images of a pass. The second fills pixels first …
  * first + n - 1 of an image's group, if `linear`. The third returns the bytes of a padded row of x, if
  * `by_rows`, else 0. */
-void dq_conv_s8_nc4hw4_images(const dq_conv_s8_pass *pass);
-void dq_conv_s8_nc4hw4_block(const dq_conv_s8_pass *pass, size_t image, size_t group, size_t first, size_t n,
-                             uint8_t *out);
+void dq_conv_s8_nc4hw4_images(const dq_conv_s8_batch_tile *pass);
+void dq_conv_s8_nc4hw4_block(const dq_conv_s8_batch_tile *pass, size_t image, size_t group, size_t first,
+                             size_t n, uint8_t *out);
 size_t dq_conv_s8_nc4hw4_row(const dq_conv_s8 *conv);
 
 #endif

@@ -237,7 +237,7 @@ static bool lay_out(dq_op_call *call, dq_conv_s8 *conv)
     return fits && dq_qscratch_layout(w, conv->block_rows, conv->chunk, store, copy, &conv->layout);
 }
 
-static dq_status prepare(dq_op_call *call, dq_conv_s8 *conv, dq_dwconv_rows_s8 rows, dq_error *err)
+static dq_status prepare(dq_op_call *call, dq_conv_s8 *conv, dq_conv_s8_row_source rows, dq_error *err)
 {
     conv->rows = rows;
     conv->image_signed = conv->weights.kernel->a_signed;
@@ -273,13 +273,13 @@ dq_status dq_conv_s8_gemm_pointwise_prepare(dq_op_call *call, void *conv, dq_err
 
 dq_status dq_conv_s8_gemm_pointwise_nhwc_prepare(dq_op_call *call, void *conv, dq_error *err)
 {
-    return prepare(call, conv, DQ_CONV_S8_PLACED, err);
+    return prepare(call, conv, DQ_CONV_S8_IN_PLACE, err);
 }
 
 /* ---- Run ---------------------------------------------------------------------------------------------- */
 
 typedef struct where {
-    const dq_conv_s8_pass *run;
+    const dq_conv_s8_batch_tile *run;
     size_t image, images, group, first; /* images of the batch; first output position in each */
 } where;
 
@@ -302,7 +302,7 @@ static void store_block(const dq_qblock *block, size_t first, size_t cols)
 
 /* Computes the terms of each column that all blocks share: bias, zero point of w, and the compensation for
  * the zero point of x. */
-static void set_columns(dq_conv_s8_pass *run)
+static void set_columns(dq_conv_s8_batch_tile *run)
 {
     const dq_conv_s8 *conv = run->conv;
     const dq_op_call *call = run->call;
@@ -325,7 +325,7 @@ static void set_columns(dq_conv_s8_pass *run)
 
 /* The rows of a block that belong to one image: `rows` from `row` on, output positions from `first` on. */
 typedef struct part {
-    const dq_conv_s8_pass *run;
+    const dq_conv_s8_batch_tile *run;
     dq_qblock *block;
     size_t image, group, first, row, rows;
 } part;
@@ -365,7 +365,7 @@ static void gather(const dq_conv_s8 *conv, dq_qblock *block)
 /* Transposes the block's pixels from the group's NCHW planes. */
 static void transpose(const part *p)
 {
-    const dq_conv_s8_pass *run = p->run;
+    const dq_conv_s8_batch_tile *run = p->run;
     const dq_conv_shape *s = &run->conv->s;
     const dq_tensor *x = run->call->in[run->conv->x];
     uint8_t *to = (uint8_t *)p->block->extra + p->row * s->group_in,
@@ -396,7 +396,7 @@ static void set_row_pointers(const part *p)
     }
 }
 
-static void find_rows(const dq_conv_s8_pass *run, const where *at, dq_qblock *block)
+static void find_rows(const dq_conv_s8_batch_tile *run, const where *at, dq_qblock *block)
 {
     static const ptrdiff_t no_offset = 0;
     const dq_conv_s8 *conv = run->conv;
@@ -415,7 +415,7 @@ static void find_rows(const dq_conv_s8_pass *run, const where *at, dq_qblock *bl
                         .rows = rows};
         if (conv->rows == DQ_CONV_S8_TRANSPOSED)
             transpose(&p);
-        else if (conv->rows == DQ_CONV_S8_PLACED)
+        else if (conv->rows == DQ_CONV_S8_IN_PLACE)
             set_row_pointers(&p);
         else
             set_windows(&p, run->images + (p.image - run->first) * conv->image.size +
@@ -425,7 +425,7 @@ static void find_rows(const dq_conv_s8_pass *run, const where *at, dq_qblock *bl
         gather(conv, block);
 }
 
-static void run_task(const dq_conv_s8_pass *run, size_t task, unsigned worker)
+static void run_task(const dq_conv_s8_batch_tile *run, size_t task, unsigned worker)
 {
     const dq_conv_s8 *conv = run->conv;
     const dq_qweights *w = &conv->weights;
@@ -462,7 +462,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         run_task(arg, task, worker);
 }
 
-static void run_pass(const dq_conv_s8_pass *run)
+static void run_pass(const dq_conv_s8_batch_tile *run)
 {
     const dq_conv_s8 *conv = run->conv;
     size_t sets = (run->count + conv->images_per_block - 1) / conv->images_per_block;
@@ -476,9 +476,9 @@ void dq_conv_s8_gemm_run(const dq_op_call *call, const void *state, const void *
 {
     (void)operands;
     const dq_conv_s8 *conv = state;
-    dq_conv_s8_pass pass = {.call = call, .conv = conv};
+    dq_conv_s8_batch_tile pass = {.call = call, .conv = conv};
     pass.packed = dq_qweights_ready(call, conv->w, &conv->weights, conv->packed,
                                     (char *)call->scratch + conv->packed_offset);
     set_columns(&pass);
-    dq_conv_s8_passes(&pass, true, run_pass);
+    dq_conv_s8_run_batch_tiles(&pass, true, run_pass);
 }

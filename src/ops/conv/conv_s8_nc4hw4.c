@@ -167,7 +167,7 @@ dq_algorithm_work dq_conv_s8_nc4hw4_work(const void *problem)
 static void set_shape(dq_conv_s8 *conv)
 {
     const dq_conv_shape *s = &conv->s;
-    dq_nc4hw4_way *l = &conv->nc4hw4;
+    dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
     l->linear = is_linear(s, conv->image.whole);
     l->by_rows = is_by_rows(s, conv->image.whole);
     l->planes = l->by_rows ? s->group_in : round_up(s->group_in) / STEP;
@@ -182,7 +182,7 @@ static bool lay_out_image(dq_conv_s8 *conv)
 {
     const dq_conv_shape *s = &conv->s;
     const dq_window *w = &s->window;
-    dq_nc4hw4_way *l = &conv->nc4hw4;
+    dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
     size_t lines;
     if (l->linear)
         return dq_mul_size(l->across * STEP / DQ_ALIGN | 1, DQ_ALIGN, &l->plane);
@@ -201,7 +201,7 @@ static bool lay_out_image(dq_conv_s8 *conv)
 static dq_status find_offsets(dq_op_call *call, dq_conv_s8 *conv, dq_error *err)
 {
     const dq_window *w = &conv->s.window;
-    dq_nc4hw4_way *l = &conv->nc4hw4;
+    dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
     size_t taps = l->steps / l->planes, wide = l->by_rows ? STEP : 1;
     conv->offsets = DQ_NEW_ARRAY(call->arena, l->steps, ptrdiff_t);
     if (!conv->offsets)
@@ -228,7 +228,7 @@ static void cut(dq_conv_s8 *conv)
         MAX_PIXELS = 512
     }; /* bytes of a block; bounds of its pixels */
     const dq_conv_shape *s = &conv->s;
-    dq_nc4hw4_way *l = &conv->nc4hw4;
+    dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
     size_t pixels = BLOCK_BYTES / (l->planes * STEP), blocks;
     pixels = pixels < MIN_PIXELS ? MIN_PIXELS : pixels > MAX_PIXELS ? MAX_PIXELS : pixels;
     l->across = l->width;
@@ -248,7 +248,7 @@ static void cut(dq_conv_s8 *conv)
 static bool lay_out_weights(const dq_op_call *call, dq_conv_s8 *conv, form *f, size_t *size)
 {
     const dq_conv_shape *s = &conv->s;
-    const dq_nc4hw4_way *l = &conv->nc4hw4;
+    const dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
     size_t panels, most, at;
     memset(f, 0, sizeof *f);
     f->kernel = call->kernels->conv_nc4hw4_s8;
@@ -295,7 +295,7 @@ dq_status dq_conv_s8_nc4hw4_prepare(dq_op_call *call, void *state, dq_error *err
 {
     dq_conv_s8 *conv = state;
     const dq_conv_shape *s = &conv->s;
-    dq_nc4hw4_way *l = &conv->nc4hw4;
+    dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
     size_t size = 0, *used = &call->scratch_size, *worker = &call->worker_scratch_size, columns;
     form f;
     set_shape(conv);
@@ -347,7 +347,7 @@ static void set_columns(const dq_op_call *call, const dq_conv_s8 *conv)
 }
 
 typedef struct task {
-    const dq_conv_s8_pass *pass;
+    const dq_conv_s8_batch_tile *pass;
     const uint8_t *x;             /* corner of the first window in the group's planes */
     size_t image, group, row, px; /* image of the batch; group; row and column of the first window */
     size_t rows, pixels;          /* rows of windows, and windows of a row */
@@ -358,7 +358,7 @@ typedef struct task {
 static void sum_panel(const task *t, size_t panel, const int32_t *init, int32_t *c)
 {
     const dq_conv_s8 *conv = t->pass->conv;
-    const dq_nc4hw4_way *l = &conv->nc4hw4;
+    const dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
     const size_t *starts = (const size_t *)(const void *)((const char *)conv->packed + l->starts_offset);
     size_t down = (l->every_row ? (size_t)conv->s.window.stride[0] : 1) * l->row;
     /* Contiguous rows, as of 1×1 kernels with strides, are computed as one. */
@@ -374,7 +374,7 @@ static void run_panel(const task *t, size_t panel)
 {
     const dq_conv_s8 *conv = t->pass->conv;
     const dq_op_call *call = t->pass->call;
-    const dq_nc4hw4_way *l = &conv->nc4hw4;
+    const dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
     const int32_t *init = (const int32_t *)((const char *)call->scratch + conv->columns_offset);
     const int32_t *zero = init + columns_of(conv);
     size_t column = (t->group * l->panels + panel) * OUTS;
@@ -409,7 +409,7 @@ static void run_panel(const task *t, size_t panel)
 static void put_qvalues(const task *t, size_t first, size_t end)
 {
     const dq_conv_shape *s = &t->pass->conv->s;
-    const dq_nc4hw4_way *l = &t->pass->conv->nc4hw4;
+    const dq_conv_s8_nc4hw4 *l = &t->pass->conv->nc4hw4;
     const dq_op_call *call = t->pass->call;
     size_t pixel = t->image * s->out_size + t->row * l->width + t->px;
     uint8_t *out = dq_data(call->out[0], uint8_t) + pixel * s->out_channels + t->group * s->group_out;
@@ -429,7 +429,7 @@ static void run_panels(const task *t, size_t first, size_t end)
     }
 }
 
-static bool any_zero(const dq_conv_s8_pass *pass)
+static bool any_zero(const dq_conv_s8_batch_tile *pass)
 {
     const dq_conv_s8 *conv = pass->conv;
     const int32_t *zero =
@@ -442,7 +442,7 @@ static bool any_zero(const dq_conv_s8_pass *pass)
 
 /* Partition of blocks and panels over threads. Panels are split in sets of `some`, transposed together. */
 typedef struct tasks {
-    const dq_conv_s8_pass *pass;
+    const dq_conv_s8_batch_tile *pass;
     dq_partition cut;
     size_t some, sets;
 } tasks;
@@ -451,9 +451,9 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     static const int32_t none[OUTS] = {0};
     const tasks *all = arg;
-    const dq_conv_s8_pass *pass = all->pass;
+    const dq_conv_s8_batch_tile *pass = all->pass;
     const dq_conv_s8 *conv = pass->conv;
-    const dq_nc4hw4_way *l = &conv->nc4hw4;
+    const dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
     char *scratch = dq_call_worker_scratch(pass->call, worker);
     bool zeros = any_zero(pass);
     bool transposes = l->results_offset && (uintptr_t)pass->call->out[0]->data % sizeof(uint32_t) == 0;
@@ -481,10 +481,10 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-static void run_pass(const dq_conv_s8_pass *pass)
+static void run_pass(const dq_conv_s8_batch_tile *pass)
 {
     const dq_conv_s8 *conv = pass->conv;
-    const dq_nc4hw4_way *l = &conv->nc4hw4;
+    const dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
     tasks all = {.pass = pass, .some = conv->s.y_last ? TRANSPOSED : 1};
     all.sets = (l->panels + all.some - 1) / all.some;
     if (!l->linear)
@@ -498,7 +498,7 @@ static void run_pass(const dq_conv_s8_pass *pass)
 void dq_conv_s8_nc4hw4_run(const dq_op_call *call, const void *state, const void *operands)
 {
     (void)operands;
-    dq_conv_s8_pass pass = {.call = call, .conv = state};
+    dq_conv_s8_batch_tile pass = {.call = call, .conv = state};
     set_columns(call, pass.conv);
-    dq_conv_s8_passes(&pass, false, run_pass);
+    dq_conv_s8_run_batch_tiles(&pass, false, run_pass);
 }

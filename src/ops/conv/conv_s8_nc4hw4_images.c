@@ -8,12 +8,12 @@ enum { STEP = DQ_NC4HW4_STEP };
 
 size_t dq_conv_s8_nc4hw4_row(const dq_conv_s8 *conv)
 {
-    const dq_nc4hw4_way *l = &conv->nc4hw4;
+    const dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
     return l->by_rows ? l->phase * l->stride + (STEP - 1) * (size_t)conv->s.window.dilation[1] : 0;
 }
 
 typedef struct filling {
-    const dq_conv_s8_pass *pass;
+    const dq_conv_s8_batch_tile *pass;
     const uint8_t *pixels;       /* NHWC x: pixels of a group; NCHW x: NULL */
     const uint8_t *planes[STEP]; /* NCHW x: planes of four channels; NULL: no such channel */
     uint8_t sign_xor, pad;
@@ -49,7 +49,7 @@ static void put_pixels(const filling *f, size_t at, size_t n, uint8_t *out)
 /* Transposes NHWC pixels at stride `step`, as 32-bit elements of four channels, to a group's planes. */
 static void transpose_quads(const filling *f, const void *x, size_t step, size_t n, uint8_t *out)
 {
-    const dq_nc4hw4_way *l = &f->pass->conv->nc4hw4;
+    const dq_conv_s8_nc4hw4 *l = &f->pass->conv->nc4hw4;
     f->pass->call->kernels->transpose_x32(x, step, n, l->planes, (uint32_t *)(void *)out, l->plane / STEP);
     for (size_t q = 0; f->sign_xor && q < l->planes; q++)
         for (size_t i = 0; i < n * STEP; i++)
@@ -62,7 +62,7 @@ static void transpose_pixels(const filling *f, size_t at, size_t n, uint8_t *out
 {
     enum { MAX_WORDS = 4096 }; /* 32-bit elements copied at a time */
     const dq_conv_shape *s = &f->pass->conv->s;
-    const dq_nc4hw4_way *l = &f->pass->conv->nc4hw4;
+    const dq_conv_s8_nc4hw4 *l = &f->pass->conv->nc4hw4;
     const uint8_t *x = f->pixels + at * s->in_channels;
     size_t step = l->stride * s->in_channels, most = MAX_WORDS / l->planes;
     uint32_t whole[MAX_WORDS];
@@ -89,7 +89,7 @@ static void put(const filling *f, size_t at, size_t n, uint8_t *out)
 
 static void put_padding(const filling *f, size_t n, uint8_t *out)
 {
-    const dq_nc4hw4_way *l = &f->pass->conv->nc4hw4;
+    const dq_conv_s8_nc4hw4 *l = &f->pass->conv->nc4hw4;
     for (size_t q = 0; n && q < (f->pixels ? l->planes : 1); q++)
         memset(out + q * l->plane, f->pad, n * STEP);
 }
@@ -98,7 +98,7 @@ static void put_padding(const filling *f, size_t n, uint8_t *out)
 static void fill_neighbours(const filling *f, size_t at, uint8_t *padded, uint8_t *out)
 {
     const dq_conv_s8 *conv = f->pass->conv;
-    const dq_nc4hw4_way *l = &conv->nc4hw4;
+    const dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
     size_t size = dq_conv_s8_nc4hw4_row(conv), before = (size_t)conv->s.window.begin[1],
            n = (size_t)conv->s.window.in[1];
     filling moved = *f;
@@ -116,7 +116,7 @@ static void fill_neighbours(const filling *f, size_t at, uint8_t *padded, uint8_
 static void fill_row(const filling *f, size_t row, uint8_t *scratch, uint8_t *out)
 {
     const dq_conv_s8 *conv = f->pass->conv;
-    const dq_nc4hw4_way *l = &conv->nc4hw4;
+    const dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
     const dq_window *w = &conv->s.window;
     int64_t y = (int64_t)row * (l->every_row ? 1 : w->stride[0]) - w->begin[0], stride = (int64_t)l->stride;
     if (y < 0 || y >= w->in[0]) {
@@ -155,7 +155,7 @@ static void find_source(filling *f, size_t image, size_t group, size_t number)
         f->planes[e] = first + e < s->group_in ? x + e * s->in_size : NULL;
 }
 
-static filling begin_filling(const dq_conv_s8_pass *pass)
+static filling begin_filling(const dq_conv_s8_batch_tile *pass)
 {
     filling f = {.pass = pass, .sign_xor = dq_gemm_s8_sign_xor(pass->call->in[pass->conv->x]->dtype, false)};
     f.pad = (uint8_t)dq_conv_s8_zero(pass->call, pass->conv->x_zero, 0) ^ f.sign_xor;
@@ -167,8 +167,8 @@ static size_t planes_at_once(const dq_conv_s8 *conv)
     return conv->s.x_last ? conv->nc4hw4.planes : 1;
 }
 
-void dq_conv_s8_nc4hw4_block(const dq_conv_s8_pass *pass, size_t image, size_t group, size_t first, size_t n,
-                             uint8_t *out)
+void dq_conv_s8_nc4hw4_block(const dq_conv_s8_batch_tile *pass, size_t image, size_t group, size_t first,
+                             size_t n, uint8_t *out)
 {
     filling f = begin_filling(pass);
     for (size_t number = 0; number < pass->conv->nc4hw4.planes; number += planes_at_once(pass->conv)) {
@@ -179,8 +179,8 @@ void dq_conv_s8_nc4hw4_block(const dq_conv_s8_pass *pass, size_t image, size_t g
 
 static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
-    const dq_conv_s8_pass *pass = arg;
-    const dq_nc4hw4_way *l = &pass->conv->nc4hw4;
+    const dq_conv_s8_batch_tile *pass = arg;
+    const dq_conv_s8_nc4hw4 *l = &pass->conv->nc4hw4;
     size_t some = planes_at_once(pass->conv), sets = l->planes / some * pass->conv->s.group;
     filling f = begin_filling(pass);
     for (size_t i = begin; i < end; i++) {
@@ -191,12 +191,12 @@ static void fill_rows(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-void dq_conv_s8_nc4hw4_images(const dq_conv_s8_pass *pass)
+void dq_conv_s8_nc4hw4_images(const dq_conv_s8_batch_tile *pass)
 {
     enum { PIECE = 1 << 14 }; /* approximate bytes per task */
     const dq_conv_s8 *conv = pass->conv;
-    const dq_nc4hw4_way *l = &conv->nc4hw4;
-    dq_conv_s8_pass run = *pass;
+    const dq_conv_s8_nc4hw4 *l = &conv->nc4hw4;
+    dq_conv_s8_batch_tile run = *pass;
     size_t some = planes_at_once(conv);
     dq_parallel(pass->call->threads, pass->count * conv->s.group * (l->planes / some) * l->stored,
                 PIECE / (l->row * some + 1) + 1, fill_rows, &run);

@@ -171,7 +171,7 @@ static void set_columns(const dq_op_call *call, const dq_conv_s8 *conv)
 }
 
 typedef struct task {
-    const dq_conv_s8_pass *pass;
+    const dq_conv_s8_batch_tile *pass;
     size_t image, first, rows; /* image of the batch; first row of tiles, and their number */
     int16_t *v;
     int32_t *m, *y;
@@ -220,14 +220,14 @@ static void run_panel(const task *t, size_t panel)
 }
 
 typedef struct tasks {
-    const dq_conv_s8_pass *pass;
+    const dq_conv_s8_batch_tile *pass;
     dq_partition cut;
 } tasks;
 
 static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const tasks *all = arg;
-    const dq_conv_s8_pass *pass = all->pass;
+    const dq_conv_s8_batch_tile *pass = all->pass;
     const dq_conv_s8_winograd *g = &pass->conv->winograd;
     char *scratch = dq_call_worker_scratch(pass->call, worker);
     size_t rows = ((size_t)pass->conv->s.window.out[0] + 1) / 2;
@@ -246,7 +246,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-static void run_pass(const dq_conv_s8_pass *pass)
+static void run_pass(const dq_conv_s8_batch_tile *pass)
 {
     const dq_conv_s8_winograd *g = &pass->conv->winograd;
     tasks all = {pass, dq_threads_cut(pass->call->threads, pass->count * g->tasks, g->panels)};
@@ -256,7 +256,7 @@ static void run_pass(const dq_conv_s8_pass *pass)
 void dq_conv_s8_winograd_2d_run(const dq_op_call *call, const void *state, const void *operands)
 {
     (void)operands;
-    dq_conv_s8_pass pass = {.call = call, .conv = state};
+    dq_conv_s8_batch_tile pass = {.call = call, .conv = state};
     set_columns(call, pass.conv);
-    dq_conv_s8_passes(&pass, true, run_pass);
+    dq_conv_s8_run_batch_tiles(&pass, true, run_pass);
 }

@@ -15,10 +15,10 @@
 enum { X, W, BIAS };
 
 typedef struct state {
-    dq_transposed s;
+    dq_conv_transpose_shape s;
     const dq_algorithm *algorithm;
     /* Algorithm `phases`: */
-    dq_transposed_floats floats;
+    dq_conv_transpose_f32 floats;
     dq_half_floats halves;
     /* Algorithm `gather`: */
     dq_bounds bounds; /* of dqrun.ConvTranspose; phases uses them, too */
@@ -54,8 +54,8 @@ static dq_status read_list(const dq_op_call *call, const char *name, size_t coun
 }
 
 /* Computes output length and pads of one axis. Attributes fit in 31 bits: only products may overflow. */
-static dq_status along(const dq_op_call *call, dq_transposed *s, size_t d, bool sized, const char *auto_pad,
-                       int64_t extra, int64_t pad_end, dq_error *err)
+static dq_status along(const dq_op_call *call, dq_conv_transpose_shape *s, size_t d, bool sized,
+                       const char *auto_pad, int64_t extra, int64_t pad_end, dq_error *err)
 {
     int64_t full, span;
     bool same_upper = strcmp(auto_pad, "SAME_UPPER") == 0,
@@ -81,7 +81,7 @@ static dq_status along(const dq_op_call *call, dq_transposed *s, size_t d, bool 
     return DQ_OK;
 }
 
-static dq_status read_channels(const dq_op_call *call, dq_transposed *s, dq_error *err)
+static dq_status read_channels(const dq_op_call *call, dq_conv_transpose_shape *s, dq_error *err)
 {
     const dq_tensor *x = call->in[X], *w = call->in[W], *bias = dq_call_in(call, BIAS);
     if (x->rank < 3)
@@ -107,7 +107,7 @@ static dq_status read_channels(const dq_op_call *call, dq_transposed *s, dq_erro
     return DQ_OK;
 }
 
-static dq_status read_shape(const dq_op_call *call, dq_transposed *s, dq_error *err)
+static dq_status read_shape(const dq_op_call *call, dq_conv_transpose_shape *s, dq_error *err)
 {
     bool value, sized;
     int64_t pads[2 * DQ_MAX_RANK], extra[DQ_MAX_RANK];
@@ -134,7 +134,7 @@ static dq_status read_shape(const dq_op_call *call, dq_transposed *s, dq_error *
 
 static dq_status infer(dq_op_call *call, dq_error *err)
 {
-    dq_transposed s;
+    dq_conv_transpose_shape s;
     DQ_TRY(read_shape(call, &s, err));
     int64_t dims[DQ_MAX_RANK] = {call->in[X]->dims[0], (int64_t)(s.group * s.group_out)};
     memcpy(dims + 2, s.out, s.rank * sizeof *dims);
@@ -147,7 +147,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 static void pack_weights(const void *arg, size_t batch, size_t row, size_t count, void *to)
 {
     const operands *o = arg;
-    const dq_transposed *s = &o->s->s;
+    const dq_conv_transpose_shape *s = &o->s->s;
     size_t strip = s->kernel_size * DQ_STRIP_ROWS * (dq_dtype_get(o->s->mm.type)->bits / 8u);
     const dq_matmul_generic_strip rows = {.data = o->w->data,
                                           .dtype = o->w->dtype,
@@ -163,7 +163,7 @@ static void pack_weights(const void *arg, size_t batch, size_t row, size_t count
 }
 
 /* Offset of the input element that kernel element `tap` adds to output `index`; -1: none. */
-static int64_t source(const dq_transposed *s, size_t index, size_t tap)
+static int64_t source(const dq_conv_transpose_shape *s, size_t index, size_t tap)
 {
     int64_t offset = 0, step = 1;
     for (size_t d = s->rank; d-- > 0;) {
@@ -182,7 +182,7 @@ static int64_t source(const dq_transposed *s, size_t index, size_t tap)
 static void pack_sources(const void *arg, size_t batch, size_t col, size_t count, void *to)
 {
     const operands *o = arg;
-    const dq_transposed *s = &o->s->s;
+    const dq_conv_transpose_shape *s = &o->s->s;
     size_t first = batch * s->group_in * s->in_size;
     for (size_t tap = 0; tap < s->kernel_size; tap++) {
         int64_t at[DQ_STRIP_COLS];
@@ -202,7 +202,7 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
                   const void *tile)
 {
     const operands *o = arg;
-    const dq_transposed *s = &o->s->s;
+    const dq_conv_transpose_shape *s = &o->s->s;
     for (size_t i = 0; i < rows; i++) {
         size_t channel = batch % s->group * s->group_out + row + i;
         size_t at = (batch * s->group_out + row + i) * s->out_size + col;
@@ -221,9 +221,9 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
 /* ---- Algorithms --------------------------------------------------------------------------------------- */
 
 typedef struct problem {
-    const dq_transposed *s;
+    const dq_conv_transpose_shape *s;
     dq_dtype dtype;
-    bool fits; /* result of dq_transposed_fits */
+    bool fits; /* result of dq_conv_transpose_has_phases */
 } problem;
 
 static bool is_phases_applicable(const void *arg, dq_reason *reason)
@@ -236,7 +236,7 @@ static bool is_phases_applicable(const void *arg, dq_reason *reason)
 }
 
 /* Multiply-adds if each of `positions` is multiplied with all kernel elements. */
-static dq_algorithm_work work_of(const dq_transposed *s, size_t positions)
+static dq_algorithm_work work_of(const dq_conv_transpose_shape *s, size_t positions)
 {
     return (dq_algorithm_work){.macs = (double)s->batch * (double)s->group * (double)s->group_out *
                                        (double)s->group_in * (double)positions * (double)s->kernel_size};
@@ -259,7 +259,7 @@ static dq_algorithm_work work_of_gather(const void *arg)
 static dq_status prepare_phases(dq_op_call *call, void *arg, dq_error *err)
 {
     state *st = arg;
-    DQ_TRY(dq_transposed_prepare(call, W, &st->s, &st->floats, err));
+    DQ_TRY(dq_conv_transpose_prepare_phases(call, W, &st->s, &st->floats, err));
     return dq_half_floats_prepare(call, st->floats.weights ? 1 << W : 0, &st->halves, err);
 }
 
@@ -267,16 +267,16 @@ static void run_phases(const dq_op_call *call, const void *arg, const void *none
 {
     const state *s = arg;
     (void)none;
-    dq_transposed_run(call, &s->floats, dq_half_floats_in(call, &s->halves, X),
-                      dq_half_floats_in(call, &s->halves, W), dq_half_floats_in(call, &s->halves, BIAS),
-                      s->bounds, dq_half_floats_out(call, &s->halves));
+    dq_conv_transpose_run_phases(
+        call, &s->floats, dq_half_floats_in(call, &s->halves, X), dq_half_floats_in(call, &s->halves, W),
+        dq_half_floats_in(call, &s->halves, BIAS), s->bounds, dq_half_floats_out(call, &s->halves));
     dq_half_floats_done(call, &s->halves);
 }
 
 static dq_status prepare_gather(dq_op_call *call, void *arg, dq_error *err)
 {
     state *st = arg;
-    const dq_transposed *s = &st->s;
+    const dq_conv_transpose_shape *s = &st->s;
     st->mm = (dq_matmul_generic){.type = dq_matmul_generic_type(call->in[X]->dtype),
                                  .batches = s->batch * s->group,
                                  .m = s->group_out,
@@ -323,13 +323,13 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 {
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *st = call->state;
-    dq_transposed *s = &st->s;
+    dq_conv_transpose_shape *s = &st->s;
     DQ_TRY(read_shape(call, s, err));
     s->in_size = dq_dims_product(s->in, 0, s->rank);
     s->out_size = dq_dims_product(s->out, 0, s->rank);
     s->kernel_size = dq_dims_product(s->kernel, 0, s->rank);
     DQ_TRY(dq_call_bounds(call, &st->bounds, err));
-    const problem p = {s, call->in[X]->dtype, dq_transposed_fits(s)};
+    const problem p = {s, call->in[X]->dtype, dq_conv_transpose_has_phases(s)};
     DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_CONV_TRANSPOSE, &p, &st->algorithm, err));
     return st->algorithm->prepare(call, st, err);
 }

@@ -8,7 +8,7 @@
 enum { MOST_PHASES = 64, CHANNELS = 4 /* channels per task of interleaving */ };
 
 /* Phases along an axis: remainders modulo the stride that at least one output has. */
-static int64_t phases_along(const dq_transposed *s, size_t d)
+static int64_t phases_along(const dq_conv_transpose_shape *s, size_t d)
 {
     return s->stride[d] < s->out[d] ? s->stride[d] : s->out[d];
 }
@@ -26,7 +26,7 @@ static int64_t divisor(int64_t a, int64_t b)
 
 /* Sets one axis of the phase whose first output is at `first`. The phase uses the kernel elements t for which
  * first + begin - t * dilation is a multiple of the stride; the quotient is the input position. */
-static void phase_axis(const dq_transposed *s, size_t d, int64_t first, dq_transposed_phase *p)
+static void phase_axis(const dq_conv_transpose_shape *s, size_t d, int64_t first, dq_conv_transpose_phase *p)
 {
     int64_t stride = s->stride[d], common = divisor(stride, s->dilation[d]), least = 0, count = 0;
     int64_t step = stride / common;
@@ -48,7 +48,7 @@ static void phase_axis(const dq_transposed *s, size_t d, int64_t first, dq_trans
 }
 
 /* Sets phase i. Returns the number of its kernel elements. */
-static size_t set_phase(const dq_transposed *s, size_t i, dq_transposed_phase *p)
+static size_t set_phase(const dq_conv_transpose_shape *s, size_t i, dq_conv_transpose_phase *p)
 {
     size_t taps = 1;
     p->window.rank = s->rank;
@@ -59,7 +59,7 @@ static size_t set_phase(const dq_transposed *s, size_t i, dq_transposed_phase *p
     return taps;
 }
 
-static size_t phase_count(const dq_transposed *s)
+static size_t phase_count(const dq_conv_transpose_shape *s)
 {
     size_t count = 1;
     for (size_t d = 0; d < s->rank; d++)
@@ -67,7 +67,7 @@ static size_t phase_count(const dq_transposed *s)
     return count;
 }
 
-bool dq_transposed_fits(const dq_transposed *s)
+bool dq_conv_transpose_has_phases(const dq_conv_transpose_shape *s)
 {
     int64_t count = 1;
     for (size_t d = 0; d < s->rank; d++) {
@@ -78,7 +78,7 @@ bool dq_transposed_fits(const dq_transposed *s)
             return false;
     }
     for (size_t i = 0; i < (size_t)count; i++) {
-        dq_transposed_phase p;
+        dq_conv_transpose_phase p;
         if (set_phase(s, i, &p) && !dq_im2col_pack_fit(&p.window))
             return false;
     }
@@ -95,8 +95,8 @@ typedef struct elements {
 
 /* Arranges the weights of a phase: a row per output channel, with the phase's kernel elements of all input
  * channels. */
-static void arrange_phase(const dq_transposed *s, const dq_transposed_phase *p, size_t taps, elements from,
-                          float *to)
+static void arrange_phase(const dq_conv_transpose_shape *s, const dq_conv_transpose_phase *p, size_t taps,
+                          elements from, float *to)
 {
     for (size_t o = 0; o < s->group * s->group_out; o++)
         for (size_t c = 0; c < s->group_in; c++) {
@@ -115,10 +115,10 @@ static void arrange_phase(const dq_transposed *s, const dq_transposed_phase *p, 
 }
 
 /* Arranges the weights of all phases, in order. */
-static void arrange(const dq_transposed *s, elements from, float *to)
+static void arrange(const dq_conv_transpose_shape *s, elements from, float *to)
 {
     for (size_t i = 0; i < phase_count(s); i++) {
-        dq_transposed_phase p;
+        dq_conv_transpose_phase p;
         size_t taps = set_phase(s, i, &p);
         arrange_phase(s, &p, taps, from, to);
         to += s->group * s->group_out * s->group_in * taps;
@@ -127,15 +127,15 @@ static void arrange(const dq_transposed *s, elements from, float *to)
 
 static void make_weights(void *packed, const dq_tensor *from, const void *key)
 {
-    dq_transposed s;
+    dq_conv_transpose_shape s;
     memcpy(&s, key, sizeof s);
     arrange(&s, (elements){from->dtype == DQ_FLOAT ? dq_data(from, float) : NULL, from}, packed);
 }
 
 /* Parameters of the arranged weights; the key of dq_call_pack, compared as bytes. */
-static dq_transposed arrangement(const dq_transposed *s)
+static dq_conv_transpose_shape arrangement(const dq_conv_transpose_shape *s)
 {
-    dq_transposed key;
+    dq_conv_transpose_shape key;
     memset(&key, 0, sizeof key);
     key.rank = s->rank;
     key.group = s->group;
@@ -156,8 +156,8 @@ static dq_transposed arrangement(const dq_transposed *s)
 
 typedef struct job {
     const dq_op_call *call;
-    const dq_transposed_floats *f;
-    const dq_transposed_phase *phase;
+    const dq_conv_transpose_f32 *f;
+    const dq_conv_transpose_phase *phase;
     const float *x, *w, *bias;
     dq_bounds bounds;
     float *out;
@@ -168,7 +168,7 @@ static void part_weights(const void *arg, const dq_gemm_part *part, float *works
 {
     (void)workspace;
     const job *j = arg;
-    const dq_transposed *s = j->f->shape;
+    const dq_conv_transpose_shape *s = j->f->shape;
     size_t k = j->phase->product.k, channel = part->batch % s->group * s->group_out + part->row;
     block->a = j->w + j->phase->weights + channel * k + part->p;
     block->a_row = k;
@@ -178,7 +178,7 @@ static void part_windows(const void *arg, const dq_gemm_part *part, float *works
                          dq_gemm_block_f32 *block)
 {
     const job *j = arg;
-    const dq_transposed *s = j->f->shape;
+    const dq_conv_transpose_shape *s = j->f->shape;
     const float *image = j->x + part->batch * s->group_in * s->in_size;
     if (j->f->at_once)
         dq_fpixels(j->call->kernels->transpose_x32, &j->phase->product, image, part, workspace, block);
@@ -189,7 +189,7 @@ static void part_windows(const void *arg, const dq_gemm_part *part, float *works
 static void part_result(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const job *j = arg;
-    const dq_transposed *s = j->f->shape;
+    const dq_conv_transpose_shape *s = j->f->shape;
     block->c = workspace;
     block->c_row = part->cols;
     block->low = j->bounds.low;
@@ -210,7 +210,7 @@ static void pair(const float *restrict a, const float *restrict b, size_t n, flo
 static void bring(const job *j, const dq_gemm_part *part, const dq_gemm_block_f32 *block, size_t col,
                   size_t count, float *out)
 {
-    const dq_transposed *s = j->f->shape;
+    const dq_conv_transpose_shape *s = j->f->shape;
     const size_t step = (size_t)s->stride[s->rank - 1], next = s->group_out * block->c_row;
     const bool twos = j->f->at_once && step == 2;
     size_t phase = j->f->at_once ? part->row / s->group_out : 0;
@@ -231,7 +231,7 @@ static void bring(const job *j, const dq_gemm_part *part, const dq_gemm_block_f3
 }
 
 /* Offset in an output channel of output row `rest` of a phase, from the phase's first output. */
-static size_t row_offset(const dq_transposed *s, const dq_window *w, size_t rest)
+static size_t row_offset(const dq_conv_transpose_shape *s, const dq_window *w, size_t rest)
 {
     size_t last = s->rank - 1, offset = 0, size = (size_t)s->out[last];
     for (size_t d = last; d-- > 0; rest /= (size_t)w->out[d]) {
@@ -244,7 +244,7 @@ static size_t row_offset(const dq_transposed *s, const dq_window *w, size_t rest
 static void part_done(const void *arg, const dq_gemm_part *part, const dq_gemm_block_f32 *block)
 {
     const job *j = arg;
-    const dq_transposed *s = j->f->shape;
+    const dq_conv_transpose_shape *s = j->f->shape;
     const dq_window *w = &j->phase->window;
     float *out = j->out + part->batch * s->group_out * s->out_size;
     size_t last = s->rank - 1, n = (size_t)w->out[last];
@@ -257,7 +257,8 @@ static void part_done(const void *arg, const dq_gemm_part *part, const dq_gemm_b
 
 /* ---- Direct convolution ------------------------------------------------------------------------------- */
 
-static void set_shape(const dq_transposed *s, size_t taps, size_t offsets, dq_transposed_phase *p)
+static void set_shape(const dq_conv_transpose_shape *s, size_t taps, size_t offsets,
+                      dq_conv_transpose_phase *p)
 {
     p->shape = (dq_conv_shape){.window = p->window,
                                .batch = s->batch,
@@ -272,8 +273,9 @@ static void set_shape(const dq_transposed *s, size_t taps, size_t offsets, dq_tr
 }
 
 typedef struct interleaved {
-    const dq_transposed_floats *f;
-    const dq_transposed_phase *phase; /* first of f->interleaved phases that alternate along the last axis */
+    const dq_conv_transpose_f32 *f;
+    const dq_conv_transpose_phase
+        *phase; /* first of f->interleaved phases that alternate along the last axis */
     const float *sums;
     float *out;
 } interleaved;
@@ -283,8 +285,8 @@ static void bring_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
     const interleaved *t = arg;
-    const dq_transposed *s = t->f->shape;
-    const dq_transposed_phase *p = t->phase;
+    const dq_conv_transpose_shape *s = t->f->shape;
+    const dq_conv_transpose_phase *p = t->phase;
     const size_t last = s->rank - 1, step = (size_t)s->stride[last], n = (size_t)p->window.out[last];
     const size_t few = t->f->interleaved == 2 ? (size_t)p[1].window.out[last] : 0;
     for (size_t c = begin; c < end; c++)
@@ -298,13 +300,13 @@ static void bring_rows(void *arg, size_t begin, size_t end, unsigned worker)
         }
 }
 
-static void run_rows(const job *j, const dq_transposed_floats *f)
+static void run_rows(const job *j, const dq_conv_transpose_f32 *f)
 {
     const dq_conv_epilogue finish = {.low = j->bounds.low, .high = j->bounds.high};
     float *sums = (float *)(void *)((char *)j->call->scratch + f->sums_at);
     interleaved t = {f, f->phases, sums, j->out};
     for (size_t i = 0; i < f->count; i++) {
-        const dq_transposed_phase *p = &f->phases[i];
+        const dq_conv_transpose_phase *p = &f->phases[i];
         const dq_conv_floats o = {.x = j->x,
                                   .w = j->w + p->weights,
                                   .bias = j->bias,
@@ -318,9 +320,9 @@ static void run_rows(const job *j, const dq_transposed_floats *f)
     }
 }
 
-static dq_status prepare_rows(dq_op_call *call, dq_transposed_floats *f, dq_error *err)
+static dq_status prepare_rows(dq_op_call *call, dq_conv_transpose_f32 *f, dq_error *err)
 {
-    const dq_transposed *s = f->shape;
+    const dq_conv_transpose_shape *s = f->shape;
     size_t workspace = 0;
     f->by_rows = !f->at_once && s->group > 1; /* one group is a single GEMM of all channels */
     for (size_t i = 0; i < f->count; i++)
@@ -341,16 +343,16 @@ static dq_status prepare_rows(dq_op_call *call, dq_transposed_floats *f, dq_erro
 
 /* ---- Preparation and run ------------------------------------------------------------------------------ */
 
-static dq_status prepare_phases(dq_op_call *call, dq_transposed_floats *f, dq_error *err)
+static dq_status prepare_phases(dq_op_call *call, dq_conv_transpose_f32 *f, dq_error *err)
 {
-    const dq_transposed *s = f->shape;
+    const dq_conv_transpose_shape *s = f->shape;
     size_t weights = 0, workspace = 0;
     f->at_once = s->group == 1;
     for (size_t d = 0; d < s->rank; d++)
         f->at_once = f->at_once && s->kernel[d] == s->stride[d] && s->dilation[d] == 1 && s->begin[d] == 0 &&
                      s->out[d] == s->in[d] * s->stride[d];
     for (size_t i = 0; i < f->count; i++) {
-        dq_transposed_phase *p = &f->phases[i];
+        dq_conv_transpose_phase *p = &f->phases[i];
         size_t taps = set_phase(s, i, p), offsets = 1, size = 1;
         p->offset = 0;
         for (size_t d = s->rank; d-- > 0; size *= (size_t)s->out[d]) {
@@ -377,11 +379,11 @@ static dq_status prepare_phases(dq_op_call *call, dq_transposed_floats *f, dq_er
     return prepare_rows(call, f, err);
 }
 
-dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transposed *shape,
-                                dq_transposed_floats *f, dq_error *err)
+dq_status dq_conv_transpose_prepare_phases(dq_op_call *call, uint32_t w, const dq_conv_transpose_shape *shape,
+                                           dq_conv_transpose_f32 *f, dq_error *err)
 {
     size_t bytes = call->in[w]->count * sizeof(float);
-    *f = (dq_transposed_floats){.shape = shape, .count = phase_count(shape)};
+    *f = (dq_conv_transpose_f32){.shape = shape, .count = phase_count(shape)};
     f->phases = dq_arena_alloc(call->arena, f->count * sizeof *f->phases, sizeof(int64_t));
     if (!f->phases)
         return dq_no_memory(err, f->count * sizeof *f->phases, "phases of a transposed convolution");
@@ -389,7 +391,7 @@ dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transpose
     if (f->at_once && !dq_call_reserve(call, f->phases->product.m, 1, sizeof(float), &f->bias_at))
         return dq_no_memory(err, SIZE_MAX, "terms of a transposed convolution");
     if (dq_call_constant(call, w) && bytes) {
-        const dq_transposed key = arrangement(shape);
+        const dq_conv_transpose_shape key = arrangement(shape);
         const void *packed;
         DQ_TRY(dq_call_pack_deferred(call, w, make_weights, &key, sizeof key, bytes, &packed, err));
         f->weights = packed;
@@ -402,8 +404,8 @@ dq_status dq_transposed_prepare(dq_op_call *call, uint32_t w, const dq_transpose
     return DQ_OK;
 }
 
-void dq_transposed_run(const dq_op_call *call, const dq_transposed_floats *f, const float *x, const float *w,
-                       const float *bias, dq_bounds bounds, float *out)
+void dq_conv_transpose_run_phases(const dq_op_call *call, const dq_conv_transpose_f32 *f, const float *x,
+                                  const float *w, const float *bias, dq_bounds bounds, float *out)
 {
     job j = {.call = call, .f = f, .x = x, .w = f->weights, .bias = bias, .bounds = bounds, .out = out};
     if (!j.w) {

@@ -34,10 +34,10 @@ typedef struct job {
 } job;
 
 /* State of a worker's own transformed data. */
-typedef struct held {
+typedef struct thread_cache {
     bool weights;  /* the weights are transformed */
     size_t groups; /* 1 + the group whose pixels are transformed; 0: none */
-} held;
+} thread_cache;
 
 /* A chunk, and the panels of output channels to compute. */
 typedef struct task {
@@ -99,7 +99,7 @@ static void cut(const dq_conv_shape *s, size_t threads, dq_conv_winograd *g)
     g->rows = (g->down + g->chunks - 1) / g->chunks;
     g->tiles = g->rows * g->across;
     g->pixels_first = s->batch == 1 && g->chunks == 1;
-    g->own = threads <= MAX_REPEATING_THREADS;
+    g->per_thread = threads <= MAX_REPEATING_THREADS;
     g->in_padded = (s->group_in + DQ_FWINOGRAD_STEP - 1) / DQ_FWINOGRAD_STEP * DQ_FWINOGRAD_STEP;
     g->panels = (s->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
     g->panels_per_task = dq_least(PANELS_PER_TASK, g->panels);
@@ -152,8 +152,8 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, size_t *used, dq_
     g->form.point = row_stride(point);
     if (g->pixels_first && dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT)
         return dq_call_pack_deferred(call, w, make, &g->form, sizeof g->form, size, &g->packed, err);
-    const bool fits = g->own ? dq_reserve_size(used, size, 1, DQ_ALIGN, &g->u_offset)
-                             : dq_call_reserve(call, size, 1, 1, &g->u_offset);
+    const bool fits = g->per_thread ? dq_reserve_size(used, size, 1, DQ_ALIGN, &g->u_offset)
+                                    : dq_call_reserve(call, size, 1, 1, &g->u_offset);
     return fits ? DQ_OK : dq_no_memory(err, SIZE_MAX, "transformed weights");
 }
 
@@ -162,7 +162,7 @@ dq_status dq_conv_winograd_prepare(dq_op_call *call, uint32_t w, const dq_conv_f
 {
     const dq_conv_shape *s = direct->shape;
     const size_t direct_workspace = call->worker_scratch_size;
-    size_t *own = &call->worker_scratch_size, used = 0, pixels, v;
+    size_t *per_thread = &call->worker_scratch_size, used = 0, pixels, v;
     *g = (dq_conv_winograd){.shape = s, .direct = direct};
     cut(s, dq_threads_count(call->threads), g);
     size_t cols = g->panels_per_task * DQ_FPANEL, line = POINTS * sizeof(float);
@@ -170,18 +170,20 @@ dq_status dq_conv_winograd_prepare(dq_op_call *call, uint32_t w, const dq_conv_f
     bool fits = dq_mul_size(g->tiles, g->in_padded, &v) &&
                 dq_mul_size(2 * g->rows + 2, (size_t)s->window.in[1], &pixels);
     g->v_point = fits ? row_stride(v) : 0;
-    fits = fits && dq_reserve_size(&used, 1, sizeof(held), DQ_ALIGN, &g->held_offset) &&
-           (g->pixels_first && !g->own ? dq_call_reserve(call, g->v_point, s->group, line, &g->v_offset)
-                                       : dq_reserve_size(&used, g->v_point, line, DQ_ALIGN, &g->v_offset));
+    fits = fits && dq_reserve_size(&used, 1, sizeof(thread_cache), DQ_ALIGN, &g->thread_cache_offset) &&
+           (g->pixels_first && !g->per_thread
+                ? dq_call_reserve(call, g->v_point, s->group, line, &g->v_offset)
+                : dq_reserve_size(&used, g->v_point, line, DQ_ALIGN, &g->v_offset));
     if (fits)
         DQ_TRY(prepare_weights(call, w, &used, g, err));
     fits = fits && dq_reserve_size(&used, pixels, CHANNELS * sizeof(float), DQ_ALIGN, &g->image_offset) &&
-           dq_add_size(used, direct_workspace, own) && dq_align_size(*own, DQ_ALIGN, own) &&
+           dq_add_size(used, direct_workspace, per_thread) &&
+           dq_align_size(*per_thread, DQ_ALIGN, per_thread) &&
            dq_reserve_size(&used, g->m_point, line, DQ_ALIGN, &g->sums_offset) &&
            dq_reserve_size(&used, 4 * g->tiles * cols + cols, sizeof(float), DQ_ALIGN, &g->out_offset);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "transformed pixels");
-    *own = *own > used ? *own : used;
+    *per_thread = *per_thread > used ? *per_thread : used;
     return DQ_OK;
 }
 
@@ -278,7 +280,7 @@ static void finish(const job *j, const dq_gemm_part *part)
     dq_conv_epilogue_sums(j->call, o, &sums, NULL, !o->z && !o->finish->gate);
 }
 
-static void results(const job *j, const task *t, char *own)
+static void results(const job *j, const task *t, char *per_thread)
 {
     const dq_conv_winograd *g = j->g;
     const dq_conv_shape *s = g->shape;
@@ -288,13 +290,13 @@ static void results(const job *j, const task *t, char *own)
                                .rows = dq_least(t->panels * DQ_FPANEL, s->group_out - t->panel * DQ_FPANEL),
                                .col = 2 * t->first * width,
                                .cols = dq_least(2 * t->rows, height) * width};
-    float *y = at(own, g->out_offset), low = j->o->finish->low, high = j->o->finish->high;
+    float *y = at(per_thread, g->out_offset), low = j->o->finish->low, high = j->o->finish->high;
     if (j->o->z) {
         low = -INFINITY;
         high = INFINITY;
     }
-    if (!outputs(j, t, at(own, g->sums_offset), low, high, y)) {
-        dq_conv_float_part(j->call, g->direct, j->o, &part, own + g->sums_offset);
+    if (!outputs(j, t, at(per_thread, g->sums_offset), low, high, y)) {
+        dq_conv_float_part(j->call, g->direct, j->o, &part, per_thread + g->sums_offset);
         return;
     }
     float *out = j->o->out + (part.batch * s->group_out + part.row) * s->out_size + part.col;
@@ -331,16 +333,16 @@ static void run_weights(void *arg, size_t begin, size_t end, unsigned worker)
     some_weights(j, begin, end, at(j->call->scratch, j->g->u_offset));
 }
 
-static const float *weights_of(const job *j, char *own)
+static const float *weights_of(const job *j, char *per_thread)
 {
     const dq_conv_winograd *g = j->g;
-    held *h = (held *)(void *)(own + g->held_offset);
+    thread_cache *h = (thread_cache *)(void *)(per_thread + g->thread_cache_offset);
     if (j->u)
         return j->u;
     if (!h->weights)
-        some_weights(j, 0, g->form.groups * g->form.panels, at(own, g->u_offset));
+        some_weights(j, 0, g->form.groups * g->form.panels, at(per_thread, g->u_offset));
     h->weights = true;
-    return at(own, g->u_offset);
+    return at(per_thread, g->u_offset);
 }
 
 /* Computes chunks: their pixels, then all panels. */
@@ -349,17 +351,18 @@ static void run_chunks(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const dq_conv_winograd *g = j->g;
     const size_t in = g->shape->group_in;
-    char *own = dq_call_worker_scratch(j->call, worker);
-    const float *u = weights_of(j, own);
+    char *per_thread = dq_call_worker_scratch(j->call, worker);
+    const float *u = weights_of(j, per_thread);
     for (size_t i = begin; i < end; i++) {
         task t = task_of(g, i);
-        t.v = at(own, g->v_offset);
+        t.v = at(per_thread, g->v_offset);
         for (size_t c = 0; c < in; c += CHANNELS)
-            pixels(j, &t, c, dq_least(CHANNELS, in - c), at(own, g->image_offset), at(own, g->v_offset));
+            pixels(j, &t, c, dq_least(CHANNELS, in - c), at(per_thread, g->image_offset),
+                   at(per_thread, g->v_offset));
         for (; t.panel < g->panels; t.panel += t.panels) {
             t.panels = dq_least(g->panels_per_task, g->panels - t.panel);
-            products(j, &t, u, at(own, g->sums_offset));
-            results(j, &t, own);
+            products(j, &t, u, at(per_thread, g->sums_offset));
+            results(j, &t, per_thread);
         }
     }
 }
@@ -375,27 +378,28 @@ static void run_pixels(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const dq_conv_winograd *g = j->g;
     const size_t in = g->shape->group_in, some = channels_at_once(in), parts = (in + some - 1) / some;
-    char *own = dq_call_worker_scratch(j->call, worker);
+    char *per_thread = dq_call_worker_scratch(j->call, worker);
     for (size_t i = begin; i < end; i++) {
         const task t = task_of(g, i / parts);
         size_t c = i % parts * some;
-        pixels(j, &t, c, dq_least(some, in - c), at(own, g->image_offset),
+        pixels(j, &t, c, dq_least(some, in - c), at(per_thread, g->image_offset),
                at(j->call->scratch, g->v_offset) + t.group * POINTS * g->v_point);
     }
 }
 
 /* The transformed pixels of a task that is a whole plane. */
-static const float *pixels_of(const job *j, const task *t, char *own)
+static const float *pixels_of(const job *j, const task *t, char *per_thread)
 {
     const dq_conv_winograd *g = j->g;
-    held *h = (held *)(void *)(own + g->held_offset);
+    thread_cache *h = (thread_cache *)(void *)(per_thread + g->thread_cache_offset);
     const size_t in = g->shape->group_in;
-    if (!g->own)
+    if (!g->per_thread)
         return at(j->call->scratch, g->v_offset) + t->group * POINTS * g->v_point;
     for (size_t c = 0; c < in && h->groups != t->group + 1; c += CHANNELS)
-        pixels(j, t, c, dq_least(CHANNELS, in - c), at(own, g->image_offset), at(own, g->v_offset));
+        pixels(j, t, c, dq_least(CHANNELS, in - c), at(per_thread, g->image_offset),
+               at(per_thread, g->v_offset));
     h->groups = t->group + 1;
-    return at(own, g->v_offset);
+    return at(per_thread, g->v_offset);
 }
 
 /* Computes panels from transformed pixels (pixels_first). */
@@ -404,15 +408,15 @@ static void run_panels(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const dq_conv_winograd *g = j->g;
     const size_t steps = (g->panels + g->panels_per_task - 1) / g->panels_per_task;
-    char *own = dq_call_worker_scratch(j->call, worker);
-    const float *u = weights_of(j, own);
+    char *per_thread = dq_call_worker_scratch(j->call, worker);
+    const float *u = weights_of(j, per_thread);
     for (size_t i = begin; i < end; i++) {
         task t = task_of(g, i / steps);
         t.panel = i % steps * g->panels_per_task;
         t.panels = dq_least(g->panels_per_task, g->panels - t.panel);
-        t.v = pixels_of(j, &t, own);
-        products(j, &t, u, at(own, g->sums_offset));
-        results(j, &t, own);
+        t.v = pixels_of(j, &t, per_thread);
+        products(j, &t, u, at(per_thread, g->sums_offset));
+        results(j, &t, per_thread);
     }
 }
 
@@ -421,13 +425,14 @@ void dq_conv_winograd_run(const dq_op_call *call, const dq_conv_winograd *g, con
     const dq_conv_shape *s = g->shape;
     const size_t some = channels_at_once(s->group_in);
     job j = {call, g, o, g->packed};
-    for (unsigned i = 0; i < dq_threads_count(call->threads) && g->own; i++)
-        *(held *)(void *)((char *)dq_call_worker_scratch(call, i) + g->held_offset) = (held){0};
-    if (!g->packed && !g->own) {
+    for (unsigned i = 0; i < dq_threads_count(call->threads) && g->per_thread; i++)
+        *(thread_cache *)(void *)((char *)dq_call_worker_scratch(call, i) + g->thread_cache_offset) =
+            (thread_cache){0};
+    if (!g->packed && !g->per_thread) {
         dq_parallel(call->threads, s->group * g->panels, 1, run_weights, &j);
         j.u = at(call->scratch, g->u_offset);
     }
-    if (g->pixels_first && !g->own)
+    if (g->pixels_first && !g->per_thread)
         dq_parallel(call->threads, s->group * ((s->group_in + some - 1) / some), 1, run_pixels, &j);
     if (g->pixels_first)
         dq_parallel(call->threads, s->group * ((g->panels + g->panels_per_task - 1) / g->panels_per_task), 1,

@@ -36,13 +36,13 @@ typedef struct dq_conv_winograd {
     size_t in_padded, panels; /* of a group: input channels rounded up to DQ_FWINOGRAD_STEP; output panels */
     size_t panels_per_task;   /* panels multiplied at a time */
     bool pixels_first; /* one image of one chunk: all pixels are transformed first, then tasks take panels */
-    bool own;          /* each thread has its own copy of the shared transformed data */
+    bool per_thread;   /* each thread has its own copy of the shared transformed data */
     dq_winograd_f32_form form;
     const void *packed;      /* weights; NULL: transformed in each run, at u_offset */
     size_t v_point, m_point; /* stride between points, in floats: of transformed pixels; of products */
     /* Offsets into the worker scratch, with two exceptions: u_offset is into the shared scratch unless `own`,
      * v_offset is into the shared scratch if `pixels_first` and not `own`. */
-    size_t u_offset, v_offset, held_offset, image_offset, sums_offset, out_offset;
+    size_t u_offset, v_offset, thread_cache_offset, image_offset, sums_offset, out_offset;
 } dq_conv_winograd;
 
 /** Called in prepare, after dq_conv_float_prepare for `direct`, which must outlive the state. `w`: index of

@@ -81,8 +81,8 @@ static size_t channels_at_a_time(const dq_conv_shape *s)
 }
 
 /* Computes sums[c] of output channel (first + c) * group_out + multiple, for c < n. */
-static void sum_multiple(const dq_conv_s8_pass *pass, const uint8_t *corner, size_t multiple, size_t first,
-                         size_t n, int32_t *sums)
+static void sum_multiple(const dq_conv_s8_batch_tile *pass, const uint8_t *corner, size_t multiple,
+                         size_t first, size_t n, int32_t *sums)
 {
     const dq_conv_s8 *conv = pass->conv;
     const dq_conv_shape *s = &conv->s;
@@ -95,7 +95,7 @@ static void sum_multiple(const dq_conv_s8_pass *pass, const uint8_t *corner, siz
 }
 
 /* Computes the sums of output channels first … end - 1 at one output position. */
-static void sum_pixel(const dq_conv_s8_pass *pass, const uint8_t *corner, size_t first, size_t end,
+static void sum_pixel(const dq_conv_s8_batch_tile *pass, const uint8_t *corner, size_t first, size_t end,
                       int32_t *sums)
 {
     const dq_conv_shape *s = &pass->conv->s;
@@ -116,13 +116,13 @@ static void sum_pixel(const dq_conv_s8_pass *pass, const uint8_t *corner, size_t
 }
 
 typedef struct job {
-    const dq_conv_s8_pass *pass;
+    const dq_conv_s8_batch_tile *pass;
     size_t blocks; /* blocks of output positions per image */
 } job;
 
 static void run_block(const job *j, size_t number, size_t first, int32_t *sums)
 {
-    const dq_conv_s8_pass *pass = j->pass;
+    const dq_conv_s8_batch_tile *pass = j->pass;
     const dq_conv_s8 *conv = pass->conv;
     const dq_conv_shape *s = &conv->s;
     const uint8_t *image = pass->images + number * conv->image.size;
@@ -148,7 +148,7 @@ static void run_blocks(void *arg, size_t begin, size_t end, unsigned worker)
         run_block(j, i / j->blocks, i % j->blocks * PIXELS, dq_call_worker_scratch(j->pass->call, worker));
 }
 
-static void run_pass(const dq_conv_s8_pass *pass)
+static void run_pass(const dq_conv_s8_batch_tile *pass)
 {
     const dq_conv_shape *s = &pass->conv->s;
     job j = {pass, s->out_size / PIXELS + (s->out_size % PIXELS != 0)};
@@ -159,7 +159,7 @@ static void run_pass(const dq_conv_s8_pass *pass)
 void dq_conv_s8_depthwise_nhwc_run(const dq_op_call *call, const void *state, const void *operands)
 {
     (void)operands;
-    dq_conv_s8_pass pass = {.call = call, .conv = state};
+    dq_conv_s8_batch_tile pass = {.call = call, .conv = state};
     pass.packed = take_weights(call, pass.conv);
-    dq_conv_s8_passes(&pass, true, run_pass);
+    dq_conv_s8_run_batch_tiles(&pass, true, run_pass);
 }

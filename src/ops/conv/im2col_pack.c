@@ -97,7 +97,7 @@ static void panel(const dq_kernels *kernels, const dq_window *w, const float *x,
 
 /* ---- Patches ------------------------------------------------------------------------------------------- */
 
-bool dq_conv_patches(const dq_window *w, size_t channels)
+bool dq_im2col_is_patches(const dq_window *w, size_t channels)
 {
     /* Minimum stride; minimum kernel width for FEW channels, and for more; width from which it need not be a
      * multiple of FOUR; FEW channels. */
@@ -152,7 +152,7 @@ void dq_im2col_pack(const dq_kernels *kernels, const dq_window *w, const float *
         plane *= (size_t)w->in[d];
     }
     x += part->p / taps * plane;
-    const bool patches = dq_conv_patches(w, part->k / taps);
+    const bool patches = dq_im2col_is_patches(w, part->k / taps);
     if (patches)
         patch_panels(kernels, w, x, part, taps, plane, workspace);
     for (size_t j = 0; j < part->cols && !patches; j += DQ_FPANEL) {

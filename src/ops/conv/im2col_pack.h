@@ -11,7 +11,7 @@ bool dq_im2col_pack_fit(const dq_window *w);
 
 /** True if windows need no padding and have long rows at a large stride, so that transposing each row of
  * windows as a matrix is fastest: mostly patch embeddings. */
-bool dq_conv_patches(const dq_window *w, size_t channels);
+bool dq_im2col_is_patches(const dq_window *w, size_t channels);
 
 /** Packs the columns of a block into `workspace`. Column j is output position j. Step p is kernel element
  * p % taps of channel p / taps of the image at `x`; padding is zeros. p and k of the block are multiples of

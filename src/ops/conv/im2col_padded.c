@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* True if computing element positions (dq_im2col_pack) is expensive compared with the multiply-adds. */
-static bool has_costly_positions(const dq_conv_shape *s)
+static bool is_position_bound(const dq_conv_shape *s)
 {
     enum {
         MAX_CHANNELS = 4,
@@ -26,12 +26,12 @@ static bool has_costly_positions(const dq_conv_shape *s)
 }
 
 /* True if the padded copy pays: padding, which is copied too, is limited. */
-static bool suits(const dq_conv_shape *s)
+static bool is_applicable(const dq_conv_shape *s)
 {
     enum { MAX_STRIDE = 8, MAX_PADDING = 64 }; /* FAR: maximum excess of the padded length */
     const dq_window *w = &s->window;
-    if (w->rank < 2 || s->group != 1 || s->kernel_size == 1 || s->out_size == 0 || !has_costly_positions(s) ||
-        dq_conv_patches(w, s->in_channels))
+    if (w->rank < 2 || s->group != 1 || s->kernel_size == 1 || s->out_size == 0 || !is_position_bound(s) ||
+        dq_im2col_is_patches(w, s->in_channels))
         return false;
     for (size_t d = 0; d < w->rank; d++)
         if (w->stride[d] > MAX_STRIDE ||
@@ -85,7 +85,7 @@ dq_status dq_im2col_padded_prepare(dq_op_call *call, const dq_conv_shape *shape,
 {
     size_t k, plane, floats;
     *p = (dq_im2col_padded){.shape = shape};
-    if (!suits(shape) || !lay_out(&shape->window, p) || !dq_mul_size(p->rows, p->pitch, &plane) ||
+    if (!is_applicable(shape) || !lay_out(&shape->window, p) || !dq_mul_size(p->rows, p->pitch, &plane) ||
         !dq_mul_size(shape->in_channels * p->planes, plane, &floats) || floats > UINT32_MAX) {
         p->shape = NULL;
         return DQ_OK;

@@ -104,7 +104,7 @@ static void cut(const dq_op_call *call, dq_winograd_1d *g)
     const dq_conv_shape *s = g->shape;
     const dq_window *w = &s->window;
     const size_t axis = axis_of(w), threads = dq_threads_count(call->threads);
-    dq_line_form *f = &g->form;
+    dq_winograd_1d_weights *f = &g->form;
     memset(f, 0, sizeof *f); /* compared as bytes */
     f->groups = s->group;
     f->out = s->group_out;
@@ -148,18 +148,18 @@ static dq_status find_starts(dq_op_call *call, dq_winograd_1d *g, dq_error *err)
 /* ---- Weights ------------------------------------------------------------------------------------------ */
 
 /* Steps of an output channel at a point; and offset of the point in the weights of a group. */
-static size_t steps_of(const dq_line_form *f, size_t point)
+static size_t steps_of(const dq_winograd_1d_weights *f, size_t point)
 {
     return f->lines * (point == 2 ? f->threes : f->pieces);
 }
 
-static size_t point_of(const dq_line_form *f, size_t point)
+static size_t point_of(const dq_winograd_1d_weights *f, size_t point)
 {
     return f->out * (point * steps_of(f, 0) - (point == 3 ? steps_of(f, 0) - steps_of(f, 2) : 0));
 }
 
 /* Transforms the weights of output channel `i`, counted over all groups. */
-static void weights(const dq_line_form *f, const float *w, size_t i, float *u)
+static void weights(const dq_winograd_1d_weights *f, const float *w, size_t i, float *u)
 {
     float *to[POINTS];
     w += i * f->lines * f->taps;
@@ -181,14 +181,14 @@ static void weights(const dq_line_form *f, const float *w, size_t i, float *u)
 
 static void make(void *packed, const dq_tensor *from, const void *key)
 {
-    const dq_line_form *f = key;
+    const dq_winograd_1d_weights *f = key;
     for (size_t i = 0; i < f->groups * f->out; i++)
         weights(f, dq_data(from, float), i, packed);
 }
 
 static dq_status prepare_weights(dq_op_call *call, uint32_t w, dq_winograd_1d *g, dq_error *err)
 {
-    const dq_line_form *f = &g->form;
+    const dq_winograd_1d_weights *f = &g->form;
     size_t size;
     if (!dq_mul_size(f->lines * f->out, POINTS * f->pieces * sizeof(float), &size) ||
         !dq_mul_size(point_of(f, POINTS) * sizeof(float), f->groups, &size))
@@ -236,8 +236,8 @@ static void fetch(const dq_winograd_1d *g, const task *t, const float *row, size
 /* ---- Input transform ---------------------------------------------------------------------------------- */
 
 /* Copies `count` segments of n floats at strides x_step and y_step. */
-static inline __attribute__((always_inline)) void alike(const float *x, size_t x_step, float *y,
-                                                        size_t y_step, size_t n, size_t count)
+static inline __attribute__((always_inline)) void equal_segments(const float *x, size_t x_step, float *y,
+                                                                 size_t y_step, size_t n, size_t count)
 {
     for (; count; count--, x += x_step, y += y_step)
         memcpy(y, x, n * sizeof *y);
@@ -248,19 +248,19 @@ static __attribute__((noinline)) void spans(const float *x, size_t x_step, float
                                             size_t count)
 {
     if (n == 1)
-        alike(x, x_step, y, y_step, 1, count);
+        equal_segments(x, x_step, y, y_step, 1, count);
     else if (n == 2)
-        alike(x, x_step, y, y_step, 2, count);
+        equal_segments(x, x_step, y, y_step, 2, count);
     else if (n == 4)
-        alike(x, x_step, y, y_step, 4, count);
+        equal_segments(x, x_step, y, y_step, 4, count);
     else if (n == 8)
-        alike(x, x_step, y, y_step, 8, count);
+        equal_segments(x, x_step, y, y_step, 8, count);
     else
-        alike(x, x_step, y, y_step, n, count);
+        equal_segments(x, x_step, y, y_step, n, count);
 }
 
 /* Copies every second element from x[from] on. Padding, and positions after the row, are zeros. */
-static void every_second(const job *j, const float *x, int64_t from, size_t count, float *to)
+static void copy_stride2(const job *j, const float *x, int64_t from, size_t count, float *to)
 {
     const int64_t n = (int64_t)count, in = j->g->in, begin = from < 0 ? (1 - from) / 2 : 0;
     int64_t end = in > from ? (in - from + 1) / 2 : 0;
@@ -272,13 +272,13 @@ static void every_second(const job *j, const float *x, int64_t from, size_t coun
 }
 
 /* Gathers element `e` of all tiles of a strip from an input line. */
-static void bring(const job *j, const task *t, const float *x, size_t e, float *to)
+static void gather_element(const job *j, const task *t, const float *x, size_t e, float *to)
 {
     const size_t pair_distance = j->g->pair_distance;
     const int64_t in = j->g->in, shift = (int64_t)(e * pair_distance) - j->g->begin;
     const int64_t from = (int64_t)t->offset + shift;
     if (pair_distance == 1) {
-        every_second(j, x, from, t->count, to);
+        copy_stride2(j, x, from, t->count, to);
         return;
     }
     if (t->whole && from >= 0 && from + 2 * (int64_t)t->count - (int64_t)pair_distance <= in) {
@@ -312,7 +312,7 @@ static void lines(const job *j, const task *t, size_t line, size_t count, float 
         const float *from = x + l / each * s->in_size + g->starts[l % each];
         fetch(g, t, x + next / each * s->in_size + g->starts[next % each], g->form.taps + 1);
         for (size_t i = 0; i <= g->form.taps; i++)
-            bring(j, t, from, i, row + i * g->strip);
+            gather_element(j, t, from, i, row + i * g->strip);
         for (size_t q = 0, tap = 0; q < g->form.pieces; q++) {
             const size_t taps = q < g->form.threes ? 3 : 2;
             j->call->kernels->winograd_f32->line(row + tap * g->strip, g->strip, g->strip / DQ_FPANEL, taps,
@@ -329,7 +329,7 @@ static void lines(const job *j, const task *t, size_t line, size_t count, float 
 static void products(const job *j, const task *t, size_t line, size_t count, const float *v, float *m)
 {
     const dq_winograd_1d *g = j->g;
-    const dq_line_form *f = &g->form;
+    const dq_winograd_1d_weights *f = &g->form;
     const size_t panel = g->some * f->pieces * DQ_FPANEL, point = panel / DQ_FPANEL * g->strip;
     const float *u = j->u + t->batch % f->groups * point_of(f, POINTS);
     for (size_t p = 0; p < POINTS; p++) {
@@ -352,7 +352,7 @@ static void products(const job *j, const task *t, size_t line, size_t count, con
 
 /* Scatters the outputs of a strip to their row: the first ones of the tiles are at y[0 …], the second ones at
  * y[strip …]. */
-static void bring_away(const dq_winograd_1d *g, const task *t, const float *y, float *out)
+static void scatter_outputs(const dq_winograd_1d *g, const task *t, const float *y, float *out)
 {
     const size_t pair_distance = g->pair_distance, row = g->row, count = t->count;
     const float *z = y + g->strip;
@@ -386,7 +386,7 @@ static bool outputs(const job *j, const task *t, const float *m, float *y)
         finite = j->call->kernels->winograd_f32->line_output(
             m + i * g->strip, g->m_point, g->strip, o->bias ? o->bias[channel] : -0.0f,
             bounds ? o->finish->low : -INFINITY, bounds ? o->finish->high : INFINITY, y);
-        bring_away(g, t, y, o->out + (t->batch * out + i) * row);
+        scatter_outputs(g, t, y, o->out + (t->batch * out + i) * row);
     }
     return finite;
 }

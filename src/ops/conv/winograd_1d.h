@@ -15,18 +15,18 @@
 
 /** Layout of transformed weights: by group, point, output channel, step. Points 0, 1 and 3 have a step for
  * each piece of each line, point 2 only for the pieces of 3 taps. */
-typedef struct dq_line_form {
+typedef struct dq_winograd_1d_weights {
     size_t groups, out; /* groups; output channels of a group */
     size_t lines;       /* rows of a kernel: by input channel, then by the axes before the row's axis */
     size_t taps;        /* elements of a kernel row */
     size_t threes;      /* pieces of 3 taps; they come first */
     size_t pieces;      /* all pieces of a kernel row: the others have 2 taps */
-} dq_line_form;
+} dq_winograd_1d_weights;
 
 typedef struct dq_winograd_1d {
     const dq_conv_shape *shape;
     const dq_conv_float *direct;
-    dq_line_form form;
+    dq_winograd_1d_weights form;
     size_t pair_distance, row;             /* distance between the outputs of a tile; outputs of a row */
     int64_t in, begin;                     /* input length and begin padding of the row's axis */
     const size_t *starts;                  /* offset of each line of a channel in its input plane */

@@ -218,7 +218,7 @@ static void join_qvalues(uint8_t *restrict line, const uint8_t *restrict x, size
 }
 
 /* Maxima of 8-bit values. Input rows without a constant stride are reduced to the line one by one. */
-static void qvalue_rows(const dq_pool_rows *r, bool is_signed, const uint8_t *in, uint8_t *out)
+static void max_rows_8(const dq_pool_rows *r, bool is_signed, const uint8_t *in, uint8_t *out)
 {
     const dq_window *w = r->window;
     const size_t last = w->rank - 1;
@@ -255,8 +255,8 @@ static void qvalue_rows(const dq_pool_rows *r, bool is_signed, const uint8_t *in
 
 /* Copies rows of x with padding of INT16_MIN. `sign_xor` maps the values to the order of int16. A row of
  * `line` is as long as windows reach; the first one is row `first` of x, which may be negative. */
-static void pad_words(const dq_window *w, const int16_t *x, int64_t first, size_t rows, uint16_t sign_xor,
-                      int16_t *line)
+static void pad_rows_16(const dq_window *w, const int16_t *x, int64_t first, size_t rows, uint16_t sign_xor,
+                        int16_t *line)
 {
     const size_t length = line_length(w);
     size_t from, n = reach(w, &from);
@@ -301,7 +301,7 @@ static void put_words(const int16_t *restrict x, size_t step, size_t n, uint16_t
 }
 
 /* Maxima of 16-bit values: the padded input rows of several output rows are reduced as one line. */
-static void max_words(const dq_pool_rows *r, uint16_t sign_xor, const int16_t *in, int16_t *out)
+static void max_rows_16(const dq_pool_rows *r, uint16_t sign_xor, const int16_t *in, int16_t *out)
 {
     const dq_window *w = r->window;
     const size_t height = (size_t)w->out[0], width = (size_t)w->out[1], most = rows_of_words(w);
@@ -311,8 +311,8 @@ static void max_words(const dq_pool_rows *r, uint16_t sign_xor, const int16_t *i
         const size_t row = begin % height;
         rows = dq_least(dq_least(r->end - begin, height - row), most);
         const size_t padded = padded_rows(w, rows);
-        pad_words(w, in + begin / height * plane, (int64_t)row * w->stride[0] - w->begin[0], padded, sign_xor,
-                  line);
+        pad_rows_16(w, in + begin / height * plane, (int64_t)row * w->stride[0] - w->begin[0], padded,
+                    sign_xor, line);
         size_t n = padded * length - (size_t)(dq_window_span(w, 1) - 1);
         join_taps(all, line, n, (size_t)w->kernel[1], (size_t)w->dilation[1]);
         n -= (size_t)(dq_window_span(w, 0) - 1) * length;
@@ -351,9 +351,9 @@ static void max_floats(const dq_pool_rows *r, const float *in, float *out)
 void dq_max_rows(const dq_pool_rows *rows, dq_dtype dtype, const void *in, void *out)
 {
     if (dtype == DQ_UINT16 || dtype == DQ_INT16)
-        max_words(rows, dtype == DQ_UINT16 ? 0x8000 : 0, in, out);
+        max_rows_16(rows, dtype == DQ_UINT16 ? 0x8000 : 0, in, out);
     else if (dtype != DQ_FLOAT)
-        qvalue_rows(rows, dtype == DQ_INT8, in, out);
+        max_rows_8(rows, dtype == DQ_INT8, in, out);
     else
         max_floats(rows, in, out);
 }

@@ -112,7 +112,7 @@ static dq_status list_spans(const dq_op_call *call, pool_state *s, dq_error *err
         return dq_no_memory(err, positions * sizeof *list, "the lengths of windows");
     s->spans = list;
     for (size_t i = 0; i < positions; i++) {
-        size_t along = dq_axis_cells(&s->shape.window, last, i, &first);
+        size_t along = dq_window_elements_along(&s->shape.window, last, i, &first);
         if (s->span_count == 0 || list[s->span_count - 1].along != along)
             list[s->span_count++].along = along;
         list[s->span_count - 1].end = (i + 1) * s->shape.inner;
@@ -159,10 +159,10 @@ static dq_status prepare_planes(dq_op_call *call, pool_state *s, dq_error *err)
     if (!counts)
         return dq_no_memory(err, high * s->pitch * sizeof *counts, "the sizes of windows");
     for (size_t i = 0; i < high * s->pitch + STRIP; i++) {
-        size_t under =
-            i % s->pitch < wide && i / s->pitch < high
-                ? dq_axis_cells(w, 0, i / s->pitch, &first) * dq_axis_cells(w, 1, i % s->pitch, &first)
-                : 1;
+        size_t under = i % s->pitch < wide && i / s->pitch < high
+                           ? dq_window_elements_along(w, 0, i / s->pitch, &first) *
+                                 dq_window_elements_along(w, 1, i % s->pitch, &first)
+                           : 1;
         under = s->shape.include_pad ? s->shape.kernel_size : under;
         counts[i] = (float)(under || s->exact ? under : 1);
     }
@@ -207,7 +207,7 @@ static dq_status prepare_exact(dq_op_call *call, pool_state *s, dq_error *err)
         memset(next, 0, most + 1);
         size_t last = SIZE_MAX;
         for (size_t i = 0; i < (size_t)w->out[axis]; i++) {
-            const size_t along = dq_axis_cells(w, axis, i, &first);
+            const size_t along = dq_window_elements_along(w, axis, i, &first);
             for (size_t count = 0; along != last && count <= most / (along ? along : 1); count++)
                 next[count * along] = next[count * along] || occurs[count];
             last = along;
@@ -293,13 +293,13 @@ static void average_line(const pool_job *job, size_t line, float *sums)
     const size_t image = line / lines * s->shape.in_size * s->shape.inner,
                  width = (size_t)s->shape.window.in[last] * s->shape.inner;
     float *row = sums + s->shape.line;
-    dq_cells c = dq_cells_at(&s->shape, last, line % lines);
+    dq_window_elements c = dq_window_elements_at(&s->shape, last, line % lines);
     size_t index[DQ_MAX_RANK] = {0}, at = c.base;
     memset(sums, 0, s->shape.line * sizeof *sums);
     for (size_t i = 0; i < c.total; i++) {
         dq_row_quantizer_dequantize(job->call->kernels, &job->from, job->x, image + at, width, row);
         average_row(s, row, sums);
-        dq_next_cell(&c, index, &at);
+        dq_window_next_element(&c, index, &at);
     }
     average_finish(job, sums, c.total, job->out + line * s->shape.line);
 }

@@ -43,7 +43,7 @@ static void join(uint8_t *restrict line, const uint8_t *restrict x, size_t n, ui
 }
 
 /* Reduces the input rows to their element-wise maximum. With one axis of rows, their stride is constant. */
-static void join_rows(const max_job *job, const uint8_t *x, const dq_cells *c, dq_max_windows *w)
+static void join_rows(const max_job *job, const uint8_t *x, const dq_window_elements *c, dq_max_windows *w)
 {
     size_t index[DQ_MAX_RANK] = {0}, at = c->base;
     if (c->rank == 1) {
@@ -57,7 +57,7 @@ static void join_rows(const max_job *job, const uint8_t *x, const dq_cells *c, d
     }
     memcpy(w->line, x + at, w->n);
     for (size_t i = 1; i < c->total; i++) {
-        dq_next_cell(c, index, &at);
+        dq_window_next_element(c, index, &at);
         join(w->line, x + at, w->n, w->is_signed ? 0x80 : 0);
     }
 }
@@ -68,7 +68,7 @@ static void max_line(const max_job *job, size_t line, uint8_t *joined)
     const dq_q8_window *s = job->s;
     size_t last = s->window.rank - 1, lines = s->out_size * s->inner / s->line, first = 0, next;
     size_t width = (size_t)s->window.out[last];
-    dq_cells c = dq_cells_at(s, last, line % lines);
+    dq_window_elements c = dq_window_elements_at(s, last, line % lines);
     dq_max_windows w = {.line = joined,
                         .n = (size_t)s->window.in[last] * s->inner,
                         .rows = 1,
@@ -80,11 +80,11 @@ static void max_line(const max_job *job, size_t line, uint8_t *joined)
     if (c.total)
         join_rows(job, job->x + line / lines * s->in_size * s->inner, &c, &w);
     for (size_t i = 0, equal_windows; i < width; i += equal_windows, w.out += w.width) {
-        w.kernel = c.total ? dq_axis_cells(&s->window, last, i, &first) : 0;
+        w.kernel = c.total ? dq_window_elements_along(&s->window, last, i, &first) : 0;
         equal_windows = 1;
         while (s->window.stride[last] == 1 && w.kernel == (size_t)s->window.kernel[last] &&
                i + equal_windows < width &&
-               dq_axis_cells(&s->window, last, i + equal_windows, &next) == w.kernel)
+               dq_window_elements_along(&s->window, last, i + equal_windows, &next) == w.kernel)
             equal_windows++;
         w.width = equal_windows * s->inner;
         w.line = joined + first * s->inner;

@@ -74,7 +74,7 @@ dq_status dq_q8_window_prepare(dq_op_call *call, bool channels_last, size_t widt
 
 /* ---- Windows ------------------------------------------------------------------------------------------ */
 
-size_t dq_axis_cells(const dq_window *w, size_t axis, size_t position, size_t *first)
+size_t dq_window_elements_along(const dq_window *w, size_t axis, size_t position, size_t *first)
 {
     int64_t start = (int64_t)position * w->stride[axis] - w->begin[axis];
     int64_t step = w->dilation[axis], skipped = start < 0 ? (-start - 1) / step + 1 : 0;
@@ -86,13 +86,13 @@ size_t dq_axis_cells(const dq_window *w, size_t axis, size_t position, size_t *f
     return count > 0 ? (size_t)count : 0;
 }
 
-dq_cells dq_cells_at(const dq_q8_window *s, size_t rank, size_t position)
+dq_window_elements dq_window_elements_at(const dq_q8_window *s, size_t rank, size_t position)
 {
     const dq_window *w = &s->window;
-    dq_cells c = {.rank = rank, .total = 1};
+    dq_window_elements c = {.rank = rank, .total = 1};
     for (size_t i = rank; i-- > 0; position /= (size_t)w->out[i]) {
         size_t first;
-        c.count[i] = dq_axis_cells(w, i, position % (size_t)w->out[i], &first);
+        c.count[i] = dq_window_elements_along(w, i, position % (size_t)w->out[i], &first);
         c.step[i] = (size_t)w->dilation[i] * s->strides[i];
         c.base += first * s->strides[i];
         c.total *= c.count[i];
@@ -100,7 +100,7 @@ dq_cells dq_cells_at(const dq_q8_window *s, size_t rank, size_t position)
     return c;
 }
 
-void dq_next_cell(const dq_cells *c, size_t index[DQ_MAX_RANK], size_t *at)
+void dq_window_next_element(const dq_window_elements *c, size_t index[DQ_MAX_RANK], size_t *at)
 {
     for (size_t d = c->rank; d-- > 0;) {
         *at += c->step[d];

@@ -18,10 +18,10 @@ typedef struct dq_q8_window {
 
 /** The elements of a window inside the input, over the first `rank` axes: offset of the first, number of all;
  * and for each axis count and stride. */
-typedef struct dq_cells {
+typedef struct dq_window_elements {
     size_t rank, base, total;
     size_t count[DQ_MAX_RANK], step[DQ_MAX_RANK];
-} dq_cells;
+} dq_window_elements;
 
 /** Infers the shape of output 0; its type is that of input 0. */
 dq_status dq_q8_window_infer(dq_op_call *call, bool channels_last, dq_error *err);
@@ -29,11 +29,11 @@ dq_status dq_q8_window_infer(dq_op_call *call, bool channels_last, dq_error *err
 dq_status dq_q8_window_prepare(dq_op_call *call, bool channels_last, size_t width, dq_q8_window *s,
                                dq_error *err);
 /** Returns how many elements of a window are inside the input along an axis; *first: its first position. */
-size_t dq_axis_cells(const dq_window *w, size_t axis, size_t position, size_t *first);
+size_t dq_window_elements_along(const dq_window *w, size_t axis, size_t position, size_t *first);
 /** The elements of the window of output `position` (row-major over the first `rank` axes). */
-dq_cells dq_cells_at(const dq_q8_window *s, size_t rank, size_t position);
+dq_window_elements dq_window_elements_at(const dq_q8_window *s, size_t rank, size_t position);
 /** Advances `index` and the offset *at to the next element of the window, in row-major order. */
-void dq_next_cell(const dq_cells *c, size_t index[DQ_MAX_RANK], size_t *at);
+void dq_window_next_element(const dq_window_elements *c, size_t index[DQ_MAX_RANK], size_t *at);
 /** Calls `range` on all threads, with ranges of output lines (or planes) of `items` elements each. */
 void dq_q8_window_run(const dq_op_call *call, const dq_q8_window *s, size_t items, dq_range_fn range,
                       void *job);

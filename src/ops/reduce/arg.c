@@ -101,32 +101,32 @@ typedef union values {
 } values;
 
 /* Kernel for an element type. */
-typedef struct way {
+typedef struct reducer {
     dq_arg_fn *arg;
     size_t width; /* bytes of an element; 0: there is no kernel */
     uint64_t sign_xor;
     bool floats;
-} way;
+} reducer;
 
-static way way_of(const dq_arg *s, const dq_kernels *k, dq_dtype dtype)
+static reducer reducer_of(const dq_arg *s, const dq_kernels *k, dq_dtype dtype)
 {
     const dq_dtype_row *row = dq_dtype_get(dtype);
     const uint64_t sign_xor = dq_extreme_sign_xor(dtype, s->max);
     if (s->n > INT32_MAX)
-        return (way){0};
+        return (reducer){0};
     if (dtype == DQ_FLOAT)
-        return (way){k->reduce_axis_mixed->arg_f32, 4, sign_xor, true};
+        return (reducer){k->reduce_axis_mixed->arg_f32, 4, sign_xor, true};
     if (row->cls != DQ_CLASS_FLOAT && row->bits == 8)
-        return (way){k->reduce_axis_mixed->arg_8, 1, sign_xor, false};
+        return (reducer){k->reduce_axis_mixed->arg_8, 1, sign_xor, false};
     if (row->cls != DQ_CLASS_FLOAT && row->bits == 32)
-        return (way){k->reduce_axis_mixed->arg_32, 4, sign_xor, false};
-    return (way){0};
+        return (reducer){k->reduce_axis_mixed->arg_32, 4, sign_xor, false};
+    return (reducer){0};
 }
 
 /* Finds the extreme of n <= BLOCK columns of `count` rows. For the last of equal ones, rows are read from the
  * last to the first. */
-static void find_columns(const dq_arg *s, const way *w, const char *x, size_t step, size_t count, size_t n,
-                         values *best, int32_t *where)
+static void find_columns(const dq_arg *s, const reducer *w, const char *x, size_t step, size_t count,
+                         size_t n, values *best, int32_t *where)
 {
     const char *last = x + (count - 1) * step * w->width;
     w->arg(s->last ? last : x, s->last ? -(ptrdiff_t)step : (ptrdiff_t)step, count, n, w->sign_xor, best,
@@ -136,7 +136,8 @@ static void find_columns(const dq_arg *s, const way *w, const char *x, size_t st
 }
 
 /* Index of the best of n candidates, the first or last of equal ones; SIZE_MAX if one is NaN. */
-static size_t best_index(const dq_arg *s, const way *w, const values *best, const int32_t *index, size_t n)
+static size_t best_index(const dq_arg *s, const reducer *w, const values *best, const int32_t *index,
+                         size_t n)
 {
     double most = 0;
     size_t found = SIZE_MAX;
@@ -155,7 +156,7 @@ static size_t best_index(const dq_arg *s, const way *w, const values *best, cons
 }
 
 /* Finds the extreme of a contiguous row as LANES columns and a remainder. SIZE_MAX: it has a NaN. */
-static size_t find_in_row(const dq_arg *s, const way *w, const char *x)
+static size_t find_in_row(const dq_arg *s, const reducer *w, const char *x)
 {
     const size_t whole = s->n / LANES, rest = s->n % LANES, lanes = whole ? LANES : 0;
     values best;
@@ -174,7 +175,7 @@ static size_t find_in_row(const dq_arg *s, const way *w, const char *x)
 void dq_arg_find(const dq_arg *s, const dq_kernels *kernels, const dq_tensor *in, size_t begin, size_t end,
                  int64_t *out)
 {
-    const way w = way_of(s, kernels, in->dtype);
+    const reducer w = reducer_of(s, kernels, in->dtype);
     const bool transposed = s->inner == 1 && s->n <= MAX_SHORT_ROW, rows = s->inner == 1 && !transposed;
     const size_t most = transposed ? TILE / s->n : BLOCK;
     uint64_t workspace[TILE / 2];

@@ -309,7 +309,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     (void)err;
     const state *s = call->state;
     if (call->in[X]->count == 0) {
-        dq_row_stats_of_nothing(call, 1, call->out_count);
+        dq_row_stats_fill_nan(call, 1, call->out_count);
         return DQ_OK;
     }
     if (!s->floats) {

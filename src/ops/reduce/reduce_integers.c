@@ -17,19 +17,19 @@ enum {
 };
 
 /* Reduction of one element type. */
-typedef struct way {
+typedef struct reducer {
     dq_join_fn *join;
     size_t width, result_bytes; /* bytes of an element; bytes of an accumulator */
     uint64_t sign_xor, start;   /* start: initial value of the accumulators that fill 64 bits */
     bool add;                   /* a sum, else an extreme */
-} way;
+} reducer;
 
 typedef struct job {
     const dq_reduction *s;
     const dq_kernels *kernels;
     const dq_tensor *in;
     dq_tensor *out;
-    way way;
+    reducer reducer;
 } job;
 
 typedef union lanes {
@@ -48,7 +48,7 @@ uint64_t dq_extreme_sign_xor(dq_dtype dtype, bool max)
     return (max ? 0 : all) ^ ((row->cls == DQ_CLASS_INT) == (row->bits == 8) ? sign : 0);
 }
 
-static bool way_of(const dq_reduce_axis_mixed *k, dq_reduce_kind kind, dq_dtype dtype, way *to)
+static bool reducer_of(const dq_reduce_axis_mixed *k, dq_reduce_kind kind, dq_dtype dtype, reducer *to)
 {
     const dq_dtype_row *row = dq_dtype_get(dtype);
     bool mean = kind == DQ_REDUCE_MEAN && row->cls == DQ_CLASS_INT;
@@ -58,21 +58,21 @@ static bool way_of(const dq_reduce_axis_mixed *k, dq_reduce_kind kind, dq_dtype 
         return false;
     uint64_t sign_xor = extreme ? dq_extreme_sign_xor(dtype, kind == DQ_REDUCE_MAX) : 0;
     if (!extreme && width == 4)
-        *to = (way){k->add_32, 4, 8, 0, 0, true};
+        *to = (reducer){k->add_32, 4, 8, 0, 0, true};
     else if (!extreme && width == 8)
-        *to = (way){k->add_64, 8, 8, 0, 0, true};
+        *to = (reducer){k->add_64, 8, 8, 0, 0, true};
     else if (extreme && row->bits == 8)
-        *to = (way){k->max_8, 1, 1, sign_xor, 0, false};
+        *to = (reducer){k->max_8, 1, 1, sign_xor, 0, false};
     else if (extreme && width == 4)
-        *to = (way){k->max_32, 4, 4, sign_xor, 0x8000000080000000, false};
+        *to = (reducer){k->max_32, 4, 4, sign_xor, 0x8000000080000000, false};
     else if (extreme && width == 8)
-        *to = (way){k->max_64, 8, 8, sign_xor, (uint64_t)1 << 63, false};
+        *to = (reducer){k->max_64, 8, 8, sign_xor, (uint64_t)1 << 63, false};
     else
         return false;
     return true;
 }
 
-static void begin_lanes(const way *w, size_t n, lanes *to)
+static void begin_lanes(const reducer *w, size_t n, lanes *to)
 {
     for (size_t i = 0; i * sizeof(uint64_t) < n * w->result_bytes; i++)
         to->of_64[i] = w->start;
@@ -103,7 +103,7 @@ static void means_of(const uint64_t *sums, size_t n, size_t count, int32_t *to)
 
 static void give(const job *j, lanes *from, size_t n, size_t i)
 {
-    const way *w = &j->way;
+    const reducer *w = &j->reducer;
     const size_t count = j->s->reduced.count;
     const bool mean = j->s->kind == DQ_REDUCE_MEAN;
     void *to = (char *)j->out->data + i * w->width;
@@ -125,7 +125,7 @@ static void give(const job *j, lanes *from, size_t n, size_t i)
 
 /* Accumulates the elements of `walk` from x on in n <= BLOCK columns. Densely spaced rows are processed in
  * parts that fit in L1, because kernels read a few columns at a time. */
-static void join(const way *w, const char *x, const dq_walk *walk, size_t n, lanes *to)
+static void join(const reducer *w, const char *x, const dq_walk *walk, size_t n, lanes *to)
 {
     size_t coord[DQ_MAX_RANK] = {0}, inner = walk->rank ? walk->rank - 1 : 0;
     size_t run = walk->rank ? walk->dims[inner] : 1, step = walk->rank ? walk->strides[inner] : 0;
@@ -146,7 +146,7 @@ static void join(const way *w, const char *x, const dq_walk *walk, size_t n, lan
     } while (0)
 
 /* Combines n values at x to one accumulator. `sign_xor` applies to extremes first. */
-static void join_all(const way *w, const void *x, size_t n, uint64_t sign_xor, lanes *to)
+static void join_all(const reducer *w, const void *x, size_t n, uint64_t sign_xor, lanes *to)
 {
     if (w->add) {
         uint64_t sum = 0;
@@ -172,7 +172,7 @@ static void join_all(const way *w, const void *x, size_t n, uint64_t sign_xor, l
  * segments, or a single one, have LANES bytes of columns. */
 static void row(const job *j, const char *x, size_t i)
 {
-    const way *w = &j->way;
+    const reducer *w = &j->reducer;
     dq_walk walk = j->s->reduced;
     size_t coord[DQ_MAX_RANK] = {0}, inner = walk.rank - 1, run = walk.dims[inner];
     size_t n = LANES / w->result_bytes, rest = run % n;
@@ -198,7 +198,7 @@ static void row(const job *j, const char *x, size_t i)
 
 static const char *element(const job *j, size_t at)
 {
-    return (const char *)j->in->data + at * j->way.width;
+    return (const char *)j->in->data + at * j->reducer.width;
 }
 
 static void piece_of_rows(void *arg, size_t begin, size_t end, unsigned worker)
@@ -216,8 +216,8 @@ static void piece_of_columns(void *arg, size_t begin, size_t end, unsigned worke
     for (size_t i = begin, n; i < end; i += n) {
         n = dq_reduce_strided(&j->s->kept, i, end);
         lanes most;
-        begin_lanes(&j->way, n, &most);
-        join(&j->way, element(j, dq_walk_at(&j->s->kept, i)), &j->s->reduced, n, &most);
+        begin_lanes(&j->reducer, n, &most);
+        join(&j->reducer, element(j, dq_walk_at(&j->s->kept, i)), &j->s->reduced, n, &most);
         give(j, &most, n, i);
     }
 }
@@ -236,7 +236,7 @@ static void piece_of_short_rows(void *arg, size_t begin, size_t end, unsigned wo
 {
     (void)worker;
     const job *j = arg;
-    const way *w = &j->way;
+    const reducer *w = &j->reducer;
     uint32_t transposed[TILE];
     lanes most;
     size_t each = j->s->reduced.count, few = TILE / each < BLOCK ? TILE / each / LINE * LINE : BLOCK;
@@ -261,9 +261,9 @@ bool dq_reduce_integers(dq_threads *threads, const dq_kernels *kernels, const dq
 {
     job j = {s, kernels, in, out, {0}};
     size_t grain = dq_reduce_grain(s);
-    if (!way_of(kernels->reduce_axis_mixed, s->kind, in->dtype, &j.way))
+    if (!reducer_of(kernels->reduce_axis_mixed, s->kind, in->dtype, &j.reducer))
         return false;
-    if (dq_reduce_short_rows(s, j.way.width < 8 ? MAX_SHORT_ROW : MAX_SHORT_ROW_64))
+    if (dq_reduce_short_rows(s, j.reducer.width < 8 ? MAX_SHORT_ROW : MAX_SHORT_ROW_64))
         dq_parallel(threads, out->count, (grain + LINE - 1) / LINE * LINE, piece_of_short_rows, &j);
     else if (s->reduced.rank && s->reduced.strides[s->reduced.rank - 1] == 1)
         dq_parallel(threads, out->count, grain, piece_of_rows, &j);

@@ -46,7 +46,7 @@ dq_row_stats dq_row_normalize(const dq_op_call *call, const dq_row_norm *norm, c
     return stats;
 }
 
-void dq_row_stats_of_nothing(const dq_op_call *call, uint32_t first, uint32_t end)
+void dq_row_stats_fill_nan(const dq_op_call *call, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end && i < call->out_count; i++)
         for (size_t row = 0; call->out[i] && row < call->out[i]->count; row++)

@@ -31,7 +31,7 @@ void dq_row_apply(const dq_op_call *call, const dq_row_norm *norm, const dq_row_
 dq_row_stats dq_row_normalize(const dq_op_call *call, const dq_row_norm *norm, const float *x, float *y);
 
 /** Fills the statistics outputs first … end - 1 with NaN, for rows of no elements, which have no mean. */
-void dq_row_stats_of_nothing(const dq_op_call *call, uint32_t first, uint32_t end);
+void dq_row_stats_fill_nan(const dq_op_call *call, uint32_t first, uint32_t end);
 
 /** Returns a whole input as floats: its own data, or `to` (t->count floats), into which it is converted. */
 const float *dq_row_floats(const dq_op_call *call, const dq_tensor *t, float *to);

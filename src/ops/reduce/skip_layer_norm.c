@@ -140,7 +140,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
     job j = {.call = call, .norm = s->norm};
     size_t n = s->norm.n;
     if (call->in[INPUT]->count == 0) {
-        dq_row_stats_of_nothing(call, MEAN, SUM);
+        dq_row_stats_fill_nan(call, MEAN, SUM);
         return DQ_OK;
     }
     float *workspace = call->scratch;
