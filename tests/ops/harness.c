@@ -6,7 +6,6 @@
 #include "base/codec.h"
 #include "base/cpu.h"
 #include "ops/packs.h"
-#include "suite.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -389,10 +388,7 @@ void ops_want_strings(const ops_case *c, uint32_t i, size_t rank, const int64_t 
     }
 }
 
-int ops_main(TCase *tests)
+test_group ops_group(const char *name)
 {
-    tcase_set_timeout(tests, 60); /* a machine may be busy: threads that wait for one another are slow then */
-    Suite *suite = suite_create("operators");
-    suite_add_tcase(suite, tests);
-    return run_suite(suite);
+    return (test_group){.suite = suite_create(name), .timeout = 60};
 }

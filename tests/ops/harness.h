@@ -11,7 +11,7 @@
 
 #include "ops/op.h"
 
-#include <check.h>
+#include "support/suite.h"
 
 enum { OPS_MAX = 20 };
 
@@ -72,7 +72,8 @@ void ops_want_bits(const ops_case *c, uint32_t i, dq_dtype dtype, size_t rank, c
 void ops_want_strings(const ops_case *c, uint32_t i, size_t rank, const int64_t *dims,
                       const char *const *values);
 
-/** Runs a suite of one test case; the exit status for main. */
-int ops_main(TCase *tests);
+/** A suite of that name. A busy machine makes threads that wait for one another slow: tests may take a
+ * minute. */
+test_group ops_group(const char *name);
 
 #endif

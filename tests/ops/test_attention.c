@@ -238,14 +238,14 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("attention");
-    tcase_add_test(tests, self);
-    tcase_add_test(tests, quantized);
-    tcase_add_test(tests, values_of_another_type);
-    tcase_add_test(tests, many_heads);
-    tcase_add_test(tests, group);
-    tcase_add_test(tests, sliding);
-    tcase_add_test(tests, counted);
-    tcase_add_test(tests, rotary);
-    return ops_main(tests);
+    test_group tests = ops_group("attention");
+    add_test(&tests, self);
+    add_test(&tests, quantized);
+    add_test(&tests, values_of_another_type);
+    add_test(&tests, many_heads);
+    add_test(&tests, group);
+    add_test(&tests, sliding);
+    add_test(&tests, counted);
+    add_test(&tests, rotary);
+    return run_suite(tests.suite);
 }

@@ -47,8 +47,8 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("BitCast");
-    tcase_add_test(tests, same_bits);
-    tcase_add_test(tests, refused);
-    return ops_main(tests);
+    test_group tests = ops_group("BitCast");
+    add_test(&tests, same_bits);
+    add_test(&tests, refused);
+    return run_suite(tests.suite);
 }

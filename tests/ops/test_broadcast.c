@@ -40,7 +40,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("broadcast");
-    tcase_add_test(tests, short_rows);
-    return ops_main(tests);
+    test_group tests = ops_group("broadcast");
+    add_test(&tests, short_rows);
+    return run_suite(tests.suite);
 }

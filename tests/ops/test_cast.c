@@ -325,20 +325,20 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("Cast");
-    tcase_add_test(tests, integers_keep_their_low_bits);
-    tcase_add_test(tests, floats_are_cut_to_integers);
-    tcase_add_test(tests, booleans);
-    tcase_add_test(tests, one_rounding);
-    tcase_add_test(tests, float_types_and_saturation);
-    tcase_add_test(tests, infinity_by_version);
-    tcase_add_test(tests, powers_of_two);
-    tcase_add_test(tests, strings_to_numbers);
-    tcase_add_test(tests, no_number);
-    tcase_add_test(tests, numbers_to_strings);
-    tcase_add_test(tests, same_type_empty_and_rank_0);
-    tcase_add_test(tests, many_elements);
-    tcase_add_test(tests, first_version_names_the_type);
-    tcase_add_test(tests, refused);
-    return ops_main(tests);
+    test_group tests = ops_group("Cast");
+    add_test(&tests, integers_keep_their_low_bits);
+    add_test(&tests, floats_are_cut_to_integers);
+    add_test(&tests, booleans);
+    add_test(&tests, one_rounding);
+    add_test(&tests, float_types_and_saturation);
+    add_test(&tests, infinity_by_version);
+    add_test(&tests, powers_of_two);
+    add_test(&tests, strings_to_numbers);
+    add_test(&tests, no_number);
+    add_test(&tests, numbers_to_strings);
+    add_test(&tests, same_type_empty_and_rank_0);
+    add_test(&tests, many_elements);
+    add_test(&tests, first_version_names_the_type);
+    add_test(&tests, refused);
+    return run_suite(tests.suite);
 }

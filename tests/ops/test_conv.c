@@ -500,16 +500,16 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("Conv");
-    tcase_add_test(tests, transposed_against_spreading);
-    tcase_add_test(tests, bits);
-    tcase_add_test(tests, winograd);
-    tcase_add_test(tests, line);
-    tcase_add_test(tests, conv_pads_and_strides);
-    tcase_add_test(tests, all_is_padding);
-    tcase_add_test(tests, conv_against_plain_loops);
-    tcase_add_test(tests, transposed);
-    tcase_add_test(tests, fused);
-    tcase_add_test(tests, fused_refused);
-    return ops_main(tests);
+    test_group tests = ops_group("Conv");
+    add_test(&tests, transposed_against_spreading);
+    add_test(&tests, bits);
+    add_test(&tests, winograd);
+    add_test(&tests, line);
+    add_test(&tests, conv_pads_and_strides);
+    add_test(&tests, all_is_padding);
+    add_test(&tests, conv_against_plain_loops);
+    add_test(&tests, transposed);
+    add_test(&tests, fused);
+    add_test(&tests, fused_refused);
+    return run_suite(tests.suite);
 }

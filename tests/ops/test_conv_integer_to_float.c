@@ -107,11 +107,11 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("ConvIntegerToFloat");
-    tcase_add_test(tests, plain);
-    tcase_add_test(tests, everything);
-    tcase_add_test(tests, broadcast);
-    tcase_add_test(tests, floats);
-    tcase_add_test(tests, refusals);
-    return ops_main(tests);
+    test_group tests = ops_group("ConvIntegerToFloat");
+    add_test(&tests, plain);
+    add_test(&tests, everything);
+    add_test(&tests, broadcast);
+    add_test(&tests, floats);
+    add_test(&tests, refusals);
+    return run_suite(tests.suite);
 }

@@ -208,10 +208,10 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("cost");
-    tcase_add_test(tests, einsum_of_many_operands_is_the_sum_over_all_letters);
-    tcase_add_test(tests, einsum_of_a_chain_of_matrices_takes_as_long_as_its_products);
-    tcase_add_test(tests, many_samples_of_a_region_are_those_of_its_rows_and_columns);
-    tcase_add_test(tests, the_most_samples_take_as_long_as_the_pixels);
-    return ops_main(tests);
+    test_group tests = ops_group("cost");
+    add_test(&tests, einsum_of_many_operands_is_the_sum_over_all_letters);
+    add_test(&tests, einsum_of_a_chain_of_matrices_takes_as_long_as_its_products);
+    add_test(&tests, many_samples_of_a_region_are_those_of_its_rows_and_columns);
+    add_test(&tests, the_most_samples_take_as_long_as_the_pixels);
+    return run_suite(tests.suite);
 }

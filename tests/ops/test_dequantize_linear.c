@@ -164,13 +164,13 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("DequantizeLinear");
-    tcase_add_test(tests, integer_types);
-    tcase_add_test(tests, float_types);
-    tcase_add_test(tests, type_of_the_output);
-    tcase_add_test(tests, type_of_the_scale);
-    tcase_add_test(tests, per_axis_and_blocked);
-    tcase_add_test(tests, empty_and_rank_0);
-    tcase_add_test(tests, refused);
-    return ops_main(tests);
+    test_group tests = ops_group("DequantizeLinear");
+    add_test(&tests, integer_types);
+    add_test(&tests, float_types);
+    add_test(&tests, type_of_the_output);
+    add_test(&tests, type_of_the_scale);
+    add_test(&tests, per_axis_and_blocked);
+    add_test(&tests, empty_and_rank_0);
+    add_test(&tests, refused);
+    return run_suite(tests.suite);
 }

@@ -124,13 +124,13 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("DynamicQuantizeLinear");
-    tcase_add_test(tests, both_signs);
-    tcase_add_loop_test(tests, int8_by_schema, 0, 2);
-    tcase_add_test(tests, zeros_and_empty);
-    tcase_add_test(tests, special_values);
-    tcase_add_test(tests, many_elements);
-    tcase_add_test(tests, x_one_positive);
-    tcase_add_test(tests, other_type);
-    return ops_main(tests);
+    test_group tests = ops_group("DynamicQuantizeLinear");
+    add_test(&tests, both_signs);
+    add_loop_test(&tests, int8_by_schema, 0, 2);
+    add_test(&tests, zeros_and_empty);
+    add_test(&tests, special_values);
+    add_test(&tests, many_elements);
+    add_test(&tests, x_one_positive);
+    add_test(&tests, other_type);
+    return run_suite(tests.suite);
 }

@@ -74,9 +74,9 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("DynamicQuantizeLSTM");
-    tcase_add_test(tests, steps);
-    tcase_add_test(tests, lengths);
-    tcase_add_test(tests, refused);
-    return ops_main(tests);
+    test_group tests = ops_group("DynamicQuantizeLSTM");
+    add_test(&tests, steps);
+    add_test(&tests, lengths);
+    add_test(&tests, refused);
+    return run_suite(tests.suite);
 }

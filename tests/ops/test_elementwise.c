@@ -497,27 +497,27 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("elementwise");
-    tcase_add_test(tests, broadcasts_both_ways);
-    tcase_add_test(tests, long_rows_with_values_that_stay);
-    tcase_add_test(tests, rounds_floats);
-    tcase_add_test(tests, powers_by_one_number);
-    tcase_add_test(tests, broadcasts_to_nothing);
-    tcase_add_test(tests, refuses_shapes_that_do_not_match);
-    tcase_add_test(tests, long_operands_in_many_pieces);
-    tcase_add_test(tests, axes_before_opset_7);
-    tcase_add_test(tests, prelu_slopes_of_channels_before_opset_7);
-    tcase_add_test(tests, integers_wrap_and_divide);
-    tcase_add_test(tests, float_remainders);
-    tcase_add_test(tests, powers);
-    tcase_add_test(tests, extremes_keep_nan);
-    tcase_add_test(tests, any_number_of_operands);
-    tcase_add_test(tests, comparisons);
-    tcase_add_test(tests, where_of_any_width);
-    tcase_add_test(tests, shifts);
-    tcase_add_test(tests, unary_edges);
-    tcase_add_test(tests, one_sided_infinity);
-    tcase_add_test(tests, clip_limits);
-    tcase_add_test(tests, alpha_and_beta);
-    return ops_main(tests);
+    test_group tests = ops_group("elementwise");
+    add_test(&tests, broadcasts_both_ways);
+    add_test(&tests, long_rows_with_values_that_stay);
+    add_test(&tests, rounds_floats);
+    add_test(&tests, powers_by_one_number);
+    add_test(&tests, broadcasts_to_nothing);
+    add_test(&tests, refuses_shapes_that_do_not_match);
+    add_test(&tests, long_operands_in_many_pieces);
+    add_test(&tests, axes_before_opset_7);
+    add_test(&tests, prelu_slopes_of_channels_before_opset_7);
+    add_test(&tests, integers_wrap_and_divide);
+    add_test(&tests, float_remainders);
+    add_test(&tests, powers);
+    add_test(&tests, extremes_keep_nan);
+    add_test(&tests, any_number_of_operands);
+    add_test(&tests, comparisons);
+    add_test(&tests, where_of_any_width);
+    add_test(&tests, shifts);
+    add_test(&tests, unary_edges);
+    add_test(&tests, one_sided_infinity);
+    add_test(&tests, clip_limits);
+    add_test(&tests, alpha_and_beta);
+    return run_suite(tests.suite);
 }

@@ -181,11 +181,11 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("exact ratio");
-    tcase_add_test(tests, ratios_round_as_integers_do);
-    tcase_add_test(tests, pairs_round_as_integers_do);
-    tcase_add_test(tests, terms_hold_for_all_pairs);
-    tcase_add_test(tests, bounds_hold_for_all_pairs);
-    tcase_add_test(tests, multipliers_hold_for_all_sums);
-    return ops_main(tests);
+    test_group tests = ops_group("exact ratio");
+    add_test(&tests, ratios_round_as_integers_do);
+    add_test(&tests, pairs_round_as_integers_do);
+    add_test(&tests, terms_hold_for_all_pairs);
+    add_test(&tests, bounds_hold_for_all_pairs);
+    add_test(&tests, multipliers_hold_for_all_sums);
+    return run_suite(tests.suite);
 }

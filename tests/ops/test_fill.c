@@ -248,14 +248,14 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("fill");
-    tcase_add_test(tests, every_type_rounds_the_same_numbers);
-    tcase_add_test(tests, names_are_seeds);
-    tcase_add_test(tests, bernoulli_of_every_type);
-    tcase_add_test(tests, multinomial_follows_the_probabilities);
-    tcase_add_test(tests, unknown_types_are_refused);
-    tcase_add_test(tests, shapes_are_refused);
-    tcase_add_test(tests, ranges_without_end_are_refused);
-    tcase_add_test(tests, diagonals_of_other_types);
-    return ops_main(tests);
+    test_group tests = ops_group("fill");
+    add_test(&tests, every_type_rounds_the_same_numbers);
+    add_test(&tests, names_are_seeds);
+    add_test(&tests, bernoulli_of_every_type);
+    add_test(&tests, multinomial_follows_the_probabilities);
+    add_test(&tests, unknown_types_are_refused);
+    add_test(&tests, shapes_are_refused);
+    add_test(&tests, ranges_without_end_are_refused);
+    add_test(&tests, diagonals_of_other_types);
+    return run_suite(tests.suite);
 }

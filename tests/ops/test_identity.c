@@ -37,8 +37,8 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("Identity");
-    tcase_add_test(tests, copies_every_kind);
-    tcase_add_test(tests, empty);
-    return ops_main(tests);
+    test_group tests = ops_group("Identity");
+    add_test(&tests, copies_every_kind);
+    add_test(&tests, empty);
+    return run_suite(tests.suite);
 }

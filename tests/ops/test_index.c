@@ -278,15 +278,15 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("indices");
-    tcase_add_test(tests, depth_and_space);
-    tcase_add_test(tests, running_sums);
-    tcase_add_test(tests, running_sums_of_many);
-    tcase_add_test(tests, turned_heads);
-    tcase_add_test(tests, tables_of_turns_that_do_not_fit);
-    tcase_add_test(tests, triangles);
-    tcase_add_test(tests, dropout_does_nothing);
-    tcase_add_test(tests, top_elements);
-    tcase_add_test(tests, top_of_columns);
-    return ops_main(tests);
+    test_group tests = ops_group("indices");
+    add_test(&tests, depth_and_space);
+    add_test(&tests, running_sums);
+    add_test(&tests, running_sums_of_many);
+    add_test(&tests, turned_heads);
+    add_test(&tests, tables_of_turns_that_do_not_fit);
+    add_test(&tests, triangles);
+    add_test(&tests, dropout_does_nothing);
+    add_test(&tests, top_elements);
+    add_test(&tests, top_of_columns);
+    return run_suite(tests.suite);
 }

@@ -320,14 +320,14 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("MatMul, Gemm");
-    tcase_add_test(tests, gemm_to_the_bit);
-    tcase_add_test(tests, gemm_of_16_bits);
-    tcase_add_test(tests, matmul_small);
-    tcase_add_test(tests, matmul_batches_over_blocks);
-    tcase_add_test(tests, gemm_forms);
-    tcase_add_test(tests, fused);
-    tcase_add_test(tests, bounded);
-    tcase_add_test(tests, unaligned_weights);
-    return ops_main(tests);
+    test_group tests = ops_group("MatMul, Gemm");
+    add_test(&tests, gemm_to_the_bit);
+    add_test(&tests, gemm_of_16_bits);
+    add_test(&tests, matmul_small);
+    add_test(&tests, matmul_batches_over_blocks);
+    add_test(&tests, gemm_forms);
+    add_test(&tests, fused);
+    add_test(&tests, bounded);
+    add_test(&tests, unaligned_weights);
+    return run_suite(tests.suite);
 }

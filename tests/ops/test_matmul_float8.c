@@ -186,10 +186,10 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("matmul_float8");
-    tcase_add_test(tests, random_products);
-    tcase_add_test(tests, sums_are_exact);
-    tcase_add_test(tests, lengths_at_the_end_of_int32);
-    tcase_add_test(tests, turned);
-    return ops_main(tests);
+    test_group tests = ops_group("matmul_float8");
+    add_test(&tests, random_products);
+    add_test(&tests, sums_are_exact);
+    add_test(&tests, lengths_at_the_end_of_int32);
+    add_test(&tests, turned);
+    return run_suite(tests.suite);
 }

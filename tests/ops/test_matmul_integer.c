@@ -252,15 +252,14 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("MatMulInteger");
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, random_products);
-    tcase_add_test(tests, full_range);
-    tcase_add_test(tests, sums_wrap);
-    tcase_add_test(tests, large);
-    tcase_add_test(tests, mapped_weights);
-    tcase_add_test(tests, mixed_weights);
-    tcase_add_test(tests, deep);
-    tcase_add_test(tests, refusals);
-    return ops_main(tests);
+    test_group tests = ops_group("MatMulInteger");
+    add_test(&tests, random_products);
+    add_test(&tests, full_range);
+    add_test(&tests, sums_wrap);
+    add_test(&tests, large);
+    add_test(&tests, mapped_weights);
+    add_test(&tests, mixed_weights);
+    add_test(&tests, deep);
+    add_test(&tests, refusals);
+    return run_suite(tests.suite);
 }

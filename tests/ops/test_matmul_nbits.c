@@ -262,12 +262,12 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = tcase_create("MatMulNBits");
-    tcase_add_test(t, rounds_only_when_both_agree);
-    tcase_add_test(t, rows_with_infinities);
-    tcase_add_test(t, blocks_of_zeros);
-    tcase_add_test(t, columns_of_many_strips);
-    tcase_add_test(t, qvalues_as_they_lie);
-    tcase_add_test(t, refuses);
-    return ops_main(t);
+    test_group t = ops_group("MatMulNBits");
+    add_test(&t, rounds_only_when_both_agree);
+    add_test(&t, rows_with_infinities);
+    add_test(&t, blocks_of_zeros);
+    add_test(&t, columns_of_many_strips);
+    add_test(&t, qvalues_as_they_lie);
+    add_test(&t, refuses);
+    return run_suite(t.suite);
 }

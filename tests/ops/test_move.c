@@ -415,17 +415,17 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("moves");
-    tcase_add_test(tests, transposes);
-    tcase_add_test(tests, transposes_in_many_pieces);
-    tcase_add_test(tests, second_elements);
-    tcase_add_test(tests, slices);
-    tcase_add_test(tests, concatenates);
-    tcase_add_test(tests, splits);
-    tcase_add_test(tests, repeats);
-    tcase_add_test(tests, gathers);
-    tcase_add_test(tests, gathers_many);
-    tcase_add_test(tests, padding);
-    tcase_add_test(tests, ranges);
-    return ops_main(tests);
+    test_group tests = ops_group("moves");
+    add_test(&tests, transposes);
+    add_test(&tests, transposes_in_many_pieces);
+    add_test(&tests, second_elements);
+    add_test(&tests, slices);
+    add_test(&tests, concatenates);
+    add_test(&tests, splits);
+    add_test(&tests, repeats);
+    add_test(&tests, gathers);
+    add_test(&tests, gathers_many);
+    add_test(&tests, padding);
+    add_test(&tests, ranges);
+    return run_suite(tests.suite);
 }

@@ -384,17 +384,17 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("pools, softmax, normalization");
-    tcase_add_test(tests, max_with_indices);
-    tcase_add_test(tests, max_places);
-    tcase_add_test(tests, max_edges);
-    tcase_add_test(tests, overlaps);
-    tcase_add_test(tests, dilated_over_padding);
-    tcase_add_test(tests, averages);
-    tcase_add_test(tests, global_pools);
-    tcase_add_test(tests, softmax_axes);
-    tcase_add_test(tests, norms);
-    tcase_add_test(tests, softmax_shapes);
-    tcase_add_test(tests, normalizations);
-    return ops_main(tests);
+    test_group tests = ops_group("pools, softmax, normalization");
+    add_test(&tests, max_with_indices);
+    add_test(&tests, max_places);
+    add_test(&tests, max_edges);
+    add_test(&tests, overlaps);
+    add_test(&tests, dilated_over_padding);
+    add_test(&tests, averages);
+    add_test(&tests, global_pools);
+    add_test(&tests, softmax_axes);
+    add_test(&tests, norms);
+    add_test(&tests, softmax_shapes);
+    add_test(&tests, normalizations);
+    return run_suite(tests.suite);
 }

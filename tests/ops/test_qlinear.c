@@ -468,24 +468,24 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("qlinear");
-    tcase_add_test(tests, add_rounds_the_zero_point_with_the_sum);
-    tcase_add_test(tests, add_is_two_fused_steps);
-    tcase_add_test(tests, multiplication);
-    tcase_add_test(tests, zero_points_may_be_left_out);
-    tcase_add_test(tests, one_scale_only);
-    tcase_add_test(tests, integer_products);
-    tcase_add_test(tests, integer_sums);
-    tcase_add_test(tests, quantized_means);
-    tcase_add_test(tests, leaky_relu);
-    tcase_add_test(tests, concat_and_where);
-    tcase_add_test(tests, concat_refuses);
-    tcase_add_test(tests, softmax_rows);
-    tcase_add_test(tests, softmax_of_a_long_row);
-    tcase_add_test(tests, average_pool);
-    tcase_add_test(tests, global_average_pool);
-    tcase_add_test(tests, max_pool_with_channels_last);
-    tcase_add_test(tests, quantize_along_axis_1_unless_told);
-    tcase_add_test(tests, gelus);
-    return ops_main(tests);
+    test_group tests = ops_group("qlinear");
+    add_test(&tests, add_rounds_the_zero_point_with_the_sum);
+    add_test(&tests, add_is_two_fused_steps);
+    add_test(&tests, multiplication);
+    add_test(&tests, zero_points_may_be_left_out);
+    add_test(&tests, one_scale_only);
+    add_test(&tests, integer_products);
+    add_test(&tests, integer_sums);
+    add_test(&tests, quantized_means);
+    add_test(&tests, leaky_relu);
+    add_test(&tests, concat_and_where);
+    add_test(&tests, concat_refuses);
+    add_test(&tests, softmax_rows);
+    add_test(&tests, softmax_of_a_long_row);
+    add_test(&tests, average_pool);
+    add_test(&tests, global_average_pool);
+    add_test(&tests, max_pool_with_channels_last);
+    add_test(&tests, quantize_along_axis_1_unless_told);
+    add_test(&tests, gelus);
+    return run_suite(tests.suite);
 }

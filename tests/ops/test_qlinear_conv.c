@@ -566,24 +566,23 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("QLinearConv");
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, random_integer);
-    tcase_add_test(tests, random_linear);
-    tcase_add_test(tests, wide_bands);
-    tcase_add_test(tests, small_planes);
-    tcase_add_test(tests, many_pixels);
-    tcase_add_test(tests, full_range);
-    tcase_add_test(tests, many_channels);
-    tcase_add_test(tests, bias_wraps);
-    tcase_add_test(tests, no_input_channels);
-    tcase_add_test(tests, sums_that_just_fit_and_do_not);
-    tcase_add_test(tests, only_padding);
-    tcase_add_test(tests, as_long_as_without_padding);
-    tcase_add_test(tests, far_in_the_padding);
-    tcase_add_test(tests, large_images);
-    tcase_add_test(tests, geometry_refused);
-    tcase_add_test(tests, parameters_refused);
-    tcase_add_test(tests, sizes_that_overflow);
-    return ops_main(tests);
+    test_group tests = ops_group("QLinearConv");
+    add_test(&tests, random_integer);
+    add_test(&tests, random_linear);
+    add_test(&tests, wide_bands);
+    add_test(&tests, small_planes);
+    add_test(&tests, many_pixels);
+    add_test(&tests, full_range);
+    add_test(&tests, many_channels);
+    add_test(&tests, bias_wraps);
+    add_test(&tests, no_input_channels);
+    add_test(&tests, sums_that_just_fit_and_do_not);
+    add_test(&tests, only_padding);
+    add_test(&tests, as_long_as_without_padding);
+    add_test(&tests, far_in_the_padding);
+    add_test(&tests, large_images);
+    add_test(&tests, geometry_refused);
+    add_test(&tests, parameters_refused);
+    add_test(&tests, sizes_that_overflow);
+    return run_suite(tests.suite);
 }

@@ -390,16 +390,15 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("QLinearMatMul");
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, random_integers);
-    tcase_add_test(tests, random_float8);
-    tcase_add_test(tests, ties_limits_and_odd_scales);
-    tcase_add_test(tests, float8_specials);
-    tcase_add_test(tests, float8_specials_on_the_right);
-    tcase_add_test(tests, float8_sums_are_exact);
-    tcase_add_test(tests, float8_carries);
-    tcase_add_test(tests, refusals);
-    tcase_add_test(tests, gemm_refusals);
-    return ops_main(tests);
+    test_group tests = ops_group("QLinearMatMul");
+    add_test(&tests, random_integers);
+    add_test(&tests, random_float8);
+    add_test(&tests, ties_limits_and_odd_scales);
+    add_test(&tests, float8_specials);
+    add_test(&tests, float8_specials_on_the_right);
+    add_test(&tests, float8_sums_are_exact);
+    add_test(&tests, float8_carries);
+    add_test(&tests, refusals);
+    add_test(&tests, gemm_refusals);
+    return run_suite(tests.suite);
 }

@@ -159,11 +159,11 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("QMoE");
-    tcase_add_test(tests, weights_given);
-    tcase_add_test(tests, softmax_of_the_chosen);
-    tcase_add_test(tests, swiglu);
-    tcase_add_test(tests, rounded_to_8_bits);
-    tcase_add_test(tests, refused);
-    return ops_main(tests);
+    test_group tests = ops_group("QMoE");
+    add_test(&tests, weights_given);
+    add_test(&tests, softmax_of_the_chosen);
+    add_test(&tests, swiglu);
+    add_test(&tests, rounded_to_8_bits);
+    add_test(&tests, refused);
+    return run_suite(tests.suite);
 }

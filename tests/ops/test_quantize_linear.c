@@ -338,18 +338,18 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("QuantizeLinear");
-    tcase_add_test(tests, ties_to_even_before_the_zero_point);
-    tcase_add_test(tests, saturates_and_special_values);
-    tcase_add_test(tests, precision_of_the_division);
-    tcase_add_test(tests, precision_attribute);
-    tcase_add_test(tests, float_results);
-    tcase_add_test(tests, per_axis);
-    tcase_add_test(tests, one_element_scale_is_per_tensor);
-    tcase_add_test(tests, blocked);
-    tcase_add_test(tests, empty_and_rank_0);
-    tcase_add_test(tests, many_elements);
-    tcase_add_test(tests, refused_shapes);
-    tcase_add_test(tests, refused_parameters);
-    return ops_main(tests);
+    test_group tests = ops_group("QuantizeLinear");
+    add_test(&tests, ties_to_even_before_the_zero_point);
+    add_test(&tests, saturates_and_special_values);
+    add_test(&tests, precision_of_the_division);
+    add_test(&tests, precision_attribute);
+    add_test(&tests, float_results);
+    add_test(&tests, per_axis);
+    add_test(&tests, one_element_scale_is_per_tensor);
+    add_test(&tests, blocked);
+    add_test(&tests, empty_and_rank_0);
+    add_test(&tests, many_elements);
+    add_test(&tests, refused_shapes);
+    add_test(&tests, refused_parameters);
+    return run_suite(tests.suite);
 }

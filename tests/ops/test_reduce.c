@@ -339,14 +339,14 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("reductions");
-    tcase_add_test(tests, kinds);
-    tcase_add_test(tests, extremes);
-    tcase_add_test(tests, axes_by_attribute_and_input);
-    tcase_add_test(tests, shapes_and_types);
-    tcase_add_test(tests, long_sums);
-    tcase_add_test(tests, sums_are_rounded_once);
-    tcase_add_test(tests, where_extremes_are);
-    tcase_add_test(tests, where_extremes_of_many_are);
-    return ops_main(tests);
+    test_group tests = ops_group("reductions");
+    add_test(&tests, kinds);
+    add_test(&tests, extremes);
+    add_test(&tests, axes_by_attribute_and_input);
+    add_test(&tests, shapes_and_types);
+    add_test(&tests, long_sums);
+    add_test(&tests, sums_are_rounded_once);
+    add_test(&tests, where_extremes_are);
+    add_test(&tests, where_extremes_of_many_are);
+    return run_suite(tests.suite);
 }

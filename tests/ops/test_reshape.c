@@ -166,12 +166,12 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("shapes and constants");
-    tcase_add_test(tests, reshapes);
-    tcase_add_test(tests, flattens);
-    tcase_add_test(tests, squeezes);
-    tcase_add_test(tests, shapes_as_data);
-    tcase_add_test(tests, constants);
-    tcase_add_test(tests, constants_of_a_shape);
-    return ops_main(tests);
+    test_group tests = ops_group("shapes and constants");
+    add_test(&tests, reshapes);
+    add_test(&tests, flattens);
+    add_test(&tests, squeezes);
+    add_test(&tests, shapes_as_data);
+    add_test(&tests, constants);
+    add_test(&tests, constants_of_a_shape);
+    return run_suite(tests.suite);
 }

@@ -232,15 +232,15 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("Resize");
-    tcase_add_test(tests, rows);
-    tcase_add_test(tests, channels_last);
-    tcase_add_test(tests, halves);
-    tcase_add_test(tests, planes);
-    tcase_add_test(tests, shrunk_planes);
-    tcase_add_test(tests, by_sizes_on_some_axes);
-    tcase_add_test(tests, crops);
-    tcase_add_test(tests, version_10);
-    tcase_add_test(tests, refusals);
-    return ops_main(tests);
+    test_group tests = ops_group("Resize");
+    add_test(&tests, rows);
+    add_test(&tests, channels_last);
+    add_test(&tests, halves);
+    add_test(&tests, planes);
+    add_test(&tests, shrunk_planes);
+    add_test(&tests, by_sizes_on_some_axes);
+    add_test(&tests, crops);
+    add_test(&tests, version_10);
+    add_test(&tests, refusals);
+    return run_suite(tests.suite);
 }

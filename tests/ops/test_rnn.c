@@ -174,10 +174,10 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("RNN, GRU, LSTM");
-    tcase_add_test(tests, rnn_both_ways_with_lengths);
-    tcase_add_test(tests, gru_resets_before_or_after);
-    tcase_add_test(tests, lstm_gates);
-    tcase_add_test(tests, floats_as_doubles);
-    return ops_main(tests);
+    test_group tests = ops_group("RNN, GRU, LSTM");
+    add_test(&tests, rnn_both_ways_with_lengths);
+    add_test(&tests, gru_resets_before_or_after);
+    add_test(&tests, lstm_gates);
+    add_test(&tests, floats_as_doubles);
+    return run_suite(tests.suite);
 }

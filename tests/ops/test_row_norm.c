@@ -172,13 +172,13 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("sums of rows, normalized");
-    tcase_add_test(tests, skip);
-    tcase_add_test(tests, skip_simplified);
-    tcase_add_test(tests, simplified);
-    tcase_add_test(tests, skip_nothing);
-    tcase_add_test(tests, skip_refused);
-    tcase_add_test(tests, embed);
-    tcase_add_test(tests, lrn_near_the_first_and_last_channels);
-    return ops_main(tests);
+    test_group tests = ops_group("sums of rows, normalized");
+    add_test(&tests, skip);
+    add_test(&tests, skip_simplified);
+    add_test(&tests, simplified);
+    add_test(&tests, skip_nothing);
+    add_test(&tests, skip_refused);
+    add_test(&tests, embed);
+    add_test(&tests, lrn_near_the_first_and_last_channels);
+    return run_suite(tests.suite);
 }

@@ -280,15 +280,15 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("scatter");
-    tcase_add_test(tests, joins);
-    tcase_add_test(tests, scatters_many);
-    tcase_add_test(tests, scatter_refusals);
-    tcase_add_test(tests, tuples);
-    tcase_add_test(tests, one_hot);
-    tcase_add_test(tests, chosen);
-    tcase_add_test(tests, long_conditions);
-    tcase_add_test(tests, caches);
-    tcase_add_test(tests, diagonals);
-    return ops_main(tests);
+    test_group tests = ops_group("scatter");
+    add_test(&tests, joins);
+    add_test(&tests, scatters_many);
+    add_test(&tests, scatter_refusals);
+    add_test(&tests, tuples);
+    add_test(&tests, one_hot);
+    add_test(&tests, chosen);
+    add_test(&tests, long_conditions);
+    add_test(&tests, caches);
+    add_test(&tests, diagonals);
+    return run_suite(tests.suite);
 }

@@ -563,21 +563,21 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("select");
-    tcase_add_test(tests, sums_of_products);
-    tcase_add_test(tests, einsum_as_a_product);
-    tcase_add_test(tests, suppression);
-    tcase_add_test(tests, suppression_of_many);
-    tcase_add_test(tests, different_elements);
-    tcase_add_test(tests, different_slices);
-    tcase_add_test(tests, split_strings);
-    tcase_add_test(tests, patterns);
-    tcase_add_test(tests, wrong_patterns);
-    tcase_add_test(tests, transforms);
-    tcase_add_test(tests, random_numbers);
-    tcase_add_test(tests, outside);
-    tcase_add_test(tests, grids);
-    tcase_add_test(tests, cubic_at_the_border);
-    tcase_add_test(tests, attention);
-    return ops_main(tests);
+    test_group tests = ops_group("select");
+    add_test(&tests, sums_of_products);
+    add_test(&tests, einsum_as_a_product);
+    add_test(&tests, suppression);
+    add_test(&tests, suppression_of_many);
+    add_test(&tests, different_elements);
+    add_test(&tests, different_slices);
+    add_test(&tests, split_strings);
+    add_test(&tests, patterns);
+    add_test(&tests, wrong_patterns);
+    add_test(&tests, transforms);
+    add_test(&tests, random_numbers);
+    add_test(&tests, outside);
+    add_test(&tests, grids);
+    add_test(&tests, cubic_at_the_border);
+    add_test(&tests, attention);
+    return run_suite(tests.suite);
 }

@@ -66,9 +66,9 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("STFT");
-    tcase_add_test(tests, real_signals_with_and_without_their_last_axis);
-    tcase_add_test(tests, complex_signals_have_both_sides);
-    tcase_add_test(tests, refused);
-    return ops_main(tests);
+    test_group tests = ops_group("STFT");
+    add_test(&tests, real_signals_with_and_without_their_last_axis);
+    add_test(&tests, complex_signals_have_both_sides);
+    add_test(&tests, refused);
+    return run_suite(tests.suite);
 }

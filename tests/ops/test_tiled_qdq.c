@@ -90,9 +90,9 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("TiledQdq");
-    tcase_add_test(tests, values);
-    tcase_add_test(tests, sizes_of_planes_alone);
-    tcase_add_test(tests, refusals);
-    return ops_main(tests);
+    test_group tests = ops_group("TiledQdq");
+    add_test(&tests, values);
+    add_test(&tests, sizes_of_planes_alone);
+    add_test(&tests, refusals);
+    return run_suite(tests.suite);
 }

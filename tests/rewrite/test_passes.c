@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each pass of src/rewrite/passes.def alone: a graph, and what becomes of it (graph_text.h). */
 #include "rewrite/graph_text.h"
-#include "unit/suite.h"
+#include "support/suite.h"
 
 #include "plan/rewrite_cache.h"
 
@@ -169,11 +169,11 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("passes");
-    TCase *tests = tcase_create("passes");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_loop_test(tests, a_pass_makes_of_a_graph, 0, CASES);
-    tcase_add_loop_test(tests, a_disabled_pass_does_nothing, 0, CASES);
-    tcase_add_test(tests, each_pass_has_a_case);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    tests.setup = set_up;
+    tests.teardown = tear_down;
+    add_loop_test(&tests, a_pass_makes_of_a_graph, 0, CASES);
+    add_loop_test(&tests, a_disabled_pass_does_nothing, 0, CASES);
+    add_test(&tests, each_pass_has_a_case);
     return run_suite(suite);
 }

@@ -5,7 +5,7 @@
 
 #include "onnx_writer.h"
 #include "parser/parser.h"
-#include "suite.h"
+#include "support/suite.h"
 
 static dq_error err;
 

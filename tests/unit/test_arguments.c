@@ -506,21 +506,20 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("arguments");
-    TCase *tests = tcase_create("arguments");
-    tcase_add_test(tests, null_where_it_is_not_allowed);
-    tcase_add_test(tests, tensors_that_cannot_be);
-    tcase_add_test(tests, elements_past_the_last);
-    tcase_add_test(tests, inputs_that_do_not_fit);
-    tcase_add_test(tests, inputs_and_outputs_by_name);
-    tcase_add_test(tests, statuses_have_names);
-    tcase_add_test(tests, constant_tensors);
-    tcase_add_test(tests, schemas_live_as_long_as_their_models);
-    tcase_add_test(tests, long_lists_are_cut);
-    tcase_add_test(tests, unknown_levels);
-    tcase_add_test(tests, attributes_without_a_value);
-    tcase_add_test(tests, builders_refuse);
-    tcase_add_test(tests, attributes_of_every_kind);
-    tcase_add_test(tests, schemas_are_listed);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    add_test(&tests, null_where_it_is_not_allowed);
+    add_test(&tests, tensors_that_cannot_be);
+    add_test(&tests, elements_past_the_last);
+    add_test(&tests, inputs_that_do_not_fit);
+    add_test(&tests, inputs_and_outputs_by_name);
+    add_test(&tests, statuses_have_names);
+    add_test(&tests, constant_tensors);
+    add_test(&tests, schemas_live_as_long_as_their_models);
+    add_test(&tests, long_lists_are_cut);
+    add_test(&tests, unknown_levels);
+    add_test(&tests, attributes_without_a_value);
+    add_test(&tests, builders_refuse);
+    add_test(&tests, attributes_of_every_kind);
+    add_test(&tests, schemas_are_listed);
     return run_suite(suite);
 }

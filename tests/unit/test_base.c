@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/namemap.h"
 #include "base/threads.h"
-#include "suite.h"
+#include "support/suite.h"
 #include "threads_of.h"
 
 #include <signal.h>
@@ -341,21 +341,20 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("base");
-    TCase *tests = tcase_create("base");
-    tcase_add_test(tests, errors_keep_whole_characters_when_cut);
-    tcase_add_test(tests, errors_are_text);
-    tcase_add_test(tests, errors_take_a_prefix);
-    tcase_add_test(tests, checked_sizes_refuse_overflow);
-    tcase_add_test(tests, arena_pieces_are_apart_aligned_and_zero);
-    tcase_add_test(tests, arena_counts_padding);
-    tcase_add_test(tests, namemap_finds_what_was_put);
-    tcase_add_loop_test(tests, threads_visit_every_item_once, 1, 5);
-    tcase_add_test(tests, late_threads_disturb_nothing);
-    tcase_add_loop_test(tests, blocks_are_cut_so_that_no_thread_is_left_over, 1, 5);
-    tcase_add_test(tests, isa_names_mean_a_level_and_what_is_below);
-    tcase_add_test(tests, signal_stacks_without_room_for_tiles);
-    tcase_add_test(tests, quotas_of_control_groups);
-    tcase_add_test(tests, files_are_mapped_or_refused);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    add_test(&tests, errors_keep_whole_characters_when_cut);
+    add_test(&tests, errors_are_text);
+    add_test(&tests, errors_take_a_prefix);
+    add_test(&tests, checked_sizes_refuse_overflow);
+    add_test(&tests, arena_pieces_are_apart_aligned_and_zero);
+    add_test(&tests, arena_counts_padding);
+    add_test(&tests, namemap_finds_what_was_put);
+    add_loop_test(&tests, threads_visit_every_item_once, 1, 5);
+    add_test(&tests, late_threads_disturb_nothing);
+    add_loop_test(&tests, blocks_are_cut_so_that_no_thread_is_left_over, 1, 5);
+    add_test(&tests, isa_names_mean_a_level_and_what_is_below);
+    add_test(&tests, signal_stacks_without_room_for_tiles);
+    add_test(&tests, quotas_of_control_groups);
+    add_test(&tests, files_are_mapped_or_refused);
     return run_suite(suite);
 }

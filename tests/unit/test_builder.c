@@ -254,15 +254,14 @@ int main(int argc, char **argv)
     if (argc > 1)
         save_path = argv[1];
     Suite *suite = suite_create("builder");
-    TCase *tests = tcase_create("builder");
-    tcase_add_test(tests, a_built_model_runs_and_comes_back_from_a_file);
-    tcase_add_test(tests, what_is_wrong_is_said);
-    tcase_add_test(tests, schemas_decide_as_for_files);
-    tcase_add_test(tests, links_are_checked_at_the_end);
-    tcase_add_test(tests, types_by_name);
-    tcase_add_test(tests, saving_is_whole_or_not_at_all);
-    tcase_add_test(tests, saving_through_a_link_keeps_it);
-    tcase_add_test(tests, what_is_no_constant_is_refused);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    add_test(&tests, a_built_model_runs_and_comes_back_from_a_file);
+    add_test(&tests, what_is_wrong_is_said);
+    add_test(&tests, schemas_decide_as_for_files);
+    add_test(&tests, links_are_checked_at_the_end);
+    add_test(&tests, types_by_name);
+    add_test(&tests, saving_is_whole_or_not_at_all);
+    add_test(&tests, saving_through_a_link_keeps_it);
+    add_test(&tests, what_is_no_constant_is_refused);
     return run_suite(suite);
 }

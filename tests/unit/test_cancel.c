@@ -551,14 +551,13 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("cancel");
-    TCase *tests = tcase_create("cancel");
-    tcase_add_loop_test(tests, a_run_ends_soon, 0, 2 * WORKS);
-    tcase_add_loop_test(tests, a_signal_handler_cancels, 0, 3);
-    tcase_add_test(tests, results_are_as_ever_after_a_cancelled_run);
-    tcase_add_test(tests, a_cancel_lasts_until_a_run_ends_by_it);
-    tcase_add_test(tests, the_limit_of_work_is_the_same_everywhere);
-    tcase_add_test(tests, work_is_what_the_header_says);
-    tcase_add_loop_test(tests, the_limit_of_work_ends_long_steps, 0, WORKS);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    add_loop_test(&tests, a_run_ends_soon, 0, 2 * WORKS);
+    add_loop_test(&tests, a_signal_handler_cancels, 0, 3);
+    add_test(&tests, results_are_as_ever_after_a_cancelled_run);
+    add_test(&tests, a_cancel_lasts_until_a_run_ends_by_it);
+    add_test(&tests, the_limit_of_work_is_the_same_everywhere);
+    add_test(&tests, work_is_what_the_header_says);
+    add_loop_test(&tests, the_limit_of_work_ends_long_steps, 0, WORKS);
     return run_suite(suite);
 }

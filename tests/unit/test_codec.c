@@ -2,7 +2,7 @@
 /* The number codecs against the definition of each format, written a second time and in another way: values
  * by ldexp, the nearest by search among all values. */
 #include "base/codec.h"
-#include "suite.h"
+#include "support/suite.h"
 
 #include <float.h>
 #include <math.h>
@@ -315,20 +315,18 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("codec");
-    TCase *each = tcase_create("each type"), *others = tcase_create("others");
-    suite_add_tcase(suite, each);
-    suite_add_tcase(suite, others);
-    tcase_add_loop_test(each, decodes_every_pattern, 0, TYPES);
-    tcase_add_loop_test(each, round_trips_every_pattern, 0, TYPES);
-    tcase_add_loop_test(each, halves_and_their_neighbours, 0, TYPES);
-    tcase_add_loop_test(each, overflow, 0, TYPES);
-    tcase_add_loop_test(each, zeros_and_nan, 0, TYPES);
-    tcase_add_loop_test(others, rows, 0, 4);
-    tcase_add_test(others, known_patterns);
-    tcase_add_test(others, bfloat16);
-    tcase_add_test(others, powers_of_two);
-    tcase_add_test(others, powers_of_two_out_of_range);
-    tcase_add_test(others, round_to_odd_keeps_one_rounding);
-    tcase_add_test(others, round_to_odd_at_the_ends);
+    test_group each = {.suite = suite}, others = {.suite = suite};
+    add_loop_test(&each, decodes_every_pattern, 0, TYPES);
+    add_loop_test(&each, round_trips_every_pattern, 0, TYPES);
+    add_loop_test(&each, halves_and_their_neighbours, 0, TYPES);
+    add_loop_test(&each, overflow, 0, TYPES);
+    add_loop_test(&each, zeros_and_nan, 0, TYPES);
+    add_loop_test(&others, rows, 0, 4);
+    add_test(&others, known_patterns);
+    add_test(&others, bfloat16);
+    add_test(&others, powers_of_two);
+    add_test(&others, powers_of_two_out_of_range);
+    add_test(&others, round_to_odd_keeps_one_rounding);
+    add_test(&others, round_to_odd_at_the_ends);
     return run_suite(suite);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The comparison of tensors that --expect and dqrun-conformance share. */
 #include "compare.h"
-#include "suite.h"
+#include "support/suite.h"
 
 #include <math.h>
 #include <string.h>
@@ -145,15 +145,14 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("compare");
-    TCase *all = tcase_create("all");
-    tcase_add_test(all, integers_at_the_ends);
-    tcase_add_test(all, packed_integers);
-    tcase_add_test(all, bools);
-    tcase_add_test(all, floats);
-    tcase_add_test(all, tolerance_is_relative_to_what_was_wanted);
-    tcase_add_test(all, complex_numbers);
-    tcase_add_test(all, strings);
-    tcase_add_test(all, shapes_and_types);
-    suite_add_tcase(suite, all);
+    test_group all = {.suite = suite};
+    add_test(&all, integers_at_the_ends);
+    add_test(&all, packed_integers);
+    add_test(&all, bools);
+    add_test(&all, floats);
+    add_test(&all, tolerance_is_relative_to_what_was_wanted);
+    add_test(&all, complex_numbers);
+    add_test(&all, strings);
+    add_test(&all, shapes_and_types);
     return run_suite(suite);
 }

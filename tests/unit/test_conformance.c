@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conformance runner's machinery, with runners that pass, fail, crash, hang and print. */
 #include "conformance/conformance.h"
-#include "suite.h"
+#include "support/suite.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -335,18 +335,18 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("conformance");
-    TCase *tests = tcase_create("conformance");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, make_folder, remove_folder);
-    tcase_add_test(tests, each_folder_ends_on_its_own);
-    tcase_add_test(tests, a_batch_goes_on_behind_a_crash);
-    tcase_add_test(tests, a_skip_excuses_a_failure_but_no_crash);
-    tcase_add_test(tests, folders_are_found_at_any_depth_in_order);
-    tcase_add_test(tests, a_batch_is_taken_apart);
-    tcase_add_test(tests, a_damaged_batch_is_refused);
-    tcase_add_test(tests, expectations_are_read);
-    tcase_add_test(tests, the_operator_is_named);
-    tcase_add_test(tests, reports_escape_what_they_hold);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    tests.setup = make_folder;
+    tests.teardown = remove_folder;
+    tests.timeout = 60;
+    add_test(&tests, each_folder_ends_on_its_own);
+    add_test(&tests, a_batch_goes_on_behind_a_crash);
+    add_test(&tests, a_skip_excuses_a_failure_but_no_crash);
+    add_test(&tests, folders_are_found_at_any_depth_in_order);
+    add_test(&tests, a_batch_is_taken_apart);
+    add_test(&tests, a_damaged_batch_is_refused);
+    add_test(&tests, expectations_are_read);
+    add_test(&tests, the_operator_is_named);
+    add_test(&tests, reports_escape_what_they_hold);
     return run_suite(suite);
 }

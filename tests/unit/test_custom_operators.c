@@ -269,14 +269,13 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("custom operators");
-    TCase *tests = tcase_create("custom operators");
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, quantize_rounds_the_sum_with_the_zero_point);
-    tcase_add_test(tests, channels_run_along_any_axis);
-    tcase_add_test(tests, dequantize_subtracts_and_scales);
-    tcase_add_loop_test(tests, dynamic_ones_take_scales_and_zero_points_as_inputs, 0, 3);
-    tcase_add_test(tests, the_type_is_the_declared_one);
-    tcase_add_test(tests, a_schema_file_makes_an_int8_model_run);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    tests.timeout = 60;
+    add_test(&tests, quantize_rounds_the_sum_with_the_zero_point);
+    add_test(&tests, channels_run_along_any_axis);
+    add_test(&tests, dequantize_subtracts_and_scales);
+    add_loop_test(&tests, dynamic_ones_take_scales_and_zero_points_as_inputs, 0, 3);
+    add_test(&tests, the_type_is_the_declared_one);
+    add_test(&tests, a_schema_file_makes_an_int8_model_run);
     return run_suite(suite);
 }

@@ -321,10 +321,9 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("decoding");
-    TCase *c = tcase_create("decoding");
-    tcase_add_checked_fixture(c, NULL, tear_down);
-    tcase_add_loop_test(c, caches_in_place_and_growing_ones, 0, 4);
-    tcase_add_loop_test(c, states_stay_where_they_are, 0, sizeof one_nodes / sizeof *one_nodes);
-    suite_add_tcase(suite, c);
+    test_group c = {.suite = suite};
+    c.teardown = tear_down;
+    add_loop_test(&c, caches_in_place_and_growing_ones, 0, 4);
+    add_loop_test(&c, states_stay_where_they_are, 0, sizeof one_nodes / sizeof *one_nodes);
     return run_suite(suite);
 }

@@ -113,9 +113,8 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("defaults");
-    tcase_add_test(tests, fusion_takes_them_until_they_are_fed);
     Suite *suite = suite_create("defaults");
-    suite_add_tcase(suite, tests);
+    const test_group tests = {.suite = suite};
+    add_test(&tests, fusion_takes_them_until_they_are_fed);
     return run_suite(suite);
 }

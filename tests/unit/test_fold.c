@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/fold_constants.h: constants that all sessions of a program share. */
 #include "plan/fold_constants.h"
-#include "suite.h"
+#include "support/suite.h"
 
 #include <string.h>
 
@@ -68,11 +68,11 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("fold");
-    TCase *tests = tcase_create("folded constants");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, numbers_are_copied);
-    tcase_add_test(tests, strings_are_copied_with_their_bytes);
-    tcase_add_test(tests, the_first_result_stays);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    tests.setup = set_up;
+    tests.teardown = tear_down;
+    add_test(&tests, numbers_are_copied);
+    add_test(&tests, strings_are_copied_with_their_bytes);
+    add_test(&tests, the_first_result_stays);
     return run_suite(suite);
 }

@@ -4,7 +4,7 @@
 #include "base/cpu.h"
 #include "plan/rewrite_cache.h"
 #include "planned.h"
-#include "suite.h"
+#include "support/suite.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -372,23 +372,23 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("fuse_layout");
-    TCase *c = tcase_create("fuse_layout");
-    suite_add_tcase(suite, c);
-    tcase_add_checked_fixture(c, begin_qvalues, tear_down);
-    tcase_add_test(c, a_pool_between_convolutions_needs_no_transpose);
-    tcase_add_loop_test(c, windows_apart_want_many_channels, 0, 2);
-    tcase_add_test(c, a_transpose_may_cost_too_much);
-    tcase_add_loop_test(c, between_convolutions_that_turn_planes, 0, 2);
-    tcase_add_loop_test(c, between_convolutions_of_some_channels, 0, 4);
-    tcase_add_test(c, each_kind_of_kernels_has_its_list);
-    tcase_add_test(c, a_cancelled_session_fuses_nothing);
-    tcase_add_test(c, what_a_caller_wants_is_turned_back);
-    tcase_add_test(c, what_is_given_is_turned);
-    tcase_add_test(c, depthwise_convolutions_are_outside);
-    tcase_add_loop_test(c, sums_take_part_with_all_their_operands, 0, 2);
-    tcase_add_test(c, no_region_goes_on_where_a_sum_may_broadcast);
-    tcase_add_loop_test(c, concatenations_move_their_axis, 0, 2);
-    tcase_add_loop_test(c, tables_take_part, 0, 2);
-    tcase_add_test(c, global_pools_end_a_region);
+    test_group c = {.suite = suite};
+    c.setup = begin_qvalues;
+    c.teardown = tear_down;
+    add_test(&c, a_pool_between_convolutions_needs_no_transpose);
+    add_loop_test(&c, windows_apart_want_many_channels, 0, 2);
+    add_test(&c, a_transpose_may_cost_too_much);
+    add_loop_test(&c, between_convolutions_that_turn_planes, 0, 2);
+    add_loop_test(&c, between_convolutions_of_some_channels, 0, 4);
+    add_test(&c, each_kind_of_kernels_has_its_list);
+    add_test(&c, a_cancelled_session_fuses_nothing);
+    add_test(&c, what_a_caller_wants_is_turned_back);
+    add_test(&c, what_is_given_is_turned);
+    add_test(&c, depthwise_convolutions_are_outside);
+    add_loop_test(&c, sums_take_part_with_all_their_operands, 0, 2);
+    add_test(&c, no_region_goes_on_where_a_sum_may_broadcast);
+    add_loop_test(&c, concatenations_move_their_axis, 0, 2);
+    add_loop_test(&c, tables_take_part, 0, 2);
+    add_test(&c, global_pools_end_a_region);
     return run_suite(suite);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/graph: building, linking, topological order. */
 #include "graph/graph.h"
-#include "suite.h"
+#include "support/suite.h"
 
 #include <string.h>
 
@@ -211,21 +211,21 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("graph");
-    TCase *tests = tcase_create("graph");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, link_ties_names_and_keeps_a_good_order);
-    tcase_add_test(tests, link_sorts_a_scrambled_order);
-    tcase_add_test(tests, link_refuses_a_cycle);
-    tcase_add_test(tests, link_refuses_a_name_that_nothing_gives);
-    tcase_add_test(tests, link_finds_initializers);
-    tcase_add_test(tests, link_refuses_a_value_given_twice);
-    tcase_add_test(tests, link_refuses_an_output_over_an_input);
-    tcase_add_test(tests, link_refuses_a_missing_output);
-    tcase_add_test(tests, a_value_info_alone_gives_nothing);
-    tcase_add_test(tests, names_are_given_once);
-    tcase_add_test(tests, inner_graphs_wait_for_what_they_take);
-    tcase_add_test(tests, many_nodes_in_a_chain);
-    tcase_add_test(tests, types_print_as_onnx_writes_them);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    tests.setup = set_up;
+    tests.teardown = tear_down;
+    add_test(&tests, link_ties_names_and_keeps_a_good_order);
+    add_test(&tests, link_sorts_a_scrambled_order);
+    add_test(&tests, link_refuses_a_cycle);
+    add_test(&tests, link_refuses_a_name_that_nothing_gives);
+    add_test(&tests, link_finds_initializers);
+    add_test(&tests, link_refuses_a_value_given_twice);
+    add_test(&tests, link_refuses_an_output_over_an_input);
+    add_test(&tests, link_refuses_a_missing_output);
+    add_test(&tests, a_value_info_alone_gives_nothing);
+    add_test(&tests, names_are_given_once);
+    add_test(&tests, inner_graphs_wait_for_what_they_take);
+    add_test(&tests, many_nodes_in_a_chain);
+    add_test(&tests, types_print_as_onnx_writes_them);
     return run_suite(suite);
 }

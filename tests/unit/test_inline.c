@@ -450,23 +450,22 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("inline");
-    TCase *cases = tcase_create("inline");
-    tcase_add_test(cases, a_call_becomes_the_body);
-    tcase_add_test(cases, names_do_not_collide);
-    tcase_add_test(cases, what_a_call_leaves_out);
-    tcase_add_test(cases, outputs_that_pass_through);
-    tcase_add_test(cases, attributes_come_from_the_call_the_default_or_nowhere);
-    tcase_add_test(cases, an_attribute_of_another_type_is_refused);
-    tcase_add_test(cases, functions_call_functions);
-    tcase_add_test(cases, subgraphs);
-    tcase_add_test(cases, overloads_and_standard_names);
-    tcase_add_test(cases, names_with_newlines);
-    tcase_add_test(cases, the_limit_of_nesting_counts_functions_and_graphs);
-    tcase_add_test(cases, recursion_is_refused);
-    tcase_add_test(cases, calls_that_do_not_fit);
-    tcase_add_test(cases, the_limit_counts_nodes);
-    tcase_add_test(cases, expansion_is_bounded);
-    tcase_set_timeout(cases, 60);
-    suite_add_tcase(suite, cases);
+    test_group cases = {.suite = suite};
+    cases.timeout = 60;
+    add_test(&cases, a_call_becomes_the_body);
+    add_test(&cases, names_do_not_collide);
+    add_test(&cases, what_a_call_leaves_out);
+    add_test(&cases, outputs_that_pass_through);
+    add_test(&cases, attributes_come_from_the_call_the_default_or_nowhere);
+    add_test(&cases, an_attribute_of_another_type_is_refused);
+    add_test(&cases, functions_call_functions);
+    add_test(&cases, subgraphs);
+    add_test(&cases, overloads_and_standard_names);
+    add_test(&cases, names_with_newlines);
+    add_test(&cases, the_limit_of_nesting_counts_functions_and_graphs);
+    add_test(&cases, recursion_is_refused);
+    add_test(&cases, calls_that_do_not_fit);
+    add_test(&cases, the_limit_counts_nodes);
+    add_test(&cases, expansion_is_bounded);
     return run_suite(suite);
 }

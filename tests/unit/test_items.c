@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/tensor/items.c: lists that share memory, against plain arrays; and what loops make of them. */
 #include "inner_graphs.h"
-#include "suite.h"
+#include "support/suite.h"
 #include "tensor/items.h"
 
 static dq_arena arena;
@@ -278,19 +278,18 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("items");
-    TCase *all = tcase_create("items");
-    tcase_add_checked_fixture(all, NULL, free_lists);
-    tcase_add_test(all, changed_lists_leave_the_old_ones_as_they_were);
-    tcase_add_test(all, memory_grows_with_the_number_of_changes);
-    tcase_add_test(all, lists_own_their_items);
-    suite_add_tcase(suite, all);
-    TCase *graphs = tcase_create("graphs");
-    tcase_add_checked_fixture(graphs, set_up, tear_down);
-    tcase_add_test(graphs, what_an_endless_loop_collects_obeys_the_limit);
-    tcase_add_test(graphs, a_loop_collects_in_memory_that_grows_with_what_it_collects);
-    tcase_add_test(graphs, sequences_outlive_what_they_were_made_of);
-    tcase_add_test(graphs, positions_outside_a_sequence_are_refused);
-    tcase_add_test(graphs, an_optional_is_empty_or_holds_a_value);
-    suite_add_tcase(suite, graphs);
+    test_group all = {.suite = suite};
+    all.teardown = free_lists;
+    add_test(&all, changed_lists_leave_the_old_ones_as_they_were);
+    add_test(&all, memory_grows_with_the_number_of_changes);
+    add_test(&all, lists_own_their_items);
+    test_group graphs = {.suite = suite};
+    graphs.setup = set_up;
+    graphs.teardown = tear_down;
+    add_test(&graphs, what_an_endless_loop_collects_obeys_the_limit);
+    add_test(&graphs, a_loop_collects_in_memory_that_grows_with_what_it_collects);
+    add_test(&graphs, sequences_outlive_what_they_were_made_of);
+    add_test(&graphs, positions_outside_a_sequence_are_refused);
+    add_test(&graphs, an_optional_is_empty_or_holds_a_value);
     return run_suite(suite);
 }

@@ -405,17 +405,16 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("load_save");
-    TCase *tests = tcase_create("load_save");
-    tcase_add_checked_fixture(tests, NULL, free_bytes);
-    tcase_add_loop_test(tests, a_file_is_loaded_from_its_beginning, 0, 2);
-    tcase_add_loop_test(tests, a_pipe_is_read_to_its_end, 0, 2);
-    tcase_add_test(tests, descriptors_that_give_no_model);
-    tcase_add_test(tests, a_function_is_read_to_its_end);
-    tcase_add_test(tests, functions_that_fail);
-    tcase_add_test(tests, external_data_comes_from_a_callback);
-    tcase_add_test(tests, callbacks_that_give_no_data);
-    tcase_add_loop_test(tests, all_ways_save_the_same_bytes, 0, 2);
-    tcase_add_test(tests, saving_that_fails);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    tests.teardown = free_bytes;
+    add_loop_test(&tests, a_file_is_loaded_from_its_beginning, 0, 2);
+    add_loop_test(&tests, a_pipe_is_read_to_its_end, 0, 2);
+    add_test(&tests, descriptors_that_give_no_model);
+    add_test(&tests, a_function_is_read_to_its_end);
+    add_test(&tests, functions_that_fail);
+    add_test(&tests, external_data_comes_from_a_callback);
+    add_test(&tests, callbacks_that_give_no_data);
+    add_loop_test(&tests, all_ways_save_the_same_bytes, 0, 2);
+    add_test(&tests, saving_that_fails);
     return run_suite(suite);
 }

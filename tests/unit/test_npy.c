@@ -3,7 +3,7 @@
 #include "io/npz.h"
 #include "io/pb.h"
 #include "io/text.h"
-#include "suite.h"
+#include "support/suite.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -232,16 +232,15 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("npy");
-    TCase *all = tcase_create("all");
-    tcase_add_test(all, header_fields);
-    tcase_add_test(all, type_that_is_wanted);
-    tcase_add_test(all, limit_before_memory);
-    tcase_add_test(all, read_that_fails_in_the_middle);
-    tcase_add_test(all, packed_bits);
-    tcase_add_test(all, counts_that_overflow);
-    tcase_add_test(all, long_sentences_are_cut_between_characters);
-    tcase_add_test(all, written_whole);
-    tcase_add_test(all, bits_behind_the_last_element_are_cleared);
-    suite_add_tcase(suite, all);
+    test_group all = {.suite = suite};
+    add_test(&all, header_fields);
+    add_test(&all, type_that_is_wanted);
+    add_test(&all, limit_before_memory);
+    add_test(&all, read_that_fails_in_the_middle);
+    add_test(&all, packed_bits);
+    add_test(&all, counts_that_overflow);
+    add_test(&all, long_sentences_are_cut_between_characters);
+    add_test(&all, written_whole);
+    add_test(&all, bits_behind_the_last_element_are_cleared);
     return run_suite(suite);
 }

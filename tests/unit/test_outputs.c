@@ -473,22 +473,21 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("outputs");
-    TCase *c = tcase_create("outputs");
-    tcase_add_checked_fixture(c, NULL, tear_down);
-    tcase_add_test(c, outputs_are_computed_in_memory_that_moves);
-    tcase_add_test(c, a_state_is_updated_in_place);
-    tcase_add_test(c, two_inputs_overlap_the_output);
-    tcase_add_test(c, an_input_that_is_read_later_keeps_its_value);
-    tcase_add_test(c, outputs_that_are_inputs_or_constants);
-    tcase_add_test(c, values_inside_the_graph_have_tensors_too);
-    tcase_add_test(c, empty_outputs);
-    tcase_add_test(c, types_and_shapes_are_checked);
-    tcase_add_test(c, two_outputs_do_not_overlap);
-    tcase_add_test(c, a_run_that_fails_can_be_repeated);
-    tcase_add_test(c, late_outputs);
-    tcase_add_test(c, outputs_of_control_flow);
-    tcase_add_loop_test(c, outputs_of_slices_overlap_their_input, 0, 2);
-    tcase_add_test(c, a_trace_shows_the_outputs_of_each_step);
-    suite_add_tcase(suite, c);
+    test_group c = {.suite = suite};
+    c.teardown = tear_down;
+    add_test(&c, outputs_are_computed_in_memory_that_moves);
+    add_test(&c, a_state_is_updated_in_place);
+    add_test(&c, two_inputs_overlap_the_output);
+    add_test(&c, an_input_that_is_read_later_keeps_its_value);
+    add_test(&c, outputs_that_are_inputs_or_constants);
+    add_test(&c, values_inside_the_graph_have_tensors_too);
+    add_test(&c, empty_outputs);
+    add_test(&c, types_and_shapes_are_checked);
+    add_test(&c, two_outputs_do_not_overlap);
+    add_test(&c, a_run_that_fails_can_be_repeated);
+    add_test(&c, late_outputs);
+    add_test(&c, outputs_of_control_flow);
+    add_loop_test(&c, outputs_of_slices_overlap_their_input, 0, 2);
+    add_test(&c, a_trace_shows_the_outputs_of_each_step);
     return run_suite(suite);
 }

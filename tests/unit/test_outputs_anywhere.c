@@ -211,9 +211,8 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("outputs anywhere");
-    TCase *c = tcase_create("outputs anywhere");
-    tcase_add_checked_fixture(c, NULL, tear_down);
-    tcase_add_loop_test(c, any_graph_in_any_memory, 0, 10);
-    suite_add_tcase(suite, c);
+    test_group c = {.suite = suite};
+    c.teardown = tear_down;
+    add_loop_test(&c, any_graph_in_any_memory, 0, 10);
     return run_suite(suite);
 }

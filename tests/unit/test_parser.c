@@ -550,24 +550,22 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("parser");
-    TCase *graphs = tcase_create("graphs"), *hostile = tcase_create("hostile");
-    tcase_add_loop_test(graphs, attributes_of_every_kind_with_and_without_their_type, DQ_ATTR_FLOAT,
-                        DQ_ATTR_TYPE_PROTOS + 1);
-    tcase_add_test(graphs, wrong_attributes_are_refused);
-    tcase_add_test(graphs, two_attributes_of_one_name_are_refused);
-    tcase_add_test(graphs, lists_that_are_searched_are_bounded);
-    tcase_add_test(graphs, declared_types);
-    tcase_add_test(graphs, initializers_may_be_inputs_too);
-    tcase_add_test(graphs, functions_with_overloads_defaults_and_imports);
-    tcase_add_test(graphs, versions_that_are_too_new_are_named);
-    tcase_add_test(hostile, what_is_no_model_is_refused);
-    tcase_add_test(hostile, nesting_is_bounded);
-    tcase_add_test(hostile, numbers_of_nodes_and_memory_are_bounded);
-    tcase_add_test(hostile, a_model_cut_anywhere);
-    tcase_add_test(hostile, a_model_with_random_damage);
-    tcase_add_test(hostile, files_that_cannot_be_read);
-    tcase_set_timeout(hostile, 60);
-    suite_add_tcase(suite, graphs);
-    suite_add_tcase(suite, hostile);
+    test_group graphs = {.suite = suite}, hostile = {.suite = suite};
+    hostile.timeout = 60;
+    add_loop_test(&graphs, attributes_of_every_kind_with_and_without_their_type, DQ_ATTR_FLOAT,
+                  DQ_ATTR_TYPE_PROTOS + 1);
+    add_test(&graphs, wrong_attributes_are_refused);
+    add_test(&graphs, two_attributes_of_one_name_are_refused);
+    add_test(&graphs, lists_that_are_searched_are_bounded);
+    add_test(&graphs, declared_types);
+    add_test(&graphs, initializers_may_be_inputs_too);
+    add_test(&graphs, functions_with_overloads_defaults_and_imports);
+    add_test(&graphs, versions_that_are_too_new_are_named);
+    add_test(&hostile, what_is_no_model_is_refused);
+    add_test(&hostile, nesting_is_bounded);
+    add_test(&hostile, numbers_of_nodes_and_memory_are_bounded);
+    add_test(&hostile, a_model_cut_anywhere);
+    add_test(&hostile, a_model_with_random_damage);
+    add_test(&hostile, files_that_cannot_be_read);
     return run_suite(suite);
 }

@@ -288,14 +288,14 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("parser_external");
-    TCase *cases = tcase_create("external");
-    tcase_add_unchecked_fixture(cases, make_folder, remove_folder);
-    tcase_add_test(cases, external_data_is_read_in_place);
-    tcase_add_loop_test(cases, external_data_stays_inside, 0, (int)(sizeof attacks / sizeof attacks[0]));
-    tcase_add_loop_test(cases, external_data_stays_inside_wherever_a_tensor_stands, 0, 5);
-    tcase_add_test(cases, external_data_has_limits_and_needs_a_folder);
-    tcase_add_test(cases, an_empty_tensor_may_stand_at_the_end_and_not_after_it);
-    tcase_add_test(cases, data_in_two_places_is_refused);
-    suite_add_tcase(suite, cases);
+    test_group cases = {.suite = suite};
+    cases.setup_once = make_folder;
+    cases.teardown_once = remove_folder;
+    add_test(&cases, external_data_is_read_in_place);
+    add_loop_test(&cases, external_data_stays_inside, 0, (int)(sizeof attacks / sizeof attacks[0]));
+    add_loop_test(&cases, external_data_stays_inside_wherever_a_tensor_stands, 0, 5);
+    add_test(&cases, external_data_has_limits_and_needs_a_folder);
+    add_test(&cases, an_empty_tensor_may_stand_at_the_end_and_not_after_it);
+    add_test(&cases, data_in_two_places_is_refused);
     return run_suite(suite);
 }

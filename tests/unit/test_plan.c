@@ -3,7 +3,7 @@
 #include "plan/fold_constants.h"
 #include "plan/memory_planner.h"
 #include "planned.h"
-#include "suite.h"
+#include "support/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -568,33 +568,32 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("plan");
-    TCase *places = tcase_create("places"), *plans = tcase_create("plans");
-    tcase_add_loop_test(places, pieces_that_live_together_do_not_overlap, 0, 20);
-    tcase_add_test(places, thousands_that_live_together_do_not_overlap);
-    tcase_add_test(places, places_too_large_are_refused);
-    tcase_add_checked_fixture(plans, set_up, tear_down);
-    tcase_add_test(plans, views_need_no_step_and_outputs_are_no_ones_input);
-    tcase_add_test(plans, a_chain_is_computed_in_one_place);
-    tcase_add_test(plans, what_is_read_later_keeps_its_place);
-    tcase_add_test(plans, a_sum_with_a_part_of_itself_has_its_own_place);
-    tcase_add_loop_test(plans, a_sum_of_codes_stands_in_an_operand, 0, 2);
-    tcase_add_test(plans, stretches_need_no_step);
-    tcase_add_test(plans, a_small_part_does_not_keep_its_source);
-    tcase_add_test(plans, a_small_part_for_soon_is_a_view);
-    tcase_add_test(plans, stretches_of_inputs_are_copied_for_the_caller);
-    tcase_add_test(plans, what_is_joined_is_computed_in_its_place);
-    tcase_add_test(plans, a_part_that_is_read_later_keeps_its_bytes);
-    tcase_add_test(plans, a_whole_keeps_its_bytes_while_parts_are_read);
-    tcase_add_test(plans, joined_values_are_parts_themselves);
-    tcase_add_test(plans, what_cannot_be_computed_in_its_place_is_copied);
-    tcase_add_test(plans, parts_of_parts_are_copied);
-    tcase_add_test(plans, an_early_part_is_copied);
-    tcase_add_test(plans, a_part_is_computed_in_its_place_some_steps_before);
-    tcase_add_test(plans, constants_are_folded_once_for_all_plans);
-    tcase_add_test(plans, faults_are_kept_for_every_node);
-    tcase_add_test(plans, views_of_constants_are_no_copies);
-    tcase_add_test(plans, types_that_an_attribute_gives_are_held_against_the_schema);
-    suite_add_tcase(suite, places);
-    suite_add_tcase(suite, plans);
+    test_group places = {.suite = suite}, plans = {.suite = suite};
+    plans.setup = set_up;
+    plans.teardown = tear_down;
+    add_loop_test(&places, pieces_that_live_together_do_not_overlap, 0, 20);
+    add_test(&places, thousands_that_live_together_do_not_overlap);
+    add_test(&places, places_too_large_are_refused);
+    add_test(&plans, views_need_no_step_and_outputs_are_no_ones_input);
+    add_test(&plans, a_chain_is_computed_in_one_place);
+    add_test(&plans, what_is_read_later_keeps_its_place);
+    add_test(&plans, a_sum_with_a_part_of_itself_has_its_own_place);
+    add_loop_test(&plans, a_sum_of_codes_stands_in_an_operand, 0, 2);
+    add_test(&plans, stretches_need_no_step);
+    add_test(&plans, a_small_part_does_not_keep_its_source);
+    add_test(&plans, a_small_part_for_soon_is_a_view);
+    add_test(&plans, stretches_of_inputs_are_copied_for_the_caller);
+    add_test(&plans, what_is_joined_is_computed_in_its_place);
+    add_test(&plans, a_part_that_is_read_later_keeps_its_bytes);
+    add_test(&plans, a_whole_keeps_its_bytes_while_parts_are_read);
+    add_test(&plans, joined_values_are_parts_themselves);
+    add_test(&plans, what_cannot_be_computed_in_its_place_is_copied);
+    add_test(&plans, parts_of_parts_are_copied);
+    add_test(&plans, an_early_part_is_copied);
+    add_test(&plans, a_part_is_computed_in_its_place_some_steps_before);
+    add_test(&plans, constants_are_folded_once_for_all_plans);
+    add_test(&plans, faults_are_kept_for_every_node);
+    add_test(&plans, views_of_constants_are_no_copies);
+    add_test(&plans, types_that_an_attribute_gives_are_held_against_the_schema);
     return run_suite(suite);
 }

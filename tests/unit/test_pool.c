@@ -312,13 +312,12 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("pool");
-    TCase *tests = tcase_create("pool");
-    tcase_add_test(tests, sessions_without_a_pool_share_one);
-    tcase_add_test(tests, a_forked_child_has_a_pool_of_its_own);
-    tcase_add_test(tests, work_runs_on_the_callers_threads);
-    tcase_add_test(tests, threads_stay_on_their_processors);
-    tcase_add_test(tests, impossible_processors_are_refused);
-    tcase_add_test(tests, progress_is_reported_and_can_cancel);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    add_test(&tests, sessions_without_a_pool_share_one);
+    add_test(&tests, a_forked_child_has_a_pool_of_its_own);
+    add_test(&tests, work_runs_on_the_callers_threads);
+    add_test(&tests, threads_stay_on_their_processors);
+    add_test(&tests, impossible_processors_are_refused);
+    add_test(&tests, progress_is_reported_and_can_cancel);
     return run_suite(suite);
 }

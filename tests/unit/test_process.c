@@ -411,16 +411,15 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("process");
-    TCase *tests = tcase_create("process");
-    tcase_add_test(tests, saving_leaves_the_umask_alone);
+    test_group tests = {.suite = suite};
+    add_test(&tests, saving_leaves_the_umask_alone);
     if (CHILD_MAY_ALLOCATE) {
-        tcase_add_test(tests, a_child_runs_and_frees_while_another_thread_runs);
-        tcase_add_test(tests, a_child_finds_no_lock_taken);
-        tcase_add_test(tests, a_child_finds_no_pool_taken);
+        add_test(&tests, a_child_runs_and_frees_while_another_thread_runs);
+        add_test(&tests, a_child_finds_no_lock_taken);
+        add_test(&tests, a_child_finds_no_pool_taken);
     }
-    tcase_add_test(tests, sessions_share_a_pool);
-    tcase_add_test(tests, the_callers_floating_point_environment_changes_nothing);
-    tcase_add_test(tests, a_small_file_may_be_cut_off);
-    suite_add_tcase(suite, tests);
+    add_test(&tests, sessions_share_a_pool);
+    add_test(&tests, the_callers_floating_point_environment_changes_nothing);
+    add_test(&tests, a_small_file_may_be_cut_off);
     return run_suite(suite);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans that are made again for other shapes: each is the one that would have been made from nothing. */
 #include "planned.h"
-#include "suite.h"
+#include "support/suite.h"
 
 #include <string.h>
 
@@ -315,13 +315,13 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("replan");
-    TCase *tests = tcase_create("replan");
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_loop_test(tests, a_plan_made_again_is_that_made_from_nothing, 0, 2);
-    tcase_add_test(tests, slices_come_and_go);
-    tcase_add_test(tests, inner_graphs_are_planned_again);
-    tcase_add_test(tests, memory_of_plans_made_again_is_bounded);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    tests.setup = set_up;
+    tests.teardown = tear_down;
+    tests.timeout = 60;
+    add_loop_test(&tests, a_plan_made_again_is_that_made_from_nothing, 0, 2);
+    add_test(&tests, slices_come_and_go);
+    add_test(&tests, inner_graphs_are_planned_again);
+    add_test(&tests, memory_of_plans_made_again_is_bounded);
     return run_suite(suite);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "schema_set.h"
-#include "suite.h"
+#include "support/suite.h"
 
 static dq_ir *ir;
 
@@ -402,33 +402,24 @@ START_TEST(constraints_as_text)
 }
 END_TEST
 
-static TCase *one_case(const char *name)
-{
-    TCase *tests = tcase_create(name);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    return tests;
-}
-
 int main(void)
 {
     Suite *suite = suite_create("schema");
-    TCase *rows = one_case("rows"), *nodes = one_case("nodes");
-    tcase_add_test(rows, newest_version_not_above_the_import);
-    tcase_add_test(rows, what_is_not_found_says_why);
-    tcase_add_test(rows, all_embedded_schemas_are_read_in_order);
-    tcase_add_test(rows, threads_may_look_up_at_once);
-    tcase_add_test(rows, a_row_holds_what_the_standard_says);
-    tcase_add_test(nodes, arity_is_checked);
-    tcase_add_test(nodes, a_user_row_decides_the_arity);
-    tcase_add_test(nodes, attributes_are_checked);
-    tcase_add_test(nodes, absent_attributes_get_their_defaults);
-    tcase_add_test(nodes, withdrawn_operators_are_refused);
-    tcase_add_test(nodes, types_are_bound_through_variables);
-    tcase_add_test(nodes, types_that_one_schema_fixes);
-    tcase_add_test(nodes, sequences_optionals_and_maps_are_bound);
-    tcase_add_test(nodes, a_variable_binds_form_and_element);
-    tcase_add_test(nodes, constraints_as_text);
-    suite_add_tcase(suite, rows);
-    suite_add_tcase(suite, nodes);
+    const test_group tests = {.suite = suite, .setup = setup, .teardown = teardown};
+    add_test(&tests, newest_version_not_above_the_import);
+    add_test(&tests, what_is_not_found_says_why);
+    add_test(&tests, all_embedded_schemas_are_read_in_order);
+    add_test(&tests, threads_may_look_up_at_once);
+    add_test(&tests, a_row_holds_what_the_standard_says);
+    add_test(&tests, arity_is_checked);
+    add_test(&tests, a_user_row_decides_the_arity);
+    add_test(&tests, attributes_are_checked);
+    add_test(&tests, absent_attributes_get_their_defaults);
+    add_test(&tests, withdrawn_operators_are_refused);
+    add_test(&tests, types_are_bound_through_variables);
+    add_test(&tests, types_that_one_schema_fixes);
+    add_test(&tests, sequences_optionals_and_maps_are_bound);
+    add_test(&tests, a_variable_binds_form_and_element);
+    add_test(&tests, constraints_as_text);
     return run_suite(suite);
 }

@@ -373,20 +373,19 @@ END_TEST
 static Suite *suite(void)
 {
     Suite *s = suite_create("session inspect");
-    TCase *c = tcase_create("sessions");
-    tcase_add_checked_fixture(c, NULL, tear_down);
-    tcase_add_loop_test(c, a_prepared_session_plans_no_more, 0, MODELS);
-    tcase_add_test(c, what_a_session_without_a_plan_refuses);
-    tcase_add_loop_test(c, each_node_is_covered_by_one_step, 0, OPENED);
-    tcase_add_loop_test(c, values_share_no_bytes_at_the_same_time, 0, OPENED);
-    tcase_add_loop_test(c, shapes_are_those_of_a_run, 0, OPENED);
-    tcase_add_loop_test(c, slices_are_listed_once_with_their_memory, 1, 3);
-    tcase_add_test(c, an_input_that_is_not_given_has_the_shape_of_its_tensor);
-    tcase_add_test(c, outputs_stay_while_shapes_are_asked_for);
-    tcase_add_test(c, shapes_that_do_not_fit_are_refused);
-    tcase_add_test(c, a_shape_that_depends_on_data_is_not_told);
-    tcase_add_test(c, a_fused_step_covers_what_it_replaces_and_views_of_its_result);
-    suite_add_tcase(s, c);
+    test_group c = {.suite = s};
+    c.teardown = tear_down;
+    add_loop_test(&c, a_prepared_session_plans_no_more, 0, MODELS);
+    add_test(&c, what_a_session_without_a_plan_refuses);
+    add_loop_test(&c, each_node_is_covered_by_one_step, 0, OPENED);
+    add_loop_test(&c, values_share_no_bytes_at_the_same_time, 0, OPENED);
+    add_loop_test(&c, shapes_are_those_of_a_run, 0, OPENED);
+    add_loop_test(&c, slices_are_listed_once_with_their_memory, 1, 3);
+    add_test(&c, an_input_that_is_not_given_has_the_shape_of_its_tensor);
+    add_test(&c, outputs_stay_while_shapes_are_asked_for);
+    add_test(&c, shapes_that_do_not_fit_are_refused);
+    add_test(&c, a_shape_that_depends_on_data_is_not_told);
+    add_test(&c, a_fused_step_covers_what_it_replaces_and_views_of_its_result);
     return s;
 }
 

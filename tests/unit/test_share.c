@@ -4,7 +4,7 @@
 #include "threads_of.h"
 
 #include "planned.h" /* whose variables the parameters above would shadow */
-#include "suite.h"
+#include "support/suite.h"
 
 static void output(const char *name)
 {
@@ -88,10 +88,10 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("share");
-    TCase *tests = tcase_create("memory that steps share");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, a_whole_has_its_memory_from_its_first_part_on);
-    tcase_add_test(tests, workers_scratch_is_that_of_the_largest_step);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    tests.setup = set_up;
+    tests.teardown = tear_down;
+    add_test(&tests, a_whole_has_its_memory_from_its_first_part_on);
+    add_test(&tests, workers_scratch_is_that_of_the_largest_step);
     return run_suite(suite);
 }

@@ -135,9 +135,8 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("sharing");
-    TCase *tests = tcase_create("sharing");
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, sessions_on_many_threads_share_a_model);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    tests.timeout = 60;
+    add_test(&tests, sessions_on_many_threads_share_a_model);
     return run_suite(suite);
 }

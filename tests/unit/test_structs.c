@@ -183,14 +183,14 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("structs");
-    TCase *tests = tcase_create("structs");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, a_struct_without_size_is_refused);
-    tcase_add_test(tests, fields_of_a_later_header_must_be_zero);
-    tcase_add_test(tests, as_much_is_written_as_the_program_has);
-    tcase_add_test(tests, attributes_may_be_larger);
-    tcase_add_test(tests, no_struct_has_padding_at_its_end);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    tests.setup = set_up;
+    tests.teardown = tear_down;
+    add_test(&tests, a_struct_without_size_is_refused);
+    add_test(&tests, fields_of_a_later_header_must_be_zero);
+    add_test(&tests, as_much_is_written_as_the_program_has);
+    add_test(&tests, attributes_may_be_larger);
+    add_test(&tests, no_struct_has_padding_at_its_end);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);

@@ -358,19 +358,19 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("take_output");
-    TCase *tests = tcase_create("take_output");
-    tcase_add_checked_fixture(tests, set_up, check_counts);
-    tcase_add_test(tests, it_outlives_later_runs_session_and_model);
-    tcase_add_test(tests, from_the_second_run_on_nothing_is_copied);
-    tcase_add_test(tests, memory_that_is_not_taken_is_used_again);
-    tcase_add_test(tests, it_can_be_taken_once);
-    tcase_add_test(tests, it_may_be_the_next_input);
-    tcase_add_test(tests, a_tensor_of_the_callers_goes_first);
-    tcase_add_test(tests, outputs_that_share_memory_are_copied);
-    tcase_add_test(tests, an_added_output_can_be_taken);
-    tcase_add_test(tests, late_shapes_are_copied);
-    tcase_add_test(tests, strings_and_sequences_are_copied);
-    tcase_add_test(tests, failed_runs_keep_what_was_taken);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    tests.setup = set_up;
+    tests.teardown = check_counts;
+    add_test(&tests, it_outlives_later_runs_session_and_model);
+    add_test(&tests, from_the_second_run_on_nothing_is_copied);
+    add_test(&tests, memory_that_is_not_taken_is_used_again);
+    add_test(&tests, it_can_be_taken_once);
+    add_test(&tests, it_may_be_the_next_input);
+    add_test(&tests, a_tensor_of_the_callers_goes_first);
+    add_test(&tests, outputs_that_share_memory_are_copied);
+    add_test(&tests, an_added_output_can_be_taken);
+    add_test(&tests, late_shapes_are_copied);
+    add_test(&tests, strings_and_sequences_are_copied);
+    add_test(&tests, failed_runs_keep_what_was_taken);
     return run_suite(suite);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tensor/tensor.h: elements as doubles. */
-#include "suite.h"
+#include "support/suite.h"
 #include "tensor/tensor.h"
 
 #include <math.h>
@@ -46,8 +46,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("tensor");
-    TCase *tests = tcase_create("elements");
-    tcase_add_test(tests, doubles_become_integers_of_the_range);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    add_test(&tests, doubles_become_integers_of_the_range);
     return run_suite(suite);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rewrite/cse_quantize.h: readers of equal QuantizeLinear nodes read the result of the first one. */
 #include "planned.h"
-#include "suite.h"
+#include "support/suite.h"
 
 /* Two nodes of com.microsoft with scales for 2 channels, the second without attributes; their readers. The
  * schema gives axis no default: without it, it is 1. */
@@ -44,10 +44,10 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("twins");
-    TCase *tests = tcase_create("twins");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, equal_nodes_are_one);
-    tcase_add_test(tests, an_attribute_that_only_one_has_keeps_them_apart);
-    suite_add_tcase(suite, tests);
+    test_group tests = {.suite = suite};
+    tests.setup = set_up;
+    tests.teardown = tear_down;
+    add_test(&tests, equal_nodes_are_one);
+    add_test(&tests, an_attribute_that_only_one_has_keeps_them_apart);
     return run_suite(suite);
 }

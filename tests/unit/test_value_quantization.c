@@ -268,12 +268,11 @@ END_TEST
 static Suite *suite(void)
 {
     Suite *s = suite_create("value quantization");
-    TCase *c = tcase_create("operators");
-    tcase_add_checked_fixture(c, NULL, tear_down);
-    tcase_add_loop_test(c, each_operator_tells_its_values, 0, (int)(sizeof samples / sizeof *samples));
-    tcase_add_test(c, the_producer_comes_first);
-    tcase_add_test(c, a_constant_node_gives_its_data);
-    suite_add_tcase(s, c);
+    test_group c = {.suite = s};
+    c.teardown = tear_down;
+    add_loop_test(&c, each_operator_tells_its_values, 0, (int)(sizeof samples / sizeof *samples));
+    add_test(&c, the_producer_comes_first);
+    add_test(&c, a_constant_node_gives_its_data);
     return s;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The protobuf wire format at its ends: each length and number that just fits, and the next one. */
 #include "parser/wire.h"
-#include "suite.h"
+#include "support/suite.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,8 +88,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("wire");
-    TCase *cases = tcase_create("wire");
-    tcase_add_loop_test(cases, one_field, 0, (int)(sizeof samples / sizeof samples[0]));
-    suite_add_tcase(suite, cases);
+    test_group cases = {.suite = suite};
+    add_loop_test(&cases, one_field, 0, (int)(sizeof samples / sizeof samples[0]));
     return run_suite(suite);
 }
