@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention with scores of 0, so that a result is the plain mean of what a query sees. */
 #include "harness.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 /* Values 2 and 4 of two positions. */
 static void begin_self(ops_case *c)
@@ -236,6 +239,37 @@ START_TEST(rotary)
 }
 END_TEST
 
+START_TEST(attention)
+{
+    ops_case c;
+    ops_begin(&c, "", "Attention", 24);
+    ops_int(&c, "is_causal", 1);
+    c.out_count = 3;
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 1), OPS_VALUES(1, 0));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 1), OPS_VALUES(5, 7));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 1), OPS_VALUES(2, 4));
+    ops_in(&c, DQ_BOOL, OPS_DIMS(2, 3), OPS_VALUES(0, 0, 1, 1, 0, 1));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1, 1), OPS_VALUES(3));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1, 1), OPS_VALUES(1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(1, 1, 2, 1), OPS_VALUES(0, 2.5));
+    ops_want(&c, 1, DQ_FLOAT, OPS_DIMS(1, 1, 3, 1), OPS_VALUES(3, 5, 7));
+    ops_want(&c, 2, DQ_FLOAT, OPS_DIMS(1, 1, 3, 1), OPS_VALUES(1, 2, 4));
+    ops_end(&c);
+
+    ops_begin(&c, "", "Attention", 24);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 1, 1), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 1), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1, 1, 2, 1), NULL);
+    ops_skip(&c);
+    ops_skip(&c);
+    ops_skip(&c);
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(3));
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 6 holds 3, expected 0 to 2 (keys)");
+    ops_end(&c);
+}
+END_TEST
+
 int main(void)
 {
     test_group tests = ops_group("attention");
@@ -247,5 +281,6 @@ int main(void)
     add_test(&tests, sliding);
     add_test(&tests, counted);
     add_test(&tests, rotary);
+    add_test(&tests, attention);
     return run_suite(tests.suite);
 }

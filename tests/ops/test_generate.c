@@ -4,6 +4,7 @@
 #include "harness.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { N = 4096 };
@@ -246,9 +247,39 @@ START_TEST(diagonals_of_other_types)
 }
 END_TEST
 
+/* A seed gives its numbers, and another one others; their mean and spread are those asked for. */
+START_TEST(random_numbers)
+{
+    enum { COUNT = 20000 };
+    static float kept[2][COUNT];
+    for (int seed = 0; seed < 2; seed++)
+        for (int normal = 0; normal < 2; normal++) {
+            double sum = 0, squares = 0;
+            ops_case c;
+            ops_begin(&c, "", normal ? "RandomNormal" : "RandomUniform", 22);
+            ops_ints(&c, "shape", 1, (const int64_t[]){COUNT});
+            ops_float(&c, "seed", (float)seed);
+            ops_must_run(&c);
+            for (size_t i = 0; i < COUNT; i++) {
+                double x = (double)dq_data(c.out[0], float)[i];
+                ck_assert(normal || (x >= 0 && x <= 1));
+                sum += x;
+                squares += x * x;
+            }
+            double mean = sum / COUNT, variance = squares / COUNT - mean * mean;
+            ck_assert_double_eq_tol(mean, normal ? 0 : 0.5, 0.03);
+            ck_assert_double_eq_tol(variance, normal ? 1 : 1.0 / 12, normal ? 0.05 : 0.005);
+            if (!normal)
+                memcpy(kept[seed], c.out[0]->data, sizeof kept[0]);
+            ops_end(&c);
+        }
+    ck_assert(memcmp(kept[0], kept[1], sizeof kept[0]) != 0);
+}
+END_TEST
+
 int main(void)
 {
-    test_group tests = ops_group("fill");
+    test_group tests = ops_group("generate");
     add_test(&tests, every_type_rounds_the_same_numbers);
     add_test(&tests, names_are_seeds);
     add_test(&tests, bernoulli_of_every_type);
@@ -257,5 +288,6 @@ int main(void)
     add_test(&tests, shapes_are_refused);
     add_test(&tests, ranges_without_end_are_refused);
     add_test(&tests, diagonals_of_other_types);
+    add_test(&tests, random_numbers);
     return run_suite(tests.suite);
 }

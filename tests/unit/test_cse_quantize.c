@@ -43,7 +43,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("twins");
+    Suite *suite = suite_create("cse_quantize");
     test_group tests = {.suite = suite};
     tests.setup = set_up;
     tests.teardown = tear_down;

@@ -285,7 +285,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("flow");
+    Suite *suite = suite_create("control_flow");
     test_group flow = {.suite = suite};
     flow.setup = set_up;
     flow.teardown = tear_down;

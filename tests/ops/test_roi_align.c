@@ -1,112 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that a small model could make work for hours: what they do instead gives the same. Where it does
- * not, a test here hits its time limit. */
+/* RoiAlign with more samples than pixels. */
 #include "harness.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- Einsum ------------------------------------------------------------------------------------------- */
-
-enum { LETTERS = 6, OPERANDS = 5, MOST = 5 * 5 * 5 };
-
-/* Letter 'a' + i has lengths[i] places. */
-static const int64_t lengths[LETTERS] = {3, 5, 2, 4, 1, 2};
-
-static size_t shape_of(const char *letters, size_t count, int64_t *dims)
-{
-    size_t elements = 1;
-    for (size_t d = 0; d < count; d++)
-        elements *= (size_t)(dims[d] = lengths[letters[d] - 'a']);
-    return elements;
-}
-
-static size_t place_of(const char *letters, size_t count, const int64_t *at)
-{
-    size_t place = 0;
-    for (size_t d = 0; d < count; d++)
-        place = place * (size_t)lengths[letters[d] - 'a'] + (size_t)at[letters[d] - 'a'];
-    return place;
-}
-
-/* Against the sum over all letters; of integers, which wrap around. */
-static void check_equation(const char *equation)
-{
-    const char *terms[OPERANDS], *result = strstr(equation, "->") + 2;
-    size_t counts[OPERANDS], operands = 0;
-    static double in[OPERANDS][MOST], want[MOST];
-    static uint32_t sums[MOST];
-    int64_t dims[8], at[LETTERS] = {0};
-    ops_case c;
-    ops_begin(&c, "", "Einsum", 12);
-    ops_string(&c, "equation", equation);
-    for (const char *from = equation; from < result; from += counts[operands++] + 1) {
-        terms[operands] = from;
-        counts[operands] = strcspn(from, ",-");
-        const size_t elements = shape_of(from, counts[operands], dims);
-        for (size_t i = 0; i < elements; i++)
-            in[operands][i] =
-                (double)((int64_t)(i * 2654435761u + operands * 97) % 65536 * 32768 - (1 << 30));
-        ops_in(&c, DQ_INT32, counts[operands], dims, in[operands]);
-        if (from[counts[operands]] == '-')
-            from++;
-    }
-    memset(sums, 0, sizeof sums);
-    for (bool more = true; more;) {
-        uint32_t product = 1;
-        bool seen = true; /* letters that no operand has stay at 0 */
-        for (size_t i = 0; i < operands; i++)
-            product *= (uint32_t)(int32_t)in[i][place_of(terms[i], counts[i], at)];
-        for (int l = 0; l < LETTERS; l++)
-            seen = seen && (at[l] == 0 || memchr(equation, 'a' + l, (size_t)(result - equation)));
-        if (seen)
-            sums[place_of(result, strlen(result), at)] += product;
-        more = false;
-        for (int l = 0; l < LETTERS && !more; l++) {
-            more = ++at[l] < lengths[l];
-            at[l] = more ? at[l] : 0;
-        }
-    }
-    const size_t elements = shape_of(result, strlen(result), dims);
-    for (size_t i = 0; i < elements; i++)
-        want[i] = (double)(int32_t)sums[i];
-    ops_must_run(&c);
-    ops_want(&c, 0, DQ_INT32, strlen(result), dims, want);
-    ops_end(&c);
-}
-
-START_TEST(einsum_of_many_operands_is_the_sum_over_all_letters)
-{
-    static const char *const equations[] = {
-        "ab,bc,cd->ad",     "ab,bc,cd->",   "a,b,c->",  "ab,ac,bc->abc", "aa,ab,bc->c",
-        "abc,bd,cd,af->df", "a,a,a,a,a->a", "abc,d->d", "ab,cd,ef->dfb", "ab,b,b,cb->ca"};
-    for (size_t i = 0; i < sizeof equations / sizeof *equations; i++)
-        check_equation(equations[i]);
-}
-END_TEST
-
-/* All at once, these are 64^6 products. */
-START_TEST(einsum_of_a_chain_of_matrices_takes_as_long_as_its_products)
-{
-    enum { N = 64 };
-    static double ones[N * N], want[N * N];
-    ops_case c;
-    ops_begin(&c, "", "Einsum", 12);
-    ops_string(&c, "equation", "ab,bc,cd,de,ef->af");
-    for (size_t i = 0; i < N * N; i++) {
-        ones[i] = 1;
-        want[i] = (double)N * N * N * N;
-    }
-    for (int i = 0; i < 5; i++)
-        ops_in(&c, DQ_FLOAT, OPS_DIMS(N, N), ones);
-    ops_must_run(&c);
-    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(N, N), want);
-    ops_end(&c);
-}
-END_TEST
-
-/* ---- RoiAlign ----------------------------------------------------------------------------------------- */
 
 enum { HIGH = 6, WIDE = 5, CHANNELS = 2, BINS_HIGH = 2, BINS_WIDE = 3 };
 
@@ -208,9 +106,7 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("cost");
-    add_test(&tests, einsum_of_many_operands_is_the_sum_over_all_letters);
-    add_test(&tests, einsum_of_a_chain_of_matrices_takes_as_long_as_its_products);
+    test_group tests = ops_group("roi_align");
     add_test(&tests, many_samples_of_a_region_are_those_of_its_rows_and_columns);
     add_test(&tests, the_most_samples_take_as_long_as_the_pixels);
     return run_suite(tests.suite);

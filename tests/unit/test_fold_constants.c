@@ -67,7 +67,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("fold");
+    Suite *suite = suite_create("fold_constants");
     test_group tests = {.suite = suite};
     tests.setup = set_up;
     tests.teardown = tear_down;

@@ -134,7 +134,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("sharing");
+    Suite *suite = suite_create("model_threads");
     test_group tests = {.suite = suite};
     tests.timeout = 60;
     add_test(&tests, sessions_on_many_threads_share_a_model);

@@ -311,7 +311,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("pool");
+    Suite *suite = suite_create("thread_pool");
     test_group tests = {.suite = suite};
     add_test(&tests, sessions_without_a_pool_share_one);
     add_test(&tests, a_forked_child_has_a_pool_of_its_own);

@@ -87,7 +87,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("share");
+    Suite *suite = suite_create("alias");
     test_group tests = {.suite = suite};
     tests.setup = set_up;
     tests.teardown = tear_down;

@@ -371,7 +371,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("fuse_layout");
+    Suite *suite = suite_create("assign_layout_nhwc");
     test_group c = {.suite = suite};
     c.setup = begin_qvalues;
     c.teardown = tear_down;

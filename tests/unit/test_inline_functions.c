@@ -449,7 +449,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("inline");
+    Suite *suite = suite_create("inline_functions");
     test_group cases = {.suite = suite};
     cases.timeout = 60;
     add_test(&cases, a_call_becomes_the_body);

@@ -314,7 +314,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("replan");
+    Suite *suite = suite_create("plan_reshape");
     test_group tests = {.suite = suite};
     tests.setup = set_up;
     tests.teardown = tear_down;
