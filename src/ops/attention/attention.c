@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft Attention: self-attention with its projection to queries, keys and values. Computed in float.
- */
+/* com.microsoft Attention: self-attention that includes the projection to queries, keys and values. Computed
+ * in float. */
 #include "ops/attention/self_attention.h"
 #include "ops/half_floats.h"
 #include "ops/matmul/matmul_f32.h"

@@ -9,19 +9,20 @@
 #include <string.h>
 
 enum {
-    TILE = 24,              /* queries whose scores are worked out together */
-    PANEL = DQ_FPANEL,      /* keys, or elements of values, that lie side by side */
-    DEPTH = 256,            /* keys whose values are mixed at a time */
-    MIN_QUERIES_PACKED = 4, /* queries from which on tiles are worth packing keys and values */
-    SIDE = 8,               /* queries whose softmax goes on side by side */
-    GROUP = 3 * TILE,       /* queries that share what is packed, where heads are too few for all threads */
-    MACS_PER_TASK = 1 << 16 /* products of a piece of parallel work, about */
+    TILE = 24,         /* queries of a tile */
+    PANEL = DQ_FPANEL, /* keys, or elements of values, in a packed panel */
+    DEPTH = 256,       /* keys of a block of the product of weights and values (KC) */
+    MIN_QUERIES_PACKED =
+        4,            /* minimum number of queries for which packing keys and values is worth its time */
+    SIDE = 8,         /* queries whose Softmax steps are interleaved, to overlap their latencies */
+    GROUP = 3 * TILE, /* queries of a task, which packs once, if there are too few heads for all threads */
+    MACS_PER_TASK = 1 << 16 /* approximate multiply-adds of a parallel task */
 };
 
 /* ---- Memory of a worker, in floats --------------------------------------------------------------------- */
 
 typedef struct workspace {
-    size_t keys, v_padded; /* scores of a query, elements of a value, in whole panels */
+    size_t keys, v_padded; /* keys, and elements of a value, rounded up to whole panels */
     size_t k_at, v_at, tile_at, total;
 } workspace;
 
@@ -72,7 +73,7 @@ typedef struct job {
     const dq_op_call *call;
     const dq_kernels *k;
     const dq_attention *a;
-    size_t group; /* queries that share what is packed */
+    size_t group; /* queries of a task, which share packed keys and values */
     workspace workspace;
 } job;
 
@@ -112,7 +113,8 @@ static size_t seen(const dq_attention_row *row)
     return row->end > row->first ? row->end - row->first : 0;
 }
 
-/* Each step is done for all of at most SIDE rows before the next one, which waits for its result. */
+/* Softmax of at most SIDE rows. Each step runs for all rows before the next step, because a step depends on
+ * the result of the step before. */
 static void soften(const job *j, const dq_attention_row *row, size_t count)
 {
     const dq_rows_f32 *rows = j->k->rows_f32;
@@ -123,7 +125,7 @@ static void soften(const job *j, const dq_attention_row *row, size_t count)
         most[i] = rows->peak(row[i].scores + row[i].first, seen(&row[i]));
         if (j->a->sinks && j->a->sinks[row[i].head] > most[i])
             most[i] = j->a->sinks[row[i].head];
-        if (most[i] == -INFINITY) /* nothing to see */
+        if (most[i] == -INFINITY) /* all keys are masked */
             most[i] = 0;
     }
     for (size_t i = 0; i < count; i++) {
@@ -143,7 +145,7 @@ static void soften(const job *j, const dq_attention_row *row, size_t count)
     }
 }
 
-/* What is done to products times scale before the softmax. */
+/* Applies softcap, masks and biases to scaled products, before Softmax. */
 static void adjust(const job *j, const dq_attention_row *row)
 {
     const dq_attention *a = j->a;
@@ -162,7 +164,7 @@ static void adjust(const job *j, const dq_attention_row *row)
     look(a, DQ_ATTENTION_BIASED, row);
 }
 
-/* From products times scale to weights. */
+/* Computes attention weights from scaled products, in place. */
 static void weigh(const job *j, const dq_attention_row *row, size_t count)
 {
     for (size_t i = 0; i < count; i += SIDE) {
@@ -178,7 +180,7 @@ static const float *head_of(const dq_attention_operand *o, size_t batch, size_t 
     return o->data + batch * o->batch + head * o->head;
 }
 
-/* Where in the output a query's result stands. */
+/* Offset in the output of a query's result, in elements. */
 static size_t row_offset(const dq_attention *a, const dq_attention_row *row)
 {
     return row->batch * a->out_batch + row->head * a->out_head + row->row * a->out_row;
@@ -190,7 +192,7 @@ static void store(const job *j, const dq_attention_row *row, size_t n, const flo
     dq_store_from_floats(j->k, out->dtype, out->data, row_offset(j->a, row), n, from, false);
 }
 
-/* ---- Few queries: one by one --------------------------------------------------------------------------- */
+/* ---- Few queries: one at a time ------------------------------------------------------------------------ */
 
 static void single(const job *j, size_t batch, size_t head, size_t number, float *own)
 {
@@ -221,14 +223,14 @@ static void singles(void *arg, size_t begin, size_t end, unsigned worker)
                dq_call_worker_scratch(j->call, worker));
 }
 
-/* ---- More: in tiles --------------------------------------------------------------------------------- */
+/* ---- More queries: in tiles ---------------------------------------------------------------------------- */
 
 static const uint32_t *words(const float *p)
 {
     return (const uint32_t *)(const void *)p;
 }
 
-/* Keys as columns of panels, values as rows of panels; +0 in what a panel has too many. */
+/* Packs the keys of a head as columns of panels and its values as rows of panels, padded with +0. */
 static void pack_head(const job *j, size_t batch, size_t kv_head, float *own)
 {
     const dq_attention *a = j->a;
@@ -255,7 +257,7 @@ static void pack_head(const job *j, size_t batch, size_t kv_head, float *own)
     }
 }
 
-/* The scores of keys from … to of all queries of a tile, times scale; of whole panels. */
+/* Computes the scaled products of all queries of a tile with keys from … to - 1, rounded to whole panels. */
 static void score_tile(const job *j, const dq_attention_row *row, size_t count, size_t from, size_t to,
                        float *own)
 {
@@ -278,6 +280,8 @@ static void score_tile(const job *j, const dq_attention_row *row, size_t count, 
     j->k->gemm_block_f32(&block);
 }
 
+/* Computes the weighted sums of values of all queries of a tile. Weights are set to 0 where a query does not
+ * attend to keys that others of the tile do. */
 static void mix_tile(const job *j, const dq_attention_row *row, size_t count, size_t from, size_t to,
                      float *own)
 {
@@ -354,7 +358,7 @@ void dq_attention_run(const dq_op_call *call, const dq_attention *a)
     size_t products = a->keys * (a->size + a->v_size), units = a->batch * a->heads;
     size_t workers = dq_threads_count(call->threads);
     j.group = workers == 1 || units >= 4 * workers ? a->rows : GROUP;
-    if (!lay_out(a->rows, a->keys, a->size, a->v_size, &j.workspace)) /* prepare has said so for more keys */
+    if (!lay_out(a->rows, a->keys, a->size, a->v_size, &j.workspace)) /* prepare checked it for all keys */
         return;
     if (a->rows < MIN_QUERIES_PACKED)
         dq_parallel(call->threads, units * a->rows, MACS_PER_TASK / (products + 1) + 1, singles, &j);
@@ -388,7 +392,7 @@ dq_status dq_mask_infer(const dq_op_call *call, uint32_t i, size_t batch, size_t
     const dq_tensor *t = dq_call_in(call, i);
     char text[DQ_SHAPE_TEXT];
     *kind = t ? kind_of(t, batch, rows, keys) : DQ_MASK_NONE;
-    /* one value for all keys hides nothing from nobody: it says as much as no mask */
+    /* one value for all keys changes all scores alike, which Softmax ignores: the same as no mask */
     bool same = t && t->rank == 2 && t->dims[1] == 1 && (t->dims[0] == 1 || t->dims[0] == (int64_t)batch);
     if (!t || *kind != DQ_MASK_NONE || same)
         return DQ_OK;
@@ -411,7 +415,7 @@ dq_status dq_mask_check_bias(const dq_op_call *call, uint32_t i, size_t batch, s
                               dq_shape_text(t->rank, t->dims, text), batch, heads, rows, keys);
 }
 
-/* What hides keys from a query: all outside from … to - 1, and those whose flag is not positive. */
+/* Masked keys of a query: all outside from … to - 1, or those whose flag is not positive. */
 typedef struct screen {
     size_t from, to;
     const int32_t *flags;
@@ -444,7 +448,7 @@ static screen screen_of(const dq_mask *m, size_t batch, size_t row)
     return s;
 }
 
-/* What n keys from number t on get added. */
+/* Sets add[i] to the mask term of key t + i: `filter` if it is masked, else 0. */
 static void hide(const screen *s, size_t t, size_t n, float filter, float *add)
 {
     size_t from = s->from > t ? s->from - t : 0, to = s->to > t ? s->to - t : 0;

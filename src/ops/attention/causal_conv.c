@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CausalConvWithState of ai.onnx and of com.microsoft: each channel is convolved over its own past, of which
- * the last inputs are carried on. Sums are in float, in the order of the taps. */
+/* CausalConvWithState of ai.onnx and of com.microsoft: causal depthwise 1-D convolution. The last inputs of
+ * each channel are carried to the next run as state. Sums are in float, in the order of the taps. */
 #include "ops/rows.h"
 
 #include "base/checked.h"
@@ -10,16 +10,16 @@
 #include <string.h>
 
 enum { INPUT, WEIGHT, BIAS, PAST };
-enum { RESULTS = 1024 /* that are finished together */ };
+enum { RESULTS = 1024 /* results that the activation processes in one call */ };
 
 typedef struct state {
     size_t batch, channels, steps, taps, dilation;
-    size_t carried; /* steps of the past */
-    size_t rows;    /* channels whose results are finished together */
+    size_t carried; /* time steps of the state */
+    size_t rows;    /* channels that the activation processes in one call */
     bool channels_last, swish;
 } state;
 
-/* Attributes that only other processors' kernels take. */
+/* Refuses attributes of kernels for other devices. */
 static dq_status check_plain(const dq_op_call *call, dq_error *err)
 {
     static const char *const names[] = {"state_window", "state_update_capacity", "state_length",
@@ -92,7 +92,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
     DQ_TRY(read_sizes(call, s, err));
-    size_t numbers; /* past and input, taps, results */
+    size_t numbers; /* floats: state and input, taps, results */
     s->rows = s->channels_last || s->steps > RESULTS / 2 || !s->steps ? 1 : RESULTS / s->steps;
     if (!dq_add_size(s->steps, s->carried, &numbers) || !dq_add_size(numbers, s->taps, &numbers) ||
         !dq_add_size(numbers, s->steps > RESULTS ? s->steps : RESULTS, &numbers) ||
@@ -101,7 +101,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* One channel's `n` steps of a tensor that has so many. */
+/* Loads one channel of a tensor of n time steps as floats. */
 static void load(const dq_op_call *call, const dq_tensor *t, size_t row, size_t n, float *to)
 {
     const state *s = call->state;
@@ -138,7 +138,7 @@ static void store(const dq_op_call *call, dq_tensor *t, size_t row, size_t n, co
         dq_tensor_put_double(t, first + i * s->channels, (double)from[i]);
 }
 
-/* Sums of one channel, and what it carries on. */
+/* Computes the sums of one channel, and its new state. */
 static void one_channel(const dq_op_call *call, size_t row, float *x, float *taps, float *y)
 {
     const state *s = call->state;
@@ -186,7 +186,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     const state *s = call->state;
-    enum { ELEMENTS_PER_TASK = 4096 /* results of a piece of parallel work, about */ };
+    enum { ELEMENTS_PER_TASK = 4096 /* approximate results of a parallel task */ };
     if (s->channels)
         dq_parallel(call->threads, s->batch * s->channels,
                     ELEMENTS_PER_TASK / (s->steps + s->carried + 1) + 1, piece, &call);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft's gates around LinearAttention, row by row in float, rounded once:
+/* com.microsoft's LinearAttentionGate and GatedRMSNorm, row by row in float, rounded once:
  *
  *   LinearAttentionGate   decay = decay_scale * softplus(a + dt_bias), beta = sigmoid(b)
- *   GatedRMSNorm          x / sqrt(mean(x * x) + epsilon) * scale * f(gate), f(z) = z * sigmoid(z) or
- * sigmoid(z) */
+ *   GatedRMSNorm          x / sqrt(mean(x * x) + epsilon) * scale * f(gate), where f(z) is z * sigmoid(z)
+ *                         or sigmoid(z) */
 #include "base/checked.h"
 #include "ops/reduce/row_norm.h"
 #include "ops/rows.h"
@@ -11,9 +11,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { ELEMENTS_PER_TASK = 4096 /* elements of a piece of parallel work, about */ };
+enum { ELEMENTS_PER_TASK = 4096 /* approximate elements of a parallel task */ };
 
-/* Rows of n elements, in a worker's scratch one row of `buffers`. */
+/* Reserves worker scratch for `buffers` rows of n floats. */
 static dq_status take_buffers(dq_op_call *call, size_t n, size_t buffers, dq_error *err)
 {
     if (!dq_mul_size(n, buffers * sizeof(float), &call->worker_scratch_size))

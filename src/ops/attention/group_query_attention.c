@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft GroupQueryAttention: attention in which neighbouring query heads share a head of keys and
- * values, over a cache of those of earlier positions. New ones are normalized and rotated when asked to, put
- * into the cache, and read back as the cache has them. Computed in float.
+/* com.microsoft GroupQueryAttention: attention with a KV cache in which neighboring query heads share a
+ * key/value head. New keys and values are optionally normalized and rotated, written to the cache (which may
+ * quantize them), and read back from it. Computed in float.
  *
- * A run whose total length is that of its queries begins new sequences: what the cache holds is forgotten.
- * Where the new rows of each sequence are counted (query_seqlens), those behind them are padding: they do not
- * come into the cache, and their results are 0.
+ * If the total length equals the number of queries, a run begins new sequences and ignores the cache's
+ * content. If query_seqlens counts the new rows of each sequence, the rows after them are padding: they are
+ * not written to the cache, and their results are 0.
  *
- * A sliding cache holds the last positions of a sequence alone, at least those of the window: when it is
- * full, all that have left the window go at once. */
+ * A sliding cache (sliding_window_cache) holds only the last positions of a sequence, at least those of the
+ * window. When it is full, all positions outside the window are dropped at once. */
 #include "base/checked.h"
 #include "ops/attention/attention_core.h"
 #include "ops/attention/kv_cache.h"
@@ -41,28 +41,28 @@ enum {
 enum { OUTPUT, PRESENT_KEY, PRESENT_VALUE, SCORES };
 enum { NO_SCORES, SCORES_BEFORE, SCORES_AFTER };
 
+/* Keys or values: source, input and output numbers, and cache. */
 typedef struct half {
     dq_attention_source from;
     uint32_t past, present, norm;
     dq_kv_cache cache;
-    size_t cache_at;  /* in scratch, when there is no output for it */
-    size_t floats_at; /* in scratch, when the cache is not of floats */
+    size_t cache_at;  /* offset in scratch, if no output holds the cache */
+    size_t floats_at; /* offset in scratch of the dequantized cache, if it is not float */
 } half;
 
 typedef struct state {
     size_t batch, rows, heads, kv_heads, size;
-    size_t past, total, capacity; /* rows of the old cache; of the longest sequence; of the new cache */
+    size_t past, total, capacity; /* positions of the old cache; of the longest sequence; of the new cache */
     dq_attention_source q;
     half k, v;
     bool rotary, interleaved, causal, smooth, sliding;
-    size_t
-        held; /* rows that a run has of each head: those of the new cache, or of a sliding one and new ones */
+    size_t held; /* positions of each head in a run: the new cache; if sliding, the old one and new rows */
     size_t rotated_half;
     size_t window; /* 0: none */
     int64_t look;
     float scale, softcap;
     double q_epsilon, k_epsilon;
-    size_t q_at, sinks_at; /* in scratch */
+    size_t q_at, sinks_at; /* offsets in scratch */
 } state;
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
@@ -267,7 +267,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     state *s = call->state;
     DQ_TRY(read_all(call, s, err));
     DQ_TRY(read_total(call, s, err));
-    /* a row at a time on its way: its elements and the tables' */
+    /* one row at a time: its elements, and a row of cosines and sines */
     size_t worker = (s->size + 2 * s->rotated_half) * sizeof(float);
     if (!reserve_cache(call, s, &s->k) || !reserve_cache(call, s, &s->v) ||
         !dq_call_reserve(call, s->batch * s->rows, s->heads * s->size, sizeof(float), &s->q_at) ||
@@ -284,7 +284,7 @@ static void *at_scratch(const dq_op_call *call, size_t offset)
     return (char *)call->scratch + offset;
 }
 
-/* Rows of a sequence that are no padding, where they are counted or the cache is a sliding one. */
+/* Number of new rows of a sequence, without padding if they are counted or the cache slides. */
 static size_t new_rows(const dq_op_call *call, size_t batch)
 {
     const state *s = call->state;
@@ -295,29 +295,30 @@ static size_t new_rows(const dq_op_call *call, size_t batch)
     return s->sliding && length < s->rows ? length : s->rows;
 }
 
-/* Whether the rows, which are not counted, are all of their sequences. */
+/* Whether the run begins new sequences: the rows are not counted, and are all positions. */
 static bool begins(const dq_op_call *call)
 {
     const state *s = call->state;
     return s->rows == s->total && !dq_call_in(call, NEW_ROWS);
 }
 
-/* Positions of a sequence before its first query. */
+/* Number of positions of a sequence before its first query. */
 static size_t past_of(const dq_op_call *call, size_t batch)
 {
     return begins(call) ? 0 : (size_t)dq_data(call->in[LENGTHS], int32_t)[batch] + 1 - new_rows(call, batch);
 }
 
-/* How many of so many positions a cache has; the last ones, where it is a sliding one. */
+/* How many of `positions` positions the cache holds: all, or the last ones of a sliding cache. */
 static size_t kept(const state *s, size_t positions)
 {
     if (!s->sliding || positions <= s->past)
         return positions;
-    size_t step = s->past - s->window + 1; /* that go at once */
+    size_t step = s->past - s->window + 1; /* positions that are dropped at once */
     return positions - (positions - s->past + step - 1) / step * step;
 }
 
-/* Of sequences that begin, only the first of the given positions counts: the others follow it. */
+/* Position of a row for the rotation. In new sequences, all rows count up from the first element of the
+ * position input. */
 static int64_t position_of(const dq_op_call *call, size_t batch, size_t row)
 {
     const state *s = call->state;
@@ -338,7 +339,7 @@ static void normalize(const dq_tensor *weight, double epsilon, float *x, size_t 
         x[i] = (float)((double)x[i] * inverse * dq_tensor_get_double(weight, i));
 }
 
-/* A new row as attention takes it; `table` is for the row of cosines and sines. */
+/* Loads a new row, normalized and rotated if requested; `table` is workspace for cosines and sines. */
 static void new_row(const dq_op_call *call, const dq_attention_source *from, uint32_t norm, bool rotated,
                     dq_attention_position at, float *to, float *table)
 {
@@ -370,7 +371,7 @@ static void decode_rows(const dq_op_call *call, const half *h, size_t number, co
                         floats + t * s->size);
 }
 
-/* The same of a sliding cache, in scratch: rows that it has, new rows. The last ones go to the new cache. */
+/* Fills one head of a sliding cache: old rows, then new rows, in scratch. The last rows are the new cache. */
 static void fill_sliding(const dq_op_call *call, const half *h, bool keys, size_t batch, size_t head,
                          float *own)
 {
@@ -391,8 +392,8 @@ static void fill_sliding(const dq_op_call *call, const half *h, bool keys, size_
     memset(cache + after * bytes, 0, (s->capacity - after) * bytes);
 }
 
-/* One head's part of the cache: earlier rows, new rows, and behind them what the past has there, or zeros.
- * The past may be the same memory. */
+/* Fills one head of the cache: old rows, new rows, and after them the content of the old cache there, or
+ * zeros. Old and new cache may be the same memory. */
 static void fill_cache(const dq_op_call *call, const half *h, bool keys, size_t batch, size_t head,
                        float *own)
 {
@@ -467,7 +468,7 @@ static void put_scores(const void *arg, const dq_attention_row *row)
     dq_store_from_floats(call->kernels, to->dtype, to->data, at, s->total, row->scores, false);
 }
 
-/* Counts of new rows, and what they leave for the past. */
+/* Checks the counts of new rows, and the past lengths that follow from them. */
 static dq_status check_counts(const dq_op_call *call, dq_error *err)
 {
     const state *s = call->state;
@@ -498,7 +499,7 @@ static dq_status check_lengths(const dq_op_call *call, dq_error *err)
     const state *s = call->state;
     for (size_t b = 0; b < s->batch; b++) {
         int64_t length = (int64_t)dq_data(call->in[LENGTHS], int32_t)[b] + 1;
-        bool fresh = begins(call); /* padded behind */
+        bool fresh = begins(call); /* shorter sequences are padded at the end */
         int64_t least = fresh ? 1 : (int64_t)s->rows, most = (int64_t)(fresh ? s->rows : s->rows + s->past);
         if (most > (int64_t)s->total || (s->sliding && !fresh))
             most = (int64_t)s->total;
@@ -537,7 +538,7 @@ static const float *read_sinks(const dq_op_call *call)
     return value || s->smooth ? to : NULL;
 }
 
-/* Results of padding. */
+/* Sets the results of padding rows to 0. */
 static void clear_padding(const dq_op_call *call)
 {
     const state *s = call->state;

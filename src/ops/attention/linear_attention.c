@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LinearAttention of ai.onnx and of com.microsoft: each head keeps a matrix S (keys × values) that every step
- * fades (exp of its decay) and adds the outer product of its key and value to; the result is the query times
- * S. The delta rules add the value less what S already gives for the key, times beta. Sums are in float, in
+/* LinearAttention of ai.onnx and of com.microsoft: each head has a state matrix S (keys × values). Each time
+ * step multiplies S by exp(decay), if gated, and adds the outer product of its key and value. The result is
+ * the query times S. The delta rules replace the value by (value - key · S) * beta. Sums are in float, in
  * order. */
 #include "base/checked.h"
 #include "ops/op.h"
@@ -12,13 +12,13 @@
 #include <string.h>
 
 enum { QUERY, KEY, VALUE, PAST, DECAY, BETA };
-enum { COLUMNS = 64 /* of a matrix, that are worked out together */ };
+enum { COLUMNS = 64 /* columns of a state matrix in a task */ };
 
 typedef struct state {
     size_t batch, steps, heads, kv_heads, size, value_size;
-    size_t key_heads, out_heads; /* com.microsoft: fewer than kv_heads, and more than heads */
+    size_t key_heads, out_heads; /* com.microsoft: may be fewer than kv_heads, and more than heads */
     bool gated, delta;
-    size_t decay_size, beta_heads; /* numbers of decay a head; heads that beta tells apart, or 1 */
+    size_t decay_size, beta_heads; /* decays of a head; betas of a time step: one for each head, or 1 */
     float scale;
 } state;
 
@@ -120,7 +120,7 @@ static dq_status linear_prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(dq_call_state(call, sizeof(state), err));
     state *s = call->state;
     DQ_TRY(read_shapes(call, s, err));
-    size_t numbers; /* columns of the matrix, of the value and of a sum; a key or query, and decays */
+    size_t numbers; /* floats: columns of the matrix, of the value and of a sum; a key or query; decays */
     if (!dq_mul_size(s->size + 2, COLUMNS, &numbers) || !dq_add_size(numbers, s->size, &numbers) ||
         !dq_add_size(numbers, s->size, &numbers) ||
         !dq_mul_size(numbers, sizeof(float), &call->worker_scratch_size))
@@ -128,10 +128,10 @@ static dq_status linear_prepare(dq_op_call *call, dq_error *err)
     return DQ_OK;
 }
 
-/* Some columns of a head's matrix on their way through the steps: they fit in the first-level cache. */
+/* A task: some columns of a head's state matrix, through all time steps. They fit in the L1 cache. */
 typedef struct columns {
     const dq_op_call *call;
-    size_t batch, head; /* of keys and values */
+    size_t batch, head; /* head of keys and values */
     size_t first, n;
     float *matrix, *value, *sum, *row, *decay;
 } columns;
@@ -145,6 +145,7 @@ static const float *floats(const columns *c, uint32_t input, size_t at, size_t n
     return workspace;
 }
 
+/* Multiplies the matrix by exp(decay): one for the head, or one for each row. */
 static void fade(const columns *c, size_t step)
 {
     const state *s = c->call->state;
@@ -157,7 +158,7 @@ static void fade(const columns *c, size_t step)
         rows->scale(c->matrix + k * c->n, c->n, c->decay[k], c->matrix + k * c->n);
 }
 
-/* Fades the head's matrix and adds a step's outer product to it. */
+/* Decays the state matrix and adds the outer product of a time step. */
 static void update(const columns *c, size_t step)
 {
     const state *s = c->call->state;

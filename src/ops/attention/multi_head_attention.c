@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft MultiHeadAttention: attention over queries, keys and values that are projected already, alone
- * or packed together. Computed in float. */
+/* com.microsoft MultiHeadAttention: attention over queries, keys and values that are already projected, in
+ * separate tensors or packed in one. Computed in float. */
 #include "base/checked.h"
 #include "ops/attention/attention_core.h"
 #include "ops/rows.h"
@@ -12,26 +12,26 @@
 enum { QUERY, KEY, VALUE, BIAS, MASK, ATTENTION_BIAS, PAST_KEY, PAST_VALUE, PAST_LENGTH, BEAMS };
 enum { OUTPUT, PRESENT_KEY, PRESENT_VALUE, SCORES };
 
-/* Keys or values: where they come from and go to. */
+/* Keys or values: their source and their memory. */
 typedef struct half {
     dq_attention_source from;
-    uint32_t past, present; /* input, output */
-    size_t size, width;     /* of a head; of all */
+    uint32_t past, present; /* numbers of input and output */
+    size_t size, width;     /* elements of a head; of all heads */
     bool biased;
     size_t bias_at;
-    size_t own_at; /* in scratch, when present is not there or not float */
+    size_t own_at; /* offset in scratch, if there is no float output `present` */
 } half;
 
 typedef struct state {
     size_t batch, rows, added, heads; /* added: new keys */
-    size_t past, capacity;            /* keys before; room for keys, all of it used unless shared */
-    bool shared;
+    size_t past, capacity;            /* keys in the past; keys that there is memory for */
+    bool shared;                      /* past and present share a buffer, which is not full */
     dq_mask_kind mask;
     float scale, filter;
     bool causal;
     dq_attention_source q;
     half k, v;
-    size_t q_at; /* in scratch */
+    size_t q_at; /* offset in scratch */
 } state;
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ static dq_status wrong(const dq_op_call *call, uint32_t i, dq_error *err, const 
                               dq_shape_text(call->in[i]->rank, call->in[i]->dims, text), expected);
 }
 
-/* Rows of one part of `parts` that are packed together as [batch, positions, heads, parts, size]. */
+/* The source of part number `part` in a tensor [batch, positions, heads, parts, size]. */
 static dq_attention_source packed(uint32_t input, size_t part, size_t parts, size_t positions, size_t heads,
                                   size_t size)
 {
@@ -51,7 +51,7 @@ static dq_attention_source packed(uint32_t input, size_t part, size_t parts, siz
     return (dq_attention_source){input, part * size, positions * row, parts * size, row};
 }
 
-/* Of [batch, heads, positions, size]. */
+/* The source of a tensor [batch, heads, positions, size]. */
 static dq_attention_source by_heads(uint32_t input, size_t positions, size_t heads, size_t size)
 {
     return (dq_attention_source){input, 0, heads * positions * size, positions * size, size};
@@ -77,7 +77,7 @@ static dq_status read_query(const dq_op_call *call, state *s, dq_error *err)
     return DQ_OK;
 }
 
-/* Keys and values that stand apart. */
+/* Reads the shapes of keys and values in separate tensors. */
 static dq_status read_strided(const dq_op_call *call, state *s, dq_error *err)
 {
     const dq_tensor *k = call->in[KEY], *v = dq_call_in(call, VALUE);
@@ -97,7 +97,7 @@ static dq_status read_strided(const dq_op_call *call, state *s, dq_error *err)
                       : packed(KEY, 0, 1, s->added, s->heads, s->k.size);
     s->v.from = split ? by_heads(VALUE, s->added, s->heads, s->v.size)
                       : packed(VALUE, 0, 1, s->added, s->heads, s->v.size);
-    s->k.biased = s->v.biased = !split; /* keys of another node have theirs */
+    s->k.biased = s->v.biased = !split; /* [batch, heads, …] keys of another node include their bias */
     return DQ_OK;
 }
 
@@ -217,7 +217,7 @@ static bool own_buffer(const dq_op_call *call, const half *h)
     return !present_of(call, h) || present_of(call, h)->dtype != DQ_FLOAT;
 }
 
-/* Whether rows of an input are read where they stand. */
+/* Whether rows of an input are read without a copy: they are float and need no bias. */
 static bool stand(const dq_op_call *call, const dq_attention_source *from, bool biased)
 {
     return call->in[from->input]->dtype == DQ_FLOAT && !(biased && dq_call_in(call, BIAS));
@@ -228,7 +228,7 @@ static bool half_starts(const dq_op_call *call, const half *h)
     return !present_of(call, h) && !dq_call_in(call, h->past) && stand(call, &h->from, h->biased);
 }
 
-/* Positions of a half that are joined in scratch. */
+/* Positions of keys (values) that are concatenated in scratch; 0 if they need no scratch. */
 static size_t joined_stride(const dq_op_call *call, const half *h, size_t positions)
 {
     return own_buffer(call, h) && !half_starts(call, h) ? positions : 0;
@@ -269,7 +269,7 @@ typedef struct job {
     dq_mask mask;
 } job;
 
-/* Where keys (values) stand together, as [batch, heads, capacity, size]. */
+/* Memory of the concatenated keys (values), [batch, heads, capacity, size]. */
 static float *joined(const job *j, const half *h)
 {
     return own_buffer(j->call, h) ? floats_at(j->call, h->own_at) : present_of(j->call, h)->data;

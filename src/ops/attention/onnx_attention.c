@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention: softmax(Q·Kᵀ·scale, capped, plus what the masks say)·V for each head, with a cache of keys and
- * values in front of the new ones if the node has one. Types up to float are attention_core.h's; double, and
- * a softmax in double, have their sums here in double. A query that may see no key gives zeros. The parts
- * that need shapes alone are in infer and prepare. */
+/* Attention of ai.onnx: softmax(softcap(Q·Kᵀ·scale) + mask)·V for each head. Past keys and values, if any,
+ * precede the new ones. Types up to float use attention_core.h; double types, and a Softmax in double, are
+ * computed here in double. A query whose keys are all masked has zeros as result. */
 #include "base/checked.h"
 #include "base/codec.h"
 #include "base/math.h"
@@ -19,16 +18,16 @@ enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };
 
 typedef struct state {
     size_t batch, heads, kv_heads, queries, fresh, past, total, size, value_size;
-    bool packed; /* three axes: heads lie side by side in the last one */
+    bool packed; /* rank 3: the last axis holds all heads */
     double scale, cap;
     bool causal;
-    int64_t left, right;          /* window; -1: open */
-    dq_attention_stage show;      /* of the scores: what output SCORES is */
-    dq_dtype precision;           /* of the softmax */
-    size_t mask[4], mask_keys;    /* strides; keys that the mask speaks of */
+    int64_t left, right;          /* window; -1: unbounded */
+    dq_attention_stage show;      /* stage of the scores that output SCORES returns */
+    dq_dtype precision;           /* of Softmax */
+    size_t mask[4], mask_keys;    /* strides of the mask; its number of keys */
     bool in_double;               /* computed in double */
-    size_t width;                 /* bytes of a number in the scratch, and … */
-    size_t values_at, queries_at; /* … bytes there before the values and the queries */
+    size_t width;                 /* bytes of a number in the scratch */
+    size_t values_at, queries_at; /* byte offsets there; keys are at 0 */
 } state;
 
 static double round_as(dq_dtype dtype, double x)
@@ -91,7 +90,8 @@ static dq_status read_past(const dq_op_call *call, state *s, dq_error *err)
     return DQ_OK;
 }
 
-/* The mask broadcasts to batch, heads, queries and keys, but may speak of fewer keys. */
+/* Checks that the mask broadcasts to [batch, heads, queries, keys]. It may have fewer keys: the others are
+ * masked. */
 static dq_status read_mask(const dq_op_call *call, state *s, dq_error *err)
 {
     const dq_tensor *mask = dq_call_in(call, MASK);
@@ -200,7 +200,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, SCORES, dtype, 4, scores, err);
 }
 
-/* Room for a number of each element of a tensor, where it cannot be used as it stands. */
+/* Reserves a · b · c numbers of `width` bytes; *at is their byte offset. False if a size overflows. */
 static bool take(size_t a, size_t b, size_t c, size_t width, size_t *end, size_t *at)
 {
     size_t bytes;
@@ -246,7 +246,7 @@ static void load(const dq_op_call *call, const dq_tensor *t, size_t first, size_
         dq_load_floats(call->kernels, t->dtype, t->data, first, n, to);
 }
 
-/* Number of the first element of a head's step in an input. */
+/* Index of the first element of head h at position t in an input. */
 static size_t step_at(const state *s, size_t heads, size_t steps, size_t size, size_t b, size_t h, size_t t)
 {
     return (s->packed ? (b * steps + t) * heads + h : (b * heads + h) * steps + t) * size;
@@ -255,12 +255,12 @@ static size_t step_at(const state *s, size_t heads, size_t steps, size_t size, s
 typedef struct layout {
     const dq_op_call *call;
     const dq_tensor *fresh, *past;
-    dq_tensor *present; /* NULL: not wanted */
+    dq_tensor *present; /* NULL: not requested */
     size_t size;
-    char *to; /* NULL: the numbers are used where they stand */
+    char *to; /* NULL: the input itself is used */
 } layout;
 
-/* Past and new steps of heads one behind the other, in the type that sums are taken in, and as an output. */
+/* Concatenates past and new positions of heads, in the computing type in scratch, and in the output. */
 static void lay_out_heads(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
@@ -300,7 +300,7 @@ static void lay_out(const dq_op_call *call, uint32_t now, uint32_t before, uint3
 
 /* ---- Masks --------------------------------------------------------------------------------------------- */
 
-/* Keys that query i of a batch element may see, as far as places alone decide. */
+/* Range of keys that a query attends to by length, causality and window, without the mask. */
 typedef struct sight {
     size_t first, end;
 } sight;
@@ -327,7 +327,7 @@ static sight sight_of(const dq_op_call *call, size_t b, size_t i)
     return (sight){(size_t)(first < end ? first : end), (size_t)end};
 }
 
-/* What the mask adds to a score: minus infinity for a key that the query may not see. */
+/* The mask's term of a score: minus infinity for a masked key. */
 static double masked(const state *s, const dq_tensor *mask, size_t b, size_t h, size_t i, size_t t)
 {
     size_t at = b * s->mask[0] + h * s->mask[1] + i * s->mask[2] + t * s->mask[3];
@@ -346,7 +346,7 @@ static double dot(const double *a, const double *b, size_t n)
     return sum;
 }
 
-/* Scores become weights that sum to 1; all 0 when nothing may be seen. */
+/* Softmax in place; all weights are 0 if all keys are masked. */
 static void softmax(const state *s, double *scores, const double *biases)
 {
     double highest = -(double)INFINITY, total = 0;
@@ -454,7 +454,7 @@ static void put_scores(const void *arg, const dq_attention_row *row)
     dq_store_from_floats(call->kernels, out->dtype, out->data, at, s->total, row->scores, false);
 }
 
-/* The rows of an input, or of its numbers in the scratch, [batch, heads, total, size]. */
+/* The rows of an input, or of its copy in scratch, [batch, heads, steps, size]. */
 static dq_attention_operand operand_of(const dq_op_call *call, uint32_t i, size_t heads, size_t steps,
                                        size_t past, size_t size, size_t at)
 {
@@ -475,7 +475,7 @@ static void run_floats(const dq_op_call *call)
 {
     const state *s = call->state;
     const dq_tensor *q = call->in[Q];
-    bool all = scores_of(call) && s->show != DQ_ATTENTION_WEIGHTS; /* also scores of keys that none may see */
+    bool all = scores_of(call) && s->show != DQ_ATTENTION_WEIGHTS; /* computes scores of masked keys, too */
     dq_attention a = {.batch = s->batch,
                       .heads = s->heads,
                       .rows = s->queries,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft QAttention: self-attention whose projection is a product of 8-bit integers,
+/* com.microsoft QAttention: self-attention whose projection is an 8-bit integer product, dequantized as
  *     sum * (input scale * weight scale) + bias
- * in float, a rounding an operation. The rest is float as in Attention. */
+ * in float; each operation rounds. The rest is float as in Attention. */
 #include "ops/attention/self_attention.h"
 #include "ops/matmul/int_matmul.h"
 
@@ -15,7 +15,7 @@ static const dq_self_inputs inputs = {.input = INPUT,
                                       .past_length = UINT32_MAX};
 
 typedef struct state {
-    dq_int_matmul mm; /* first: the sums' callback gets at the state by it */
+    dq_int_matmul mm; /* first member: `store` casts its address to the state */
     dq_qparam input_scale, weight_scale;
     dq_self_attention attention;
 } state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RotaryEmbedding of ai.onnx and of com.microsoft: pairs of numbers of each head of [batch, sequence, heads *
- * size] or [batch, heads, sequence, size] are turned by the angle of their place. In float, rounded once. */
+/* RotaryEmbedding of ai.onnx and of com.microsoft: rotates pairs of elements of each head by an angle that
+ * depends on the position. The input is [batch, sequence, heads * size] or [batch, heads, sequence, size].
+ * Computed in float, rounded once. */
 #include "base/checked.h"
 #include "ops/attention/rotary.h"
 #include "ops/rows.h"
@@ -9,17 +10,15 @@
 #include <string.h>
 
 enum { INPUT };
-enum { ELEMENTS_PER_TASK = 4096 /* elements of a piece of parallel work, about */ };
+enum { ELEMENTS_PER_TASK = 4096 /* approximate elements of a parallel task */ };
 
 typedef struct state {
     size_t batch, heads, rows, size, half;
     bool heads_first, interleaved;
-    enum {
-        GIVEN,
-        FROM_FIRST,
-        IN_ORDER
-    } position_source;            /* rows of the tables: of each row, of the first, all */
-    uint32_t positions, cos, sin; /* inputs */
+    /* Row of the tables for each row of the input: from the position input; counted up from its single
+     * element; or the number of the input row (tables of ai.onnx, [batch, sequence, pairs]). */
+    enum { GIVEN, FROM_FIRST, IN_ORDER } position_source;
+    uint32_t positions, cos, sin; /* input numbers */
 } state;
 
 static void rotate_halves(float *restrict x, float *restrict y, size_t n, const float *restrict cosines,
@@ -198,7 +197,7 @@ static dq_status prepare_by(dq_op_call *call, read_fn *read, dq_error *err)
     return DQ_OK;
 }
 
-/* The tables' row for a row of the input, those of all batches one after the other. */
+/* The row of the tables for a row of the input, which is counted over all batches. */
 static int64_t row_offset(const dq_op_call *call, size_t row)
 {
     const state *s = call->state;
@@ -231,8 +230,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const dq_op_call *call = *(const dq_op_call *const *)arg;
     const state *s = call->state;
-    /* heads of a row side by side, or rows of a head, then those of the next one, as many times as are heads
-     */
+    /* i counts heads in memory order: all heads of a row, or if heads are first, all rows of a head */
     const size_t inner = s->heads_first ? s->rows : s->heads;
     size_t k = begin % inner, block = begin / inner;
     for (size_t i = begin; i < end; i++) {

@@ -19,7 +19,7 @@ static dq_status wrong(const dq_op_call *call, uint32_t i, dq_error *err, const 
                               dq_shape_text(call->in[i]->rank, call->in[i]->dims, text), expected);
 }
 
-/* Widths of queries, keys and values. */
+/* Finds the widths of queries, keys and values. */
 static dq_status read_widths(const dq_op_call *call, dq_self_attention *s, dq_error *err)
 {
     int64_t heads = dq_node_int(call->node, "num_heads", 0), all = call->in[s->at.weights]->dims[1];
@@ -119,7 +119,7 @@ dq_status dq_self_attention_infer(dq_op_call *call, const dq_self_inputs *at, dq
 {
     DQ_TRY(read_all(call, at, s, err));
     const dq_tensor *x = call->in[at->input];
-    /* that of the bias, where the input is quantized; such an operator always has one */
+    /* QAttention's result has the type of the bias, as its input is quantized; its bias is not optional */
     const dq_tensor *bias = dq_call_in(call, at->bias);
     dq_dtype type = bias ? bias->dtype : x->dtype;
     int64_t dims[3] = {x->dims[0], x->dims[1], (int64_t)s->v_width};
@@ -168,7 +168,7 @@ typedef struct join {
     float *kv; /* as present: 2, batch, heads, capacity, size */
 } join;
 
-/* Keys or values of one head: those of the past, then the new ones. */
+/* Concatenates keys or values of one head: the past, then the new positions. */
 static void join_head(const join *j, size_t number)
 {
     const dq_self_attention *s = j->s;
@@ -222,7 +222,7 @@ static dq_status read_mask(const dq_op_call *call, const dq_self_attention *s, s
                    .filter = s->filter,
                    .causal = s->causal,
                    .bias = dq_call_in(call, s->at.attention_bias)};
-    if (s->shared) { /* how many keys there are is known only now */
+    if (s->shared) { /* the number of keys is known only in the run */
         DQ_TRY(dq_mask_infer(call, s->at.mask, s->batch, s->rows, m->keys, &m->kind, err));
         DQ_TRY(dq_mask_check_bias(call, s->at.attention_bias, s->batch, s->heads, s->rows, m->keys, err));
     }
@@ -230,7 +230,7 @@ static dq_status read_mask(const dq_op_call *call, const dq_self_attention *s, s
     return DQ_OK;
 }
 
-/* Positions before the first query. */
+/* Reads the number of positions before the first query. */
 static dq_status read_length(const dq_op_call *call, const dq_self_attention *s, size_t *past, dq_error *err)
 {
     const dq_tensor *length = s->shared ? dq_call_in(call, s->at.past_length) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorScatter: a cache with an update written into each batch element, from a place of its own on along one
- * axis; past the end it is a fault, or goes on at the beginning (mode circular). */
+/* TensorScatter: copies a cache and writes an update into each batch element, from write_indices[batch] on
+ * along one axis. An update past the end is an error, or wraps around to the beginning (mode circular). */
 #include "ops/element.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Einsum of one or two operands, or of all at once: products of the operands' elements, summed over the
- * letters that the result lacks, in row-major order of the letters (ASCII's). Integers wrap around; floats
- * are summed in double, but of two operands of float as MatMul does: one operand alone whose letters all stay
- * is only moved. */
+/* Einsum as one contraction, of one, two or all operands: products of the operands' elements, summed over the
+ * labels that the result lacks, in row-major order of these labels (in ASCII order). Integers wrap around.
+ * Floats are summed in double; two float operands are a GEMM, as in MatMul. A single operand without sums is
+ * a strided copy. */
 #include "ops/matmul/einsum.h"
 #include "base/checked.h"
 #include "ops/copy_nd.h"
@@ -14,28 +14,28 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Two operands as matrices: labels of both and the result, of the first and the result, of the second and the
- * result, and those that are summed over. */
+/* Roles of labels in a GEMM of two operands: in both operands and the result (BATCH), in the first and the
+ * result (ROWS), in the second and the result (COLS), and summed over (STEPS). */
 typedef enum group { BATCH, ROWS, COLS, STEPS, GROUPS } group;
-enum { LEFT, RIGHT, RESULT, SIDES, MAX_LISTED_OFFSETS = 1 << 20 /* places of a group that are listed */ };
-enum { MOST_STEPS = 1 << 14 /* a worker lays out that many rows and columns */ };
+enum { LEFT, RIGHT, RESULT, SIDES, MAX_LISTED_OFFSETS = 1 << 20 /* maximum indices of a group */ };
+enum { MOST_STEPS = 1 << 14 /* maximum length of a sum, as a worker packs whole rows and columns */ };
 #define UNEVEN SIZE_MAX
 
 typedef struct state {
-    size_t operands, rank; /* of the result: the first labels; those that are summed over follow */
-    size_t labels, terms;  /* all labels; terms of a sum */
+    size_t operands, rank; /* the first `rank` labels are those of the result; the others are summed over */
+    size_t labels, terms;  /* number of labels; terms of a sum */
     size_t dims[DQ_EINSUM_LABELS];
     size_t strides[DQ_EINSUM_OPERANDS][DQ_EINSUM_LABELS];
-    bool product;                    /* two operands of float, by mm or blocks: */
-    group group[DQ_EINSUM_LABELS];   /* of each label */
-    const size_t *at[GROUPS][SIDES]; /* where the places of each group are in each of them, … */
-    size_t even[GROUPS][SIDES];      /* … and how far apart; UNEVEN: not evenly */
+    bool product;                    /* two float operands, computed by `mm` or `blocks` */
+    group group[DQ_EINSUM_LABELS];   /* role of each label */
+    const size_t *at[GROUPS][SIDES]; /* offset in each side for each combined index of a group */
+    size_t even[GROUPS][SIDES];      /* stride between these offsets; UNEVEN: there is no single stride */
     dq_matmul_generic mm;
-    bool by_blocks;   /* places are even, as dq_gemm_f32 wants them: */
-    group rows, cols; /* of the result, … */
-    size_t a, b;      /* … and the operands that have them */
+    bool by_blocks;   /* strides allow a dq_gemm_f32, `blocks` */
+    group rows, cols; /* its rows and columns … */
+    size_t a, b;      /* … and the operands (LEFT, RIGHT) that have them */
     dq_gemm_f32 blocks;
-    const float *panels; /* b's, when it is constant */
+    const float *panels; /* packed b, if it is constant; else NULL */
 } state;
 
 static dq_status bad(const dq_op_call *call, const dq_einsum *p, dq_error *err)
@@ -50,7 +50,7 @@ static dq_status bad(const dq_op_call *call, const dq_einsum *p, dq_error *err)
                         shapes);
 }
 
-/* Letters in the order of ASCII. */
+/* Label of a letter, in ASCII order; DQ_EINSUM_LABELS for other characters. */
 static size_t letter(char c)
 {
     if (c >= 'A' && c <= 'Z')
@@ -65,8 +65,8 @@ static const char *skip(const char *c)
     return c;
 }
 
-/* The labels of a term; *rest is what follows it. `axes` is how many it must have; the ellipsis takes what
- * the letters leave. */
+/* Parses the labels of a term of the equation; *rest points to the text after it. The operand has `axes`
+ * axes: the ellipsis stands for those without a letter. */
 static bool read_term(const char *c, size_t axes, size_t *labels, size_t *count, size_t *ellipsis,
                       const char **rest)
 {
@@ -127,7 +127,7 @@ static bool read_operands(const dq_op_call *call, dq_einsum *p, const char **res
 static bool read_result(dq_einsum *p, const char *c)
 {
     size_t dots = DQ_EINSUM_LABELS - p->ellipsis;
-    if (*c == 0) { /* the letters that appear once, in order */
+    if (*c == 0) { /* implicit form: the ellipsis, then the letters that appear once, in order */
         for (size_t d = dots; d < DQ_EINSUM_LABELS; d++)
             p->out[p->out_rank++] = d;
         for (size_t d = 0; d < 52; d++)
@@ -190,7 +190,7 @@ static void add_label(state *s, const dq_op_call *call, const dq_einsum *p, size
     s->dims[s->labels++] = (size_t)p->dims[label];
 }
 
-/* ---- Two operands of float as a product of matrices ---------------------------------------------------- */
+/* ---- Two float operands as a matrix product ------------------------------------------------------------ */
 
 static group group_of(const state *s, size_t label)
 {
@@ -201,13 +201,13 @@ static group group_of(const state *s, size_t label)
     return ROWS;
 }
 
-/* Labels of a side that are no one even stretch with those behind them, in the operand and in the result, go
- * to the batch, when what is left is worth a product. */
+/* Moves leading labels of a side to the batch if they do not have a common stride with the labels after
+ * them, in operand and result. The remaining labels must be enough for a matrix product. */
 static void split_side(state *s, group side, const size_t out_strides[])
 {
     enum { MIN_PRODUCT_SIDE = 8 };
     const size_t *strides = s->strides[side == ROWS ? LEFT : RIGHT];
-    size_t count = 1, last = s->rank, end = 0; /* of the stretch, which is labels last … end */
+    size_t count = 1, last = s->rank, end = 0; /* labels from `last` on have one stride, and count indices */
     for (size_t d = s->rank; d-- > 0;) {
         if (s->group[d] != side || s->dims[d] == 1)
             continue;
@@ -223,7 +223,7 @@ static void split_side(state *s, group side, const size_t out_strides[])
         s->group[d] = s->group[d] == side ? BATCH : s->group[d];
 }
 
-/* Lists where the places of a group are. False: there are too many. */
+/* Lists the offsets of all combined indices of a group. False: there are too many, or *failed is an error. */
 static bool list_offsets(dq_op_call *call, state *s, group which, const size_t out_strides[], size_t *count,
                          dq_status *failed, dq_error *err)
 {
@@ -355,8 +355,8 @@ static void part_c(const void *arg, const dq_gemm_part *part, float *workspace, 
     block->high = INFINITY;
 }
 
-/* Whether the sides, in this order or the other, are as blocks want them: columns of the result side by side,
- * and of the operand that has its rows either these or the steps. */
+/* Whether a dq_gemm_f32 can compute the product, with the operands in this order or exchanged: columns of the
+ * result are contiguous, and A is contiguous along its rows or along the sum. */
 static bool find_blocks(state *s, bool swapped, const size_t counts[GROUPS])
 {
     s->a = swapped ? RIGHT : LEFT;
@@ -448,7 +448,7 @@ dq_status dq_einsum_prepare(dq_op_call *call, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
-/* The next term, and where its elements are. */
+/* Advances to the next term of a sum; at[i] is the offset of its element in operand i. */
 static void advance(const state *s, size_t coord[DQ_EINSUM_LABELS], size_t at[DQ_EINSUM_OPERANDS])
 {
     for (size_t d = s->labels; d-- > s->rank;) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Einsum of many operands, step by step: sums over letters of one operand alone come first, then two operands
- * at a time become one, those with the fewest products first, until one or two are left. All at once it would
- * take the product of all letters.
+/* Einsum of many operands as a sequence of contractions. Labels that only one operand has are summed first.
+ * Then two operands at a time are contracted, the pair with the fewest multiply-adds first, until one or two
+ * are left. A single contraction would iterate over all labels at once.
  *
  *   ab,bc,cd->ad   →   ab,bc->ac   ac,cd->ad
  *
- * The order follows from shapes alone. Integers wrap around as they would at once; results of steps are
- * rounded to the operands' type (float for float16 and bfloat16). */
+ * The order depends on shapes only. Integers wrap around, which gives the same bits in any order. Results of
+ * steps are rounded to the operands' type (float for float16 and bfloat16). */
 #include "base/checked.h"
 #include "ops/matmul/einsum.h"
 #include "ops/widened.h"
@@ -16,7 +16,7 @@
 
 enum { STEPS = 2 * DQ_EINSUM_OPERANDS, EQUATION = 3 * DQ_MAX_RANK + 8 };
 
-/* What is still to be multiplied: an input, or what a step gave. */
+/* An operand that is still to be contracted: an input, or the result of a step. */
 typedef struct term {
     size_t rank, labels[DQ_MAX_RANK];
     int64_t dims[DQ_MAX_RANK];
@@ -29,7 +29,7 @@ typedef struct step {
     dq_attr attr;
     dq_node node;
     dq_tensor y;
-    size_t y_at; /* in the scratch */
+    size_t y_at; /* byte offset of y in the scratch */
     const dq_tensor *in[2];
     dq_tensor *out[1];
     dq_op_call call;
@@ -37,8 +37,8 @@ typedef struct step {
 
 typedef struct state {
     uint32_t steps;
-    bool at_once; /* no step: dq_einsum_run with … */
-    void *state;  /* … this */
+    bool at_once; /* one contraction, no steps: dq_einsum_run with `state` */
+    void *state;
     step step[STEPS];
 } state;
 
@@ -58,7 +58,7 @@ static bool has(const term *t, size_t label)
     return false;
 }
 
-/* Whether the result, or a term but a and b, has the label. */
+/* Whether the result, or a term other than a and b, has the label. */
 static bool is_kept(const search *s, size_t label, const term *a, const term *b)
 {
     for (size_t d = 0; d < s->e.out_rank; d++)
@@ -91,7 +91,7 @@ static int64_t length_in(const term *t, size_t label)
     return 1;
 }
 
-/* Products that a and b (may be a once more) take, and the elements that they give. */
+/* Multiply-adds of the contraction of a and b (a again: of a alone), and the elements of its result. */
 static double cost_of(const search *s, const term *a, const term *b, double *elements)
 {
     double products = 1;
@@ -104,7 +104,7 @@ static double cost_of(const search *s, const term *a, const term *b, double *ele
     return products;
 }
 
-/* The pair with the fewest products, of these the one that gives the fewest elements, of these the first. */
+/* Finds the pair with the fewest multiply-adds; of equal ones, that with the smallest result. */
 static bool find_pair(const search *s, uint32_t *a, uint32_t *b)
 {
     double least = (double)INFINITY, fewest = 0;
@@ -127,7 +127,7 @@ static bool find_pair(const search *s, uint32_t *a, uint32_t *b)
 
 /* ---- Steps -------------------------------------------------------------------------------------------- */
 
-/* Letters are given anew: a step has less than 26. */
+/* Writes a term of a step's equation. Labels get new letters, as a step has fewer than 26 of them. */
 static void write_term(const size_t *labels, size_t rank, size_t *known, size_t *count, char **to)
 {
     for (size_t d = 0; d < rank; d++) {
@@ -145,7 +145,7 @@ static const dq_tensor *tensor_of(const dq_op_call *call, const state *s, uint32
     return from < call->in_count ? call->in[from] : &s->step[from - call->in_count].y;
 }
 
-/* A step that makes *to of a and b (NULL: of a alone). */
+/* Adds the step that contracts a and b (NULL: a alone) to *to. */
 static dq_status add_step(dq_op_call *call, state *s, const term *a, const term *b, term *to, dq_error *err)
 {
     size_t known[3 * DQ_MAX_RANK], count = 0;
@@ -187,7 +187,7 @@ static dq_status add_step(dq_op_call *call, state *s, const term *a, const term 
     return DQ_OK;
 }
 
-/* Sums over labels that no other term and not the result has. */
+/* Adds steps that sum over labels of one term which neither another term nor the result has. */
 static dq_status sum_alone(dq_op_call *call, state *s, search *f, dq_error *err)
 {
     for (uint32_t i = 0; i < f->count; i++) {
@@ -202,7 +202,7 @@ static dq_status sum_alone(dq_op_call *call, state *s, search *f, dq_error *err)
     return DQ_OK;
 }
 
-/* False: a product would have too many axes. */
+/* Adds the steps that contract pairs. *good is false if a result would have too many axes. */
 static dq_status join_pairs(dq_op_call *call, state *s, search *f, bool *good, dq_error *err)
 {
     *good = true;
@@ -240,7 +240,7 @@ static void begin(const dq_op_call *call, search *f)
     }
 }
 
-/* The results of all but the last step stand in the scratch. */
+/* Reserves scratch for the results of all steps but the last. */
 static dq_status store_results(dq_op_call *call, state *s, dq_error *err)
 {
     for (uint32_t i = 0; i < s->steps; i++) {
@@ -319,7 +319,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 
 /* ---- Work ---------------------------------------------------------------------------------------------- */
 
-/* The result of a and b (a once more: of a alone) replaces a; its products. */
+/* Replaces *a by the contraction of a and b (a again: of a alone); returns its multiply-adds. */
 static double contract(const search *s, term *a, const term *b)
 {
     double elements;
@@ -342,7 +342,7 @@ static double products_at_once(const dq_einsum *e)
     return products;
 }
 
-/* The contractions that prepare chooses. */
+/* Multiply-adds of the contractions that prepare chooses. */
 static double count_products(search *f)
 {
     double products = 0, elements;

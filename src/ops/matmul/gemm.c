@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gemm: alpha · A' · B' + beta · C, dqrun's, which has bounds, and FusedGemm, which has an activation
- * function. The product and the two terms are joined in the computing type (float for the 16-bit ones) and
- * rounded once; of integers, alpha and beta are applied in double and cut. */
+/* Gemm: alpha · A' · B' + beta · C; dqrun's Gemm, which has bounds; and FusedGemm, which has an activation
+ * function. The terms are computed in the computing type (float for 16-bit floats); the result is rounded
+ * once to the output type. For integers, alpha and beta are applied in double; the result is truncated. */
 #include "ops/elementwise/elementwise.h"
 #include "ops/half_floats.h"
 #include "ops/matmul/matmul_f32.h"
@@ -12,17 +12,17 @@
 typedef struct state {
     dq_matmul_f32 floats;
     dq_half_floats halves;
-    bool by_floats; /* float and narrower; else: */
+    bool by_floats; /* computed by `floats`, else by `mm` */
     dq_matmul_generic mm;
     size_t a_row, a_step, b_col, b_step; /* strides in elements */
     size_t c_row, c_col;                 /* 0 where C is broadcast */
     float alpha, beta;
-    dq_ew_fn *fn; /* FusedGemm's; NULL: none, or only bounds */
+    dq_ew_fn *fn; /* activation of FusedGemm; NULL: none, or only bounds */
     dq_ew_params params;
 } state;
 
 enum { B = 1 };
-enum { ELEMENTS_PER_TASK = 4096 /* results of a piece of parallel work, about */ };
+enum { ELEMENTS_PER_TASK = 4096 /* approximate results of a parallel task */ };
 
 typedef struct operands {
     const state *s;
@@ -75,7 +75,8 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 
 /* ---- FusedGemm's activation ---------------------------------------------------------------------------- */
 
-/* The function of an operator of the same name, whose attributes are written activation_alpha and so on. */
+/* Reads the activation: a function with the name of its operator, whose attributes are activation_alpha,
+ * activation_beta and activation_gamma. */
 static dq_status read_activation(const dq_op_call *call, state *s, dq_error *err)
 {
     static const struct {
@@ -170,7 +171,7 @@ static int64_t cut(double x)
     return x >= 9223372036854775808.0 ? INT64_MAX : (int64_t)x;
 }
 
-/* Integers, element by element; exact when alpha and beta are 1. */
+/* Computes an integer result, modulo 2^64; exact if alpha and beta are 1. */
 static uint64_t join_integer(const operands *o, uint64_t product, size_t c_at)
 {
     const state *s = o->s;
@@ -259,7 +260,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         s->c_row = strides[0];
         s->c_col = strides[1];
     }
-    /* C is a term as it stands when it has no factor and runs along the rows. */
+    /* the float GEMM can add C if beta is 1 and C is contiguous along the rows */
     s->by_floats =
         dq_half_floats_take(call->in[0]->dtype) && (!c || (s->beta == 1 && (s->c_col == 1 || sh.n == 1)));
     if (s->by_floats) {

@@ -8,23 +8,23 @@
 #include <string.h>
 
 enum {
-    ROWS = 192, /* of A at a time: with DEPTH steps they stay in the second cache … */
-    COLS = 128, /* … and so do as many columns of B; a panel of them in the first */
-    DEPTH = 256,
-    /* Where B takes no room: a panel of it goes by rows of A in the second cache, or stays in the first. */
+    ROWS = 192,  /* MC: rows of A in a block; ROWS × DEPTH floats stay in L2 */
+    COLS = 128,  /* NC: columns of B in a block; DEPTH × COLS stay in L2, too, and one panel in L1 */
+    DEPTH = 256, /* KC: terms of a block */
+    /* If B is packed already, it needs no workspace in L2: so many floats of A stay there instead. */
     RESIDENT = 128 * 1536,
-    LITTLE_ROWS = 32,
+    LITTLE_ROWS = 32, /* up to so many rows of A, a panel of LITTLE_DEPTH terms stays in L1 */
     LITTLE_DEPTH = 384,
-    MADE_ROWS = 32, /* of a B that is made for so few rows a block stays in the first cache */
+    MADE_ROWS = 32, /* up to so many rows of A, a block of dequantized B with MADE_DEPTH terms stays in L1 */
     MADE_DEPTH = 96,
-    NARROW_DEPTH = 1024, /* steps of blocks that are narrow, where all of A stays */
+    NARROW_DEPTH = 1024, /* terms of a block of NARROW columns, if all of A stays in L2 */
     NARROW_COLS = COLS / 2,
-    FLAT_COLS = 2048, /* of B read where it stands, for one row of A */
-    FEW_ROWS = 48,
-    PART_ROWS = 24, /* of a block that is cut, as it would leave threads without work; at least about */
-    UNCACHED_RESULTS = 1 << 22, /* results that are more than caches keep, … */
-    UNCACHED_ROWS = 48,     /* … and so many rows of them at a time, lest what is fetched falls out again */
-    MACS_PER_TASK = 1 << 17 /* products of a piece of parallel work, at least about */
+    FLAT_COLS = 2048,           /* columns of a task for one row of A and a B that is read without packing */
+    FEW_ROWS = 48,              /* minimum rows of a task when rows are divided among threads */
+    PART_ROWS = 24,             /* approximate minimum rows of a task when the last blocks are divided */
+    UNCACHED_RESULTS = 1 << 22, /* number of results that exceeds the caches … */
+    UNCACHED_ROWS = 48,     /* … and rows of a block then, so that prefetched lines of C are not evicted */
+    MACS_PER_TASK = 1 << 17 /* approximate minimum of multiply-adds in a parallel task */
 };
 
 static size_t pieces(size_t n, size_t each)
@@ -32,12 +32,12 @@ static size_t pieces(size_t n, size_t each)
     return n / each + (n % each != 0);
 }
 
-/* Steps of a block: about as many as stay in a cache, in equal blocks. */
+/* Terms of a block (KC): about as many as stay in a cache, in blocks of equal size. */
 static size_t depth_of(const dq_gemm_f32 *f)
 {
     size_t depth = DEPTH, rows = dq_least(f->m, ROWS);
     if (f->laid_out && rows == 1)
-        depth = f->k; /* panels go straight through memory */
+        depth = f->k; /* panels are read sequentially */
     else if (f->laid_out)
         depth = rows <= LITTLE_ROWS ? LITTLE_DEPTH : RESIDENT / rows;
     else if (f->strip && rows <= MADE_ROWS)
@@ -49,7 +49,7 @@ static size_t depth_of(const dq_gemm_f32 *f)
     return blocks ? pieces(grains, blocks) * grain : f->k;
 }
 
-/* Columns of a block. */
+/* Maximum columns of a block (NC). */
 static size_t width_of(const dq_gemm_f32 *f)
 {
     if (f->flat)
@@ -57,8 +57,8 @@ static size_t width_of(const dq_gemm_f32 *f)
     return f->laid_out || (f->depth <= DEPTH && !(f->strip && f->m <= MADE_ROWS)) ? COLS : NARROW_COLS;
 }
 
-/* Columns of a piece of work: few pieces, of few rows that are not cut, go up in threads. Where panels stand
- * alone they become more of them, else fewer, as narrow ones are tiles' waste. */
+/* Columns of a task. If there are few tasks, their number becomes a multiple of the threads: more tasks if B
+ * is packed already, else fewer, because narrow blocks use tiles badly. */
 static size_t columns_of(const dq_gemm_f32 *f, size_t workers)
 {
     enum { BLOCKS_PER_WORKER = 8, STRIP_COLS = 2 * DQ_FPANEL };
@@ -111,11 +111,11 @@ typedef struct job {
     const dq_op_call *call;
     const void *arg;
     size_t row_blocks, col_blocks;
-    bool by_rows;     /* a thread's share is of rows: it meets only those of A */
-    dq_partition cut; /* of blocks of all rows */
+    bool by_rows; /* tasks of the same rows follow each other, so that a thread reads only its rows of A */
+    dq_partition cut; /* of the blocks, if a block has all rows */
 } job;
 
-/* Of a B that stands, the panel that the part's last one is followed by. */
+/* The panel of packed B after the last one of a part, to be prefetched; NULL: unknown. */
 static const float *next_panel(const dq_gemm_f32 *f, const dq_gemm_part *part, const dq_gemm_block_f32 *block)
 {
     if (!f->laid_out || !part->k)
@@ -125,7 +125,7 @@ static const float *next_panel(const dq_gemm_f32 *f, const dq_gemm_part *part, c
     return block->b - part->p * DQ_FPANEL + pieces(part->cols, DQ_FPANEL) * block->b_panel;
 }
 
-/* The rows of a part, on a B that is laid out. */
+/* Computes all rows of a part, after its block of B is set. */
 static void rows_of(const job *j, const dq_gemm_part *whole, float *a_workspace, float *c_workspace,
                     dq_gemm_block_f32 *block)
 {
@@ -155,7 +155,7 @@ static void part_of(const job *j, dq_gemm_part *part, char *scratch)
     float *c_workspace = a_workspace + (f->a_workspace ? f->depth * dq_least(f->m, ROWS) : 0);
     for (part->p = 0; part->p == 0 || part->p < f->k; part->p += f->depth) {
         if (dq_threads_cancelled(j->call->threads))
-            return; /* a part of large matrices takes long */
+            return; /* checked here because a part of large matrices takes long */
         part->k = dq_least(f->depth, f->k - part->p);
         dq_gemm_block_f32 block = {.cols = part->cols,
                                    .k = part->k,
@@ -171,7 +171,7 @@ static void part_of(const job *j, dq_gemm_part *part, char *scratch)
     }
 }
 
-/* Of all steps, piece number i of the work. */
+/* Rows and columns of task number i. */
 static dq_gemm_part part_at(const job *j, size_t i)
 {
     const dq_gemm_f32 *f = j->f;
@@ -229,7 +229,7 @@ void dq_gemm_f32_part(const dq_op_call *call, const dq_gemm_f32 *f, const void *
 
 /* ---- Panels ------------------------------------------------------------------------------------------- */
 
-/* One panel of `cols` columns. */
+/* Packs one panel of `cols` columns. */
 static void panel(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
                   size_t cols, size_t k, float *to)
 {
@@ -247,9 +247,9 @@ static void panel(dq_transpose_x32_fn *transpose, const float *from, size_t col_
                 to[p * DQ_FPANEL + j] = from[p * step_stride + j * col_stride];
 }
 
-/* All panels of columns that stand side by side, step by step: rows of memory are read straight through, and
- * asked for some steps ahead. A panel of fewer columns takes what stands behind them, if that is the next
- * step's. */
+/* Packs all panels of a block of row-major B, row after row: memory is read sequentially and prefetched some
+ * rows ahead. An incomplete panel is filled with the elements after it in memory, if they are of the next
+ * row, else with zeros. */
 static void panels_along(const float *from, size_t step_stride, const dq_gemm_part *part, float *to)
 {
     enum { AHEAD = 8, LINE = 16 };
@@ -285,10 +285,10 @@ void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_st
 void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const float *image,
                 const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
-    /* For so few rows, laying out columns costs more than reading them where they stand: fewer where threads
-     * share the image, as short stretches of lines that another core has come slowly. And so few steps
-     * stay in the first cache wherever they stand, unless far too many of them fall on the same lines, or on
-     * more pages than are found at once. */
+    /* Packing columns costs more than reading them in the image if A has at most LESS_ROWS rows. With several
+     * threads the limit is LEAST_ROWS: short segments of lines that another core holds arrive slowly. Up to
+     * FEW_STEPS rows of the image stay in L1 without packing, for any number of rows of A, unless too many of
+     * them map to the same cache sets or need more pages than the TLB holds. */
     enum {
         LESS_ROWS = 24,
         LEAST_ROWS = 12,
@@ -300,7 +300,7 @@ void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const floa
     const size_t row_stride = f->n * sizeof *image, bit = row_stride & (0 - row_stride),
                  each = bit < SETS ? bit : SETS;
     const bool stay = f->k <= FEW_STEPS && f->k * each <= CACHE && f->k * row_stride <= PAGES;
-    /* in whole panels, what lies behind the last column is the next channel's */
+    /* whole panels: the elements after the last column belong to the next channel, and are readable */
     const bool whole = part->cols % DQ_FPANEL == 0 || (part->batch + 1 < f->batches && f->n >= DQ_FPANEL);
     if (!whole || (f->m > (f->workers > 1 ? LEAST_ROWS : LESS_ROWS) && !stay)) {
         dq_fpanels(transpose, image, 1, f->n, part, workspace, block);
@@ -317,10 +317,10 @@ typedef struct panels_key {
     dq_fpanels_of of;
 } panels_key;
 
-enum { STEPS = 64 /* of a panel at a time */ };
+enum { STEPS = 64 /* rows of a panel that are packed at a time */ };
 
-/* Columns and steps of a matrix of elements of `size` bytes, which may be loose, from element `first` on,
- * side by side in `workspace` as they are in memory. */
+/* Copies a block of a matrix, from element `first` on, to contiguous memory in the same order. Elements have
+ * `size` bytes and may be unaligned. */
 static void gather(const char *from, size_t size, size_t first, const panels_key *m, bool along, size_t cols,
                    size_t steps, char *workspace)
 {
@@ -354,8 +354,8 @@ static void make_part(const panels_key *m, const dq_tensor *from, size_t batch, 
     }
 }
 
-/* Goes through memory as it lies, and gives the file's pages back behind: matrix and panels are never both
- * there. */
+/* Packs in the order of memory and releases the pages of a mapped file after reading them, so that matrix and
+ * panels are never in memory at once. */
 static void make_panels(void *packed, const dq_tensor *from, const void *key)
 {
     const panels_key *m = key;

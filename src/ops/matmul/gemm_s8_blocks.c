@@ -35,7 +35,7 @@ static size_t *starts_of(const dq_qweights *w, void *packed)
     return (size_t *)(void *)((char *)packed + w->starts_offset);
 }
 
-/* Panel `i` of all matrices taken as one list, at `start`; returns where it ends. */
+/* Packs panel i, counted over all matrices, at offset `start` of `packed`; returns the offset of its end. */
 static size_t pack_panel(const dq_qweights *w, const void *data, void *packed, size_t i, size_t start)
 {
     dq_gemm_s8_b b = w->b;
@@ -50,15 +50,15 @@ static size_t first_panel(const dq_qweights *w)
     return w->size - w->panels * w->matrices * w->panel_size;
 }
 
-/* Where the columns of panel i end among the bytes, if columns lie one behind the other. */
+/* Offset in the tensor of the end of panel i's columns, if columns are contiguous and in order. */
 static size_t end_of_panel(const dq_qweights *w, size_t i)
 {
     size_t col = (i % w->panels + 1) * w->kernel->nr;
     return i / w->panels * w->matrix_step + (col < w->b.cols ? col : w->b.cols) * w->b.col_stride;
 }
 
-/* Panels first … end - 1 of a matrix whose columns lie side by side, from a copy: its file's pages are given
- * back as they have been copied from. Returns where the panels end in `packed`. */
+/* Packs panels first … end - 1 of a row-major matrix from a copy of their columns. Pages of the mapped file
+ * are released as soon as they are copied. Returns the offset of the panels' end in `packed`. */
 static size_t pack_copied(const dq_qweights *w, const dq_tensor *from, void *packed, size_t first, size_t end,
                           uint8_t *copy, size_t start)
 {
@@ -81,8 +81,9 @@ static size_t pack_copied(const dq_qweights *w, const dq_tensor *from, void *pac
     return start;
 }
 
-/* Whether each panel of a large matrix takes something of all of its pages: a copy of a few panels at a time
- * then saves the memory that the pages would take, at the price of looking at them again for each copy. */
+/* Packs a large mapped row-major matrix by copies of some panels at a time; false if it is not such a matrix.
+ * Each panel of it reads all pages, which would stay in memory in addition to the packed form. Releasing them
+ * after each copy saves that memory, but reads the pages again for each copy. */
 static bool make_by_copies(const dq_qweights *w, const dq_tensor *from, void *packed)
 {
     enum { MIN_COPIED_BYTES = 1 << 23, COPIES = 8 };
@@ -98,8 +99,8 @@ static bool make_by_copies(const dq_qweights *w, const dq_tensor *from, void *pa
     return copy != NULL;
 }
 
-/* Panels close behind each other: what they do not use of their most is left over at the end. Pages of the
- * file that have been packed are given back on the way: large weights are never there twice. */
+/* Packs all panels without gaps: panels may be smaller than panel_size, and the rest stays unused at the end.
+ * Pages of the mapped file are released as they are packed: large weights are never in memory twice. */
 static void make(void *packed, const dq_tensor *from, const void *key)
 {
     const dq_qweights *w = key;
@@ -176,13 +177,13 @@ size_t dq_gemm_s8_block_rows(const dq_gemm_s8 *kernel)
     return kernel->mr >= ROWS ? kernel->mr : ROWS / kernel->mr * kernel->mr;
 }
 
-/* Products as a double: only a measure, and never overflows. */
+/* Multiply-adds of one panel with `rows` rows, as a double, which cannot overflow. */
 static double products_of(const dq_qweights *w, size_t rows)
 {
     return (double)rows * (double)w->b.runs * (double)w->b.run * w->kernel->nr;
 }
 
-/* Pieces of one size; a few of them should be of an even number, or one of two threads is left over. */
+/* Evens out the chunks. A small number of tasks becomes even, or one of two threads would idle. */
 static size_t even_chunk(size_t panels, size_t blocks, size_t chunk)
 {
     enum { FEW_PIECES = 16 };
@@ -192,7 +193,7 @@ static size_t even_chunk(size_t panels, size_t blocks, size_t chunk)
     return (panels + chunks - 1) / chunks;
 }
 
-/* Weights that fit no cache. */
+/* Whether the weights exceed the caches. */
 static bool far(const dq_qweights *w)
 {
     enum { UNCACHED_BYTES = 3 << 19 };
@@ -203,7 +204,8 @@ size_t dq_gemm_s8_chunk(const dq_qweights *w, const dq_threads *threads, size_t 
 {
     enum { MANY_BLOCKS = 32, TASK = 1 << 20, REPAY_PACKING = 8, PIECES = 8 /* for each thread */ };
     const size_t count = dq_threads_count(threads);
-    /* a thread alone makes a block's rows ready once; but dot instructions wait for weights from afar */
+    /* one thread packs the rows of a block only once; but with dot-product instructions, weights from memory
+     * are the bottleneck */
     bool alone = count == 1 && !(w->kernel->dots && far(w));
     if (alone || blocks >= MANY_BLOCKS || w->panels <= 1)
         return w->panels ? w->panels : 1;
@@ -276,7 +278,7 @@ void dq_qblock_terms(dq_qblock *block)
         block->kernels->subtract_scaled_s32(block->init, n, block->a_zero, cols);
 }
 
-/* The terms that differ from row to row, for n columns from `at` on. */
+/* Subtracts the compensation that differs between rows, for n columns from `at` on. */
 static void correct_rows(const dq_qblock *block, size_t at, size_t n)
 {
     for (size_t i = 0; i < block->rows; i++) {
@@ -288,7 +290,7 @@ static void correct_rows(const dq_qblock *block, size_t at, size_t n)
     }
 }
 
-/* The sums of panel p, whose columns' terms are at number `at`, to column `to` of c. */
+/* Computes the sums of panel p into column `to` of c. The initial values of its columns begin at init[at]. */
 static void run_panel(const dq_qblock *block, size_t p, size_t at, size_t to)
 {
     const dq_qweights *w = block->w;

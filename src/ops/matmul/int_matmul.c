@@ -87,7 +87,7 @@ static void store_block(const dq_qblock *block, size_t first, size_t cols)
     at->run->store(&sums);
 }
 
-/* Rows of a matrix that stands as [K, M], copied. */
+/* Copies rows of A from a matrix that is stored as [K, M]. */
 static void copy_columns(const dq_int_matmul *mm, const dq_tensor *a, size_t first_row, dq_qblock *block)
 {
     uint8_t sign_xor = dq_gemm_s8_sign_xor(a->dtype, mm->w.kernel->a_signed), *copy = (uint8_t *)block->extra;
@@ -99,8 +99,8 @@ static void copy_columns(const dq_int_matmul *mm, const dq_tensor *a, size_t fir
     }
 }
 
-/* Rows of `a` are read in place where the kernel likes their sign and may read past them; else from a copy.
- */
+/* Sets pointers to rows of A: in the tensor if it has the kernel's signedness and may be read past the rows,
+ * else in a copy. */
 static void point_rows(const dq_int_matmul *mm, const dq_tensor *a, size_t first_row, dq_qblock *block)
 {
     size_t k = mm->s.k, bytes = block->rows * k;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMul, as numpy.matmul; dqrun's, with a bias for each column and bounds; and com.microsoft's FusedMatMul:
- * operands whose axes are moved first (they are read where they stand), and a factor. */
+/* MatMul, with the semantics of numpy.matmul; dqrun's MatMul, with a bias for each column and bounds; and
+ * com.microsoft's FusedMatMul, with a factor and permuted axes of the operands, which are read with strides
+ * instead of a copy. */
 #include "ops/half_floats.h"
 #include "ops/matmul/matmul_f32.h"
 #include "ops/matmul/matmul_generic.h"
@@ -10,21 +11,21 @@
 
 enum { B = 1, BIAS /* dqrun MatMul, of floats */ };
 
-/* An operand seen as matrices of [rows, columns]: strides in elements. */
+/* Strides of an operand as a batch of [rows, columns] matrices, in elements. */
 typedef struct view {
     size_t row, col, matrix;
 } view;
 
 typedef struct state {
-    dq_matmul_f32 floats; /* float and narrower; the other types: */
+    dq_matmul_f32 floats; /* float, float16 and bfloat16 */
     dq_half_floats halves;
-    dq_matmul_generic mm;
+    dq_matmul_generic mm; /* other types */
     dq_matmul_shape shape;
     view a, b;
     float alpha;
-    size_t sharing; /* matrices of A that multiply the same one of B, as one: that many rows */
-    bool gathered;  /* B is spread in such a way that it is laid out first, in scratch … */
-    size_t gathered_at;
+    size_t sharing;     /* so many consecutive matrices of A multiply one matrix of B, as a single matrix */
+    bool gathered;      /* B is a broadcast view that must be expanded first … */
+    size_t gathered_at; /* … at this byte offset of scratch */
 } state;
 
 typedef struct operands {
@@ -87,7 +88,7 @@ static void store(const void *arg, size_t batch, size_t row, size_t col, size_t 
                                 cols);
 }
 
-/* Input i after the axes' moves; its dims in *as, its strides in *v. A vector stays as it is. */
+/* Permutes the axes of an operand as the attributes say: dims to *as, strides to *v. Vectors stay as is. */
 static void look(const dq_tensor *t, bool first_last, bool swap, dq_tensor *as, view *v)
 {
     *as = *t;
@@ -135,7 +136,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, call->in[0]->dtype, shape.rank, shape.dims, err);
 }
 
-/* Matrices of B that come several times, one after the other, as heads share keys. */
+/* Prepares a B that is a broadcast view: matrices repeat, because attention heads share keys. */
 static dq_status prepare_broadcast(dq_op_call *call, state *s, dq_error *err)
 {
     dq_matmul_shape *shape = &s->shape;

@@ -6,10 +6,10 @@
 #include <math.h>
 
 enum {
-    MACS_PER_TASK = 1 << 17, /* products of a piece of parallel work, at least about */
-    MAX_SWAPPED_COLS = 4,    /* columns of products whose operands change places, */
-    MIN_SWAPPED_ROWS = 64,   /* and at least so many rows, */
-    MAX_FLAT_DEPTH = 16      /* whose steps, if they are no more, are laid out in one go */
+    MACS_PER_TASK = 1 << 17, /* approximate minimum of multiply-adds in a parallel task */
+    MAX_SWAPPED_COLS = 4,    /* gemm_swapped: maximum columns … */
+    MIN_SWAPPED_ROWS = 64,   /* … and minimum rows; */
+    MAX_FLAT_DEPTH = 16      /* up to so many terms, all columns are packed by one transpose */
 };
 
 typedef struct job {
@@ -18,7 +18,7 @@ typedef struct job {
     const dq_matmul_f32_operands *o;
 } job;
 
-/* The first operand or the second, as dq_matmul_f32 has them. */
+/* Matrix `batch` of the first or second operand of the product, after they were exchanged. */
 static const float *matrix(const job *j, size_t batch, bool second)
 {
     size_t a = 0, b = 0;
@@ -54,7 +54,7 @@ static void part_b(const void *arg, const dq_gemm_part *part, float *workspace, 
         block->b = matrix(j, part->batch, true) + part->p * f->b_step + part->col;
         block->b_step = f->b_step;
         block->b_panel = DQ_FPANEL;
-    } else if (f->swapped && f->b_step == 1 && part->k <= MAX_FLAT_DEPTH) { /* all columns in one go */
+    } else if (f->swapped && f->b_step == 1 && part->k <= MAX_FLAT_DEPTH) { /* all columns by one transpose */
         const size_t step = (part->cols + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL;
         const float *from = matrix(j, part->batch, true) + part->col * f->b_col + part->p;
         j->call->kernels->transpose_x32((const uint32_t *)(const void *)from, f->b_col, part->cols, part->k,
@@ -86,7 +86,7 @@ static void part_c(const void *arg, const dq_gemm_part *part, float *workspace, 
         block->z = z ? z + part->row * j->o->z_row + part->col : NULL;
 }
 
-/* Results of a product whose operands have changed places. */
+/* Stores a block of the result of exchanged operands, transposed. */
 static void transpose_back(const void *arg, const dq_gemm_part *part, const dq_gemm_block_f32 *block)
 {
     const job *j = arg;
@@ -103,7 +103,7 @@ typedef struct problem {
     bool constant_b; /* one matrix of floats or half floats */
 } problem;
 
-/* The formula's multiply-adds with m rows and n columns, which are rounded up to whole panels. */
+/* Work of a GEMM with m rows and n columns; columns are rounded up to whole panels. */
 static dq_algorithm_work product_of(const dq_matmul_f32 *f, size_t m, size_t n)
 {
     const double columns = (double)((n + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL),
@@ -112,7 +112,7 @@ static dq_algorithm_work product_of(const dq_matmul_f32 *f, size_t m, size_t n)
                                .calls = batches * columns / DQ_FPANEL * (double)((m + 7) / 8)};
 }
 
-/* The operands change places: A · B is the transpose of B' · A', whose sums are the same. */
+/* Exchanges the operands: A · B is the transpose of Bᵀ · Aᵀ, which has the same sums. */
 static void swap_operands(dq_matmul_f32 *f)
 {
     const dq_matmul_f32 as = *f;
@@ -125,7 +125,8 @@ static void swap_operands(dq_matmul_f32 *f)
     f->b_step = as.a_step;
 }
 
-/* A vector times a matrix whose columns are contiguous, or the other way round. */
+/* is_vector: a row vector times a matrix with contiguous columns. is_column: a matrix with contiguous rows
+ * times a column vector. */
 static bool is_vector(const dq_matmul_f32 *f)
 {
     return f->m == 1 && f->a_step == 1 && f->b_step == 1 && f->b_col != 1;
@@ -190,7 +191,7 @@ static bool is_gemm_applicable(const void *arg, dq_reason *reason)
     return dq_always_applicable(arg, reason);
 }
 
-/* B is laid out in each run; where its columns are contiguous, that is a transpose. */
+/* B is packed in each run; if its columns are contiguous, packing is a transpose and costs more. */
 static dq_algorithm_work work_of_gemm(const void *arg)
 {
     const problem *p = arg;
@@ -251,7 +252,8 @@ static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
 
 /* ---- Runs --------------------------------------------------------------------------------------------- */
 
-/* Columns of B, each a row of its transpose. Those of all batches are counted through. */
+/* Computes results begin … end - 1, counted over the columns of all batches, by GEMV: columns of B are
+ * contiguous. */
 static void columns(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;

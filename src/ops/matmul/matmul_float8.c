@@ -7,9 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Sums are kept in three limbs of base 2^18, the upper one signed and as large as it gets. A value a - za is
- * below 2^34 in units of 2^-17, its partner is split in two: products stay below 2^52, and 512 of them below
- * 2^61, after which carries move up. */
+/* A sum has three limbs of base 2^18; the high limb is signed and not bounded. a - za is below 2^34 in units
+ * of 2^-17, and b - zb is split in two limbs. So products stay below 2^52, and 512 of them below 2^61; after
+ * that, carries are propagated. */
 enum { UNIT_BITS = 17, LIMB_BITS = 18, CARRY_EVERY = 512 };
 #define LIMB_MASK (((int64_t)1 << LIMB_BITS) - 1)
 #define NOT_FINITE INT64_MIN
@@ -60,16 +60,16 @@ typedef struct run_state {
     const void *arg;
 } run_state;
 
-/* What a worker keeps for a row. */
+/* State of a row of the result, in a worker's scratch. */
 typedef struct row_state {
-    const uint8_t *a, *b; /* codes: the row, the matrix */
+    const uint8_t *a, *b; /* quantized values: the row of A, the matrix B */
     double a_zero;
     size_t b_zero_at;
     double *sums;
     limbs *acc;
     int64_t *zero, *row;
-    uint8_t *flags; /* of a column: something in it is not finite */
-    bool flagged;   /* the same of the row */
+    uint8_t *flags; /* for each column of B: it has a value that is not finite */
+    bool flagged;   /* the row of A has such a value */
 } row_state;
 
 static double zero_value(const dq_op_call *call, const dq_qparam *p, size_t i)
@@ -141,7 +141,7 @@ static void add_products(const dq_matmul_float8 *mm, row_state *row)
     carry(row->acc, n);
 }
 
-/* The sum as IEEE arithmetic sees it, for one that is not finite: its finite part does not matter. */
+/* A sum that is not finite, by IEEE arithmetic in double. Rounding of its finite terms does not matter. */
 static double plain_sum(const run_state *run, const row_state *row, size_t j)
 {
     const dq_matmul_float8 *mm = run->mm;
@@ -158,7 +158,7 @@ static void run_row(const run_state *run, size_t batch, size_t i, void *scratch)
     row_state row = begin_row(run, batch, i, scratch);
     add_products(mm, &row);
     for (size_t j = 0; j < mm->s.n; j++) {
-        /* the two lower limbs are exact in double, so is the upper one below 2^53 */
+        /* the two low limbs are exact in double, and the high limb is exact below 2^53 */
         double low = (double)(row.acc[j].middle << LIMB_BITS | row.acc[j].low);
         row.sums[j] = ldexp(ldexp((double)row.acc[j].high, 2 * LIMB_BITS) + low, -2 * UNIT_BITS);
         if (row.flagged || row.flags[j])

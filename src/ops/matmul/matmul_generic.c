@@ -72,7 +72,7 @@ static void tile_f32(const dq_kernels *kernels, const float *a, const float *b_s
                                                  .high = INFINITY});
 }
 
-/* `a` is a strip; for floats, rows of k elements. */
+/* Computes a tile. `a` is a strip, or for floats, rows of k elements. */
 static void tile(const dq_kernels *kernels, dq_dtype type, const void *a, const void *b_strip, size_t k,
                  size_t rows, size_t cols, void *out)
 {
@@ -133,7 +133,7 @@ dq_status dq_matmul_generic_constant_b(dq_op_call *call, uint32_t i, size_t col_
     return dq_call_pack_deferred(call, i, make_strips, &key, sizeof key, size, &mm->packed_b, err);
 }
 
-/* Rows of A in a worker's scratch: a strip, and for floats its transpose. */
+/* Rows of k elements that A needs in a worker's scratch: a strip, and for floats its transpose. */
 static size_t rows_in_scratch(const dq_matmul_generic *mm)
 {
     return mm->type == DQ_FLOAT ? 2 * DQ_STRIP_ROWS : DQ_STRIP_ROWS;
@@ -170,7 +170,7 @@ static const void *pack_rows(const job *j, size_t batch, size_t row, size_t rows
     return transposed;
 }
 
-/* Few rows: a strip of B serves once, and is used while it is in the cache. */
+/* Computes a block of one strip of A. Each strip of B is used once, while it is in the cache. */
 static void flat_block(const job *j, size_t batch, size_t row, size_t col, char *scratch)
 {
     const dq_matmul_generic *mm = j->mm;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMulInteger: int32 sums of 8-bit products, wrapping modulo 2^32 as the standard allows. */
+/* MatMulInteger: matrix product of 8-bit integers into int32 sums, which wrap modulo 2^32, as the standard
+ * allows. */
 #include "ops/matmul/int_matmul.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft MatMulInteger16: 32-bit sums of 16-bit products, wrapping modulo 2^32. The sums of two uint16
- * operands may be declared uint32, which has the same bits.
+/* com.microsoft MatMulInteger16: matrix product of 16-bit integers into 32-bit sums, which wrap modulo 2^32.
+ * The result of two uint16 operands may be declared uint32, which has the same bits.
  *
- * Kernels multiply int16: of uint16 the middle of their range is taken away, and
+ * Kernels multiply int16 values. From uint16 operands the midpoint 32768 (za, zb; else 0) is subtracted, and
  *
  *   sum of a b = sum of (a - za)(b - zb) + za · sum of (b - zb) + zb · sum of a                      */
 #include "ops/matmul/gemm_s8_blocks.h"
@@ -16,16 +16,16 @@ enum {
     ROWS = DQ_GEMM_S16_ROWS,
     NR = DQ_GEMM_S16_NR,
     COLS = DQ_GEMM_S16_COLS,
-    BLOCK = 64, /* rows of a task … */
-    TILES = 32  /* … and columns, in tiles of COLS */
+    BLOCK = 64, /* rows of a task */
+    TILES = 32  /* columns of a task, in tiles of COLS */
 };
 
 typedef struct state {
     dq_matmul_shape s;
-    size_t pairs, blocks; /* of a column; of a matrix */
-    const void *packed;   /* NULL: made in each run, in the scratch */
+    size_t pairs, blocks; /* pairs of a column; panels (NR columns) of a matrix */
+    const void *packed;   /* NULL: packed in each run, into scratch */
     size_t row_blocks, chunks;
-    size_t rows_at, sums_at, offsets_at; /* of a worker's scratch */
+    size_t rows_at, sums_at, offsets_at; /* byte offsets in a worker's scratch */
 } state;
 
 static dq_status infer(dq_op_call *call, dq_error *err)
@@ -44,7 +44,7 @@ static uint32_t middle_of(const dq_tensor *t)
 
 /* ---- Packing ------------------------------------------------------------------------------------------- */
 
-/* What the packed form of b depends on; compared as bytes. */
+/* Packing key of b; compared as bytes. */
 typedef struct form {
     size_t matrices, k, n, pairs, blocks;
 } form;
@@ -54,7 +54,7 @@ static form form_of(const state *st)
     return (form){st->s.b_batches, st->s.k, st->s.n, st->pairs, st->blocks};
 }
 
-/* Octets of columns as dq_gemm_s16_fn wants them, then, of all octets, the sums of columns. */
+/* Packs panels of NR columns for dq_gemm_s16_fn, then the column sums of all panels. */
 static void pack_columns(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
@@ -105,7 +105,7 @@ typedef struct task {
     const dq_op_call *call;
     const state *st;
     size_t batch, row, rows;
-    int16_t *qvalues; /* of these rows, four side by side */
+    int16_t *qvalues; /* packed rows: panels of four rows, interleaved by pairs */
     uint32_t *sums, *offsets;
 } task;
 
@@ -128,7 +128,7 @@ static void pack_rows(task *t)
     }
 }
 
-/* `blocks` of all rows, from number `block` of the matrices of b on. */
+/* Multiplies all rows of the task by `blocks` panels from number `block` of all matrices of b on. */
 static void multiply(const task *t, const int16_t *packed, size_t block, size_t blocks, size_t col)
 {
     const state *st = t->st;

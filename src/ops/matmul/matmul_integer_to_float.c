@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft MatMulIntegerToFloat and DynamicQuantizeMatMul: integer sums of a matrix product as floats,
+/* com.microsoft MatMulIntegerToFloat and DynamicQuantizeMatMul: an 8-bit integer matrix product, dequantized,
  *     y = sum * (a_scale * b_scale) + bias,
- * with float roundings where ONNX Runtime has them: of the sum, the product of the scales, their product, the
- * addition. A float16 result is rounded once more. DynamicQuantizeMatMul first quantizes all of A by its
- * range. */
+ * with float roundings as in ONNX Runtime: of the sum, of the product of the scales, of their product, and of
+ * the addition. A float16 result is rounded once more. DynamicQuantizeMatMul quantizes A by its range. */
 #include "base/checked.h"
 #include "base/codec.h"
 #include "ops/matmul/int_matmul.h"
@@ -13,25 +12,25 @@
 
 enum { MOST_INPUTS = 7 };
 
-/* Where each part stands among the inputs. */
+/* Input numbers. */
 typedef struct layout {
     uint32_t a, b, a_scale, b_scale, a_zero, b_zero, bias;
 } layout;
 static const layout to_float = {
     .a = 0, .b = 1, .a_scale = 2, .b_scale = 3, .a_zero = 4, .b_zero = 5, .bias = 6};
-/* a_scale and a_zero are not the caller's: they stand behind the operator's inputs */
+/* a_scale and a_zero are computed in the run: their numbers follow those of the operator's inputs */
 static const layout dynamic = {
     .a = 0, .b = 1, .b_scale = 2, .b_zero = 3, .bias = 4, .a_scale = 5, .a_zero = 6};
 
 typedef struct state {
-    dq_int_matmul mm; /* first: the sums' callback gets at the state by it */
+    dq_int_matmul mm; /* first member: `store` casts its address to the state */
     const layout *at;
     dq_qparam a_scale, b_scale;
     bool bias_broadcast; /* one bias for all columns */
     dq_dynamic_offsets offsets;
 } state;
 
-/* The call with A quantized. */
+/* Sets *v to the call with quantized A as inputs. */
 static void look(const dq_op_call *call, const layout *at, dq_dynamic_call *v)
 {
     dq_dynamic_bind(call, MOST_INPUTS, at->a, at->a_scale, at->a_zero, v);
@@ -84,7 +83,7 @@ static dq_status prepare_with(dq_op_call *call, const layout *at, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-/* What the rows of a block of sums share: scales of the columns, and the bias. */
+/* Scales and biases of the columns of a block of sums. */
 typedef struct columns {
     float scales[DQ_GEMM_S8_NR_MAX], bias[DQ_GEMM_S8_NR_MAX];
 } columns;

@@ -4,9 +4,9 @@
 
 #include "ops/algorithm.h"
 
-enum { CACHED = 1 << 22 /* bytes of B that stay in a cache from run to run */ };
+enum { CACHED = 1 << 22 /* maximum bytes of B that stay in a cache from run to run */ };
 
-/* A of `rows` by k, of type `a`, times B of k by n. */
+/* The product of a rows × k matrix A and a k × n matrix B. */
 typedef struct problem {
     const dq_gemm_s8 *few_rows, *gemm; /* the kernel for few rows of A, and the one for many */
     size_t rows, k, n;
@@ -42,7 +42,7 @@ static double blocks_of(const problem *p, const dq_gemm_s8 *kernel)
     return (double)(p->rows / kernel->mr + (p->rows % kernel->mr != 0));
 }
 
-/* `read`: how often B is moved. */
+/* `read`: how many times B is read from memory. */
 static dq_algorithm_work work_of(const problem *p, const dq_gemm_s8 *kernel, double read)
 {
     const double panels = (double)(p->n / kernel->nr + (p->n % kernel->nr != 0));
@@ -51,7 +51,7 @@ static dq_algorithm_work work_of(const problem *p, const dq_gemm_s8 *kernel, dou
         .macs = (double)p->rows * size, .bytes = read * size, .calls = blocks_of(p, kernel) * panels};
 }
 
-/* Packed B that is in a cache is not moved. */
+/* Packed B costs no memory traffic if it stays in a cache. */
 static dq_algorithm_work work_of_few_rows_packed(const void *arg)
 {
     const problem *p = arg;
@@ -64,7 +64,7 @@ static dq_algorithm_work work_of_few_rows(const void *arg)
     return work_of(p, p->few_rows, 1);
 }
 
-/* Each block of rows reads all panels, and widens their elements. */
+/* Each block of rows reads all panels and widens their elements. */
 static dq_algorithm_work work_of_gemm_packed(const void *arg)
 {
     const problem *p = arg;

@@ -63,7 +63,7 @@ dq_status dq_matmul_shape_of(const dq_op_call *call, uint32_t a, uint32_t b, con
         s->dims[s->rank++] = (int64_t)s->m;
     if (!s->b_vector)
         s->dims[s->rank++] = (int64_t)s->n;
-    /* Sizes above come from tensors that exist; the result's own are checked when it gets its shape. */
+    /* The sizes above come from existing tensors; dq_call_output checks those of the result. */
     s->batches = 1;
     for (size_t i = 0; i < s->batch_rank; i++)
         s->batches *= (size_t)s->batch_dims[i];

@@ -46,7 +46,7 @@ __attribute__((noinline)) void dq_qgemm16_store(dq_dtype dtype, void *data, size
 
 static size_t width_of(const dq_qgemm16 *w)
 {
-    return w->planes; /* bytes of a code: planes are what 8 bits each want */
+    return w->planes; /* bytes of a quantized value: one plane for each 8 bits */
 }
 
 static size_t panel_qvalues(const dq_qgemm16 *w)
@@ -60,8 +60,8 @@ static size_t sums_at(const dq_qgemm16 *w)
     return (bytes + DQ_ALIGN - 1) / DQ_ALIGN * DQ_ALIGN;
 }
 
-/* Packs `count` vectors, the first of which begins at `first`, and their sums; of 8 bits the largest sum of
- * sizes. */
+/* Packs a panel of `count` vectors from element `first` on, and computes their sums. For 8-bit values it also
+ * updates the largest sum of magnitudes. */
 #define MAKE_PANEL(name, S, D, middle)                                                                       \
     static void name(const dq_qgemm16 *w, const void *data, size_t first, size_t count, void *packed,        \
                      int64_t *sums, int64_t *largest)                                                        \
@@ -143,7 +143,8 @@ dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err)
 
 /* ---- A run --------------------------------------------------------------------------------------------- */
 
-/* Planes of 16-bit codes, and 8-bit codes less a zero point, lie within ±256; 8-bit codes within ±128. */
+/* The span follows from magnitudes: planes of 16-bit values, and 8-bit values minus a zero point, are within
+ * ±256, plain 8-bit values within ±128. */
 dq_qconv16_run dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w)
 {
     enum { DEPTH_SYMMETRIC = 255, DEPTH_ASYMMETRIC = 127, SMALL = UINT16_MAX /* times 32768 */ };
@@ -221,8 +222,8 @@ double dq_q16_factor(const dq_op_call *call)
            (double)dq_data(call->in[DQ_Q16_X_SCALE], float)[0];
 }
 
-/* double arithmetic is off by less than 2^-50 of the largest part: 2^17, for results beyond that saturate,
- * and what cancels (gemm_s16.h). An infinite or NaN scale makes the error one of them, too. */
+/* The error of double arithmetic is below 2^-50 of the largest term: 2^17, because results beyond it
+ * saturate, or a term that cancels (gemm_s16.h). An infinite or NaN scale makes the error infinite. */
 void dq_q16_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
                  dq_q16_terms *terms)
 {
@@ -301,7 +302,7 @@ void dq_qgemm16_tiles(const dq_qconv16_run *r, const int16_t *a, size_t a_step, 
     }
 }
 
-/* Zero points count for the whole of x. */
+/* The compensation of the zero point of vector `at`; `sum` is the sum of all elements of x. */
 static double of_zeros(const dq_qconv16_run *r, size_t at, int64_t sum)
 {
     const dq_qgemm16 *w = r->w;
@@ -359,7 +360,7 @@ static void put_floats(const dq_q16_sums *s, float *y)
         }
 }
 
-/* To 8 bits, some whole rows at a time, or a part of one. */
+/* Requantizes to 8 bits by way of 16-bit results: some whole rows at a time, or a part of a row. */
 static void put_bytes(const dq_kernels *k, const dq_q16_sums *s, dq_tensor *y, size_t at)
 {
     enum { PIECE = 1024 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QLinearMatMul: y = saturate(round(sum * a_scale * b_scale / y_scale) + y_zero_point), rounded once, sum =
- * sum of (a - a_zero_point)(b - b_zero_point). Between 8-bit integers the sum is an int32 that wraps, as the
- * standard allows; with a float8 operand it is a sum of values (matmul_float8.h). A float8 result is the
- * value with its zero point added, rounded once, saturated. Scales are used as doubles, whatever their type.
- */
+/* QLinearMatMul: y = saturate(round(sum * a_scale * b_scale / y_scale) + y_zero_point), rounded once, with
+ * sum = sum of (a - a_zero_point)(b - b_zero_point). For 8-bit integers the sum is an int32 that wraps, as
+ * the standard allows. With a float8 operand it is a sum of real numbers (matmul_float8.h). A float8 result
+ * is sum * a_scale * b_scale / y_scale + y_zero_point, rounded once and saturated. Scales of all types are
+ * used as doubles. */
 #include "base/codec.h"
 #include "base/exact.h"
 #include "ops/matmul/int_matmul.h"
@@ -14,19 +14,19 @@
 
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO };
 
-/* A parameter of the result: one element, or a shape that broadcasts to the result's. */
+/* A parameter of the result: one element, or a tensor that broadcasts to the result. */
 typedef struct broadcast {
-    size_t batch[DQ_MAX_RANK], row, col; /* steps in elements */
+    size_t batch[DQ_MAX_RANK], row, col; /* strides in elements */
 } broadcast;
 
 typedef struct params {
     dq_qparam a_scale, b_scale;
     broadcast y_scale, y_zero;
-    bool same_rows; /* no parameter differs from row to row */
+    bool same_rows; /* all parameters are the same for all rows */
 } params;
 
 typedef struct state {
-    dq_int_matmul mm; /* first: the sums' callback gets at the state by it */
+    dq_int_matmul mm; /* first member: store_sums casts its address to the state */
     dq_matmul_float8 float8_matmul;
     bool is_float8;
     params p;
@@ -103,12 +103,12 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 
 /* ---- Scaling sums ------------------------------------------------------------------------------------- */
 
-/* Where the parameters of a row of the result are. */
+/* Offsets of the parameters of a row of the result. */
 typedef struct row_params {
     const dq_op_call *call;
     const state *st;
     double a_scale;
-    size_t b_scale_at, y_scale_at, y_zero_at; /* elements, of column 0 */
+    size_t b_scale_at, y_scale_at, y_zero_at; /* in elements, for column 0 */
 } row_params;
 
 static row_params row_params_of(const dq_op_call *call, const state *st, size_t batch, size_t row)
@@ -135,8 +135,8 @@ static double y_scale_at(const row_params *at, size_t col)
     return dq_tensor_get_double(at->call->in[Y_SCALE], at->y_scale_at + col * at->st->p.y_scale.col);
 }
 
-/* The float8 of a sum, scaled, and its zero point. What double arithmetic gives is off by less than `error`:
- * where both ends of that become one number, it is the number. */
+/* Requantizes a sum to float8. The error of the double result is below `error`. If both ends of that interval
+ * round to one float8 value, it is exact; else exact arithmetic decides. */
 static uint8_t float8_of(const row_params *at, dq_dtype dtype, double sum, size_t col, double zero)
 {
     const double b = b_scale_at(at, col), y = y_scale_at(at, col), scaled = sum * (at->a_scale * b / y);
@@ -149,7 +149,7 @@ static uint8_t float8_of(const row_params *at, dq_dtype dtype, double sum, size_
     return (uint8_t)dq_encode_float(dtype, dq_round_to_odd(exact == 0 ? 0 : exact), true, DQ_ROUND_NEAREST);
 }
 
-/* Element `col` of the row from its sum. */
+/* Requantizes one sum, of column `col`, and writes it to element `index` of the output. */
 static void put(const row_params *at, size_t index, size_t col, double sum)
 {
     const dq_tensor *y = at->call->out[0], *zero = at->call->in[Y_ZERO];
@@ -178,13 +178,13 @@ static void store_row(const dq_op_call *call, const void *arg, size_t batch, siz
         put(&at, (batch * s->m + row) * s->n + j, j, sums[j]);
 }
 
-/* Of the columns of a tile. */
+/* Scales of the columns of a tile. */
 typedef struct multipliers {
     double scale[DQ_GEMM_S8_NR_MAX];
     float b[DQ_GEMM_S8_NR_MAX], y[DQ_GEMM_S8_NR_MAX];
 } multipliers;
 
-/* How sums of `cols` columns from `col` on become 8 bits; *m is what it points to. */
+/* Requantization parameters of `cols` columns from `col` on. They point into *m. */
 static dq_requantize_to qvalues_of(const row_params *at, size_t col, size_t cols, multipliers *m)
 {
     const dq_op_call *call = at->call;
@@ -210,7 +210,7 @@ static bool general(const dq_int_sums *sums, const state *st)
     return float8(sums->call->out[0]->dtype) || st->p.y_zero.col != 0;
 }
 
-/* Sums whose parameters are the same for all rows. */
+/* Requantizes a block of sums whose parameters are the same for all rows. */
 static void store_same_rows(const dq_int_sums *sums, const state *st)
 {
     const dq_op_call *call = sums->call;

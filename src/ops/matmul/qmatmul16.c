@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun.QLinearMatMul16: a matrix product of quantized values of 8 or 16 bits that is exact for every length,
- * as MatMul broadcasts, or with transB as Gemm has it:
+/* dqrun.QLinearMatMul16: a matrix product of quantized values of 8 or 16 bits that is exact for every depth.
+ * Batches broadcast as in MatMul; transB is that of Gemm.
  *
  *   total = sum of (a - a_zero_point)(b - b_zero_point), exact
  *   y = saturate(round((total * alpha * a_scale * b_scale + bias) / y_scale) + y_zero_point)
  *
- * in real numbers, rounded once; or, without y_scale, total * (alpha * a_scale * b_scale) + bias as a float.
- * Scales and zero points of b are one, or one a column of the only matrix; the bias is a float a column. Sums
- * of 8-bit values that int32 always holds are computed in it (qmatmul16_s32.h), others in pieces that int32
- * holds, which are added in double: exact below 2^53. */
+ * in real numbers, rounded once. Without y_scale the result is total * (alpha * a_scale * b_scale) + bias as
+ * float. Scales and zero points of b are one for all, or, with a single matrix b, one for each column. The
+ * bias is one float, or one for each column. 8-bit operands whose sums int32 always holds use int32
+ * (qmatmul16_s32.h). Other sums are computed in parts that int32 holds, which are added in double: exact
+ * below 2^53. */
 #include "base/checked.h"
 #include "ops/algorithm.h"
 #include "ops/matmul/gemm_s8_blocks.h"
@@ -23,15 +24,18 @@ enum { ROWS = DQ_GEMM_S16_ROWS, NR = DQ_GEMM_S16_NR, COLS = DQ_GEMM_S16_COLS, BL
 
 typedef struct state {
     dq_matmul_shape s;
-    size_t m, batches; /* as computed: matrices that meet the same b are one */
-    bool transposed;   /* b */
+    size_t m, batches; /* as computed: with a single b, all matrices of a are one */
+    bool transposed;   /* b is stored as [N, K] */
     const dq_algorithm *algorithm;
-    dq_qmatmul16_s32 int32;                           /* of gemm_s8 */
-    dq_qmatmul16_bytesplit bytes;                     /* of gemm_bytes */
-    dq_qgemm16 w;                                     /* of gemm, and so are the others */
-    size_t block, blocks;                             /* rows of a task */
-    size_t chunk, chunks;                             /* panels of a task */
-    size_t rows_at, qvalues_at, lines_at, offsets_at; /* of a worker's scratch */
+    dq_qmatmul16_s32 int32;       /* of algorithm gemm_s8 */
+    dq_qmatmul16_bytesplit bytes; /* of algorithm gemm_bytes */
+    /* Of algorithm gemm: */
+    dq_qgemm16 w;
+    size_t block, blocks; /* rows of a task; blocks of rows */
+    size_t chunk, chunks; /* panels of a task; chunks of panels */
+    /* Byte offsets in a worker's scratch: packed rows of x; expanded panels; four rows before packing;
+     * offsets of pairs. */
+    size_t rows_at, qvalues_at, lines_at, offsets_at;
 } state;
 
 /* ---- Planning ------------------------------------------------------------------------------------------ */
@@ -121,7 +125,7 @@ typedef struct task {
     uint32_t *offsets;
 } task;
 
-/* Rows of the block, pairs of four rows beside each other. */
+/* Packs the rows of the block: panels of four rows, interleaved by pairs. */
 static void fill_rows(const task *t)
 {
     const state *st = t->st;
@@ -146,13 +150,13 @@ static void put_tile(const task *t, dq_q16_sums *s, size_t row, size_t rows, siz
     dq_qgemm16_put(t->run->call, s, (t->batch * t->st->m + t->first + row) * n + col);
 }
 
-/* The only row, with codes of 8 bits: as they are packed. */
+/* Whether the product is a GEMV with 8-bit weights, which are not expanded. */
 static bool by_row(const state *st)
 {
     return st->m == 1 && st->w.planes == 1;
 }
 
-/* Up to three panels of columns with all rows of the block. */
+/* Multiplies all rows of the block by up to three panels of columns. */
 static void run_panels(const task *t, size_t panel, size_t panels)
 {
     const state *st = t->st;
@@ -224,8 +228,8 @@ static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
 /* ---- Algorithms ---------------------------------------------------------------------------------------- */
 
 typedef struct problem {
-    size_t batches, m, k, n; /* matrices that meet the same b are one */
-    bool one_b;              /* … in all */
+    size_t batches, m, k, n; /* batches and m as in state */
+    bool one_b;              /* there is a single matrix b */
     bool fits_int32;         /* dq_qmatmul16_s32_fits */
     bool by_bytes;           /* dq_q16_by_bytes */
 } problem;
@@ -262,7 +266,7 @@ static bool is_gemm_bytes_applicable(const void *arg, dq_reason *reason)
     return (p->batches == 1 && p->one_b) || dq_not_applicable(reason, "%zu matrices, expected 1", p->batches);
 }
 
-/* The two bytes of x are two rows. */
+/* The low and high bytes of x make twice as many rows. */
 static dq_algorithm_work work_of_gemm_bytes(const void *arg)
 {
     dq_algorithm_work work = work_of_gemm_s8(arg);

@@ -29,11 +29,11 @@ typedef struct job {
     const dq_qmatmul16_bytesplit *b;
     uint8_t *qvalues;
     dq_q16_terms terms; /* of each column */
-    double *middle;     /* … and what the middle of x's range makes */
+    double *middle;     /* … and the compensation of the midpoint of x */
     double factor;
 } job;
 
-/* The bytes of x ^ sign_xor, each ^ sign. */
+/* Splits x ^ sign_xor into low and high bytes, each ^ sign. */
 static void split(const uint16_t *restrict x, uint16_t sign_xor, uint8_t sign, size_t n,
                   uint8_t *restrict low, uint8_t *restrict high)
 {

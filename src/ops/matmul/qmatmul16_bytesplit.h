@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun.QLinearMatMul16 by products of bytes, where the processor adds four of them at once: x of 16 bits is
- * two rows of bytes, its codes' lower and upper halves, which meet 8-bit weights that are packed once:
+/* dqrun.QLinearMatMul16 with 16-bit x and 8-bit weights as an 8-bit GEMM (byte split), for processors with
+ * dot-product instructions. Each row of x becomes two rows of uint8: the low and the high bytes of its
+ * quantized values, as uint16. The constant weights are packed once.
  *
- *   x less the middle of its type = lower + 256 · upper - 32768                                         */
+ *   x - midpoint of its type = low + 256 · high - 32768                                                 */
 #ifndef DQ_OPS_QMATMUL16_BYTESPLIT_H
 #define DQ_OPS_QMATMUL16_BYTESPLIT_H
 
@@ -11,10 +12,11 @@
 typedef struct dq_qmatmul16_bytesplit {
     dq_qproduct p;
     size_t rows;
-    size_t qvalues_at, terms_at; /* of the scratch */
+    size_t qvalues_at, terms_at; /* byte offsets in the scratch: rows of bytes; terms of the columns */
 } dq_qmatmul16_bytesplit;
 
-/** Of one matrix of k × n weights (`transposed`: n × k) and `rows` rows; *b stood in zeroed memory. */
+/** Prepares the product of `rows` rows and one matrix of k × n weights (`transposed`: n × k). *b must be in
+ * zeroed memory. */
 dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k, size_t n, bool transposed,
                                          dq_qmatmul16_bytesplit *b, dq_error *err);
 void dq_qmatmul16_bytesplit_run(const dq_op_call *call, const dq_qmatmul16_bytesplit *b);

@@ -8,8 +8,8 @@ static bool is_8_bits(const dq_tensor *t)
     return t->dtype == DQ_INT8 || t->dtype == DQ_UINT8;
 }
 
-/* The largest size of a value of the type less its zero points (input `zero`), which stand only when
- * constant. */
+/* The largest magnitude of a value of the type minus its zero points (input `zero`): for all zero points of
+ * the type, unless they are constant. */
 static uint64_t largest_size(const dq_op_call *call, uint32_t zero)
 {
     const dq_tensor *t = call->in[zero];
@@ -47,7 +47,7 @@ dq_status dq_qmatmul16_s32_prepare(dq_op_call *call, const dq_matmul_shape *s, b
     p->mm.b_zero = (dq_qparam){.input = DQ_Q16_W_ZERO, .present = true};
     p->mm.b_zero.single = call->in[DQ_Q16_W_ZERO]->count == 1;
     p->mm.b_zero.step = !p->mm.b_zero.single;
-    const dq_op_call outer = *call; /* the step's algorithm is the row of matmul_s16 that this is part of */
+    const dq_op_call outer = *call; /* keeps the algorithm of the step: the row of matmul_s16 */
     DQ_TRY(dq_int_matmul_prepare(call, true, &p->mm, err));
     dq_call_take_algorithm(call, &outer);
     return DQ_OK;

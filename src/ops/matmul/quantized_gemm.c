@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft QGemm: Y = alpha * (A' - za)(B' - zb) + C as sums in the scale alpha * sa * sb, A' and B'
- * transposed as attributes say, C int32 in that scale, added modulo 2^32. With y_scale the result is
- *     saturate(round(sum * alpha * sa * sb / sy) + zy),
- * rounded once as in the standard's QLinearMatMul, without y_scale float(sum) * float(float(alpha * sa) *
- * sb).
+/* com.microsoft QGemm: sum = (A' - za)(B' - zb) + C in int32, modulo 2^32. A' and B' are A and B, transposed
+ * if the attributes say so. C is int32 with the scale alpha * sa * sb of the products. With y_scale the
+ * result is saturate(round(sum * alpha * sa * sb / sy) + zy), rounded once as in QLinearMatMul. Without
+ * y_scale it is float(sum) * float(float(alpha * sa) * sb).
  *
- * dqrun's QGemm may have C as floats of the columns, too: with y_scale, and sum without C, the result is then
+ * dqrun's QGemm may have C and a float bias for each column. With sum without C, the result is then
  *     saturate(round((sum * alpha * sa * sb + bias) / sy) + zy),
- * rounded once. C is the nearest int32 in the scale of the products: sums begin with it, and requantizing
- * adds the rest (dq_requantize_bias). */
+ * rounded once. C must be the bias rounded to int32 in the scale of the products. Sums begin with C, and
+ * requantization adds the rest of the bias (dq_requantize_bias). */
 #include "ops/matmul/int_matmul.h"
 
 #include <math.h>
@@ -16,11 +15,11 @@
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO, FLOAT_BIAS };
 
 typedef struct state {
-    dq_int_matmul mm; /* first: the sums' callback gets at the state by it */
+    dq_int_matmul mm; /* first member: `store` casts its address to the state */
     dq_qparam b_scale;
     double alpha;
-    size_t c_row, c_col; /* steps of C in elements */
-    double *shifts;      /* of each column, as dq_requantize_bias has them; NULL: C is not of floats, too */
+    size_t c_row, c_col; /* strides of C in elements */
+    double *shifts;      /* for each column, as in dq_requantize_bias; NULL: no float bias */
 } state;
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
@@ -53,7 +52,7 @@ static dq_status resolve_shape(const dq_op_call *call, dq_int_matmul *mm, dq_err
     return DQ_OK;
 }
 
-/* One element, or one a column where `columns`. */
+/* Resolves a parameter of one element or, if `columns` is not 0, one for each of so many columns. */
 static dq_status resolve_param(const dq_op_call *call, uint32_t i, size_t columns, dq_qparam *out,
                                dq_error *err)
 {
@@ -126,7 +125,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, 0, result_type(call), 2, st.mm.s.dims, err);
 }
 
-/* What is left of the bias in floats. The planner gives constants. */
+/* Computes the difference between the float bias and C for each column. Scales and C must be constant. */
 static dq_status find_shifts(dq_op_call *call, state *st, dq_error *err)
 {
     static const uint32_t constant[] = {A_SCALE, B_SCALE, C, Y_SCALE, FLOAT_BIAS};
@@ -168,10 +167,10 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-enum { ROWS = 16 /* that are stored at once */ };
+enum { ROWS = 16 /* rows that are requantized at once */ };
 
-/* Rows first … first + rows - 1 of the block, with C where it differs from row to row: copied to `out`, else
- * in their place. */
+/* Rows first … first + rows - 1 of a block of sums, plus C. If C is NULL or already in the sums (one row for
+ * all), the sums themselves are returned, else `out`. */
 static const int32_t *with_c(const dq_int_sums *sums, const state *st, size_t first, size_t rows,
                              int32_t *out)
 {

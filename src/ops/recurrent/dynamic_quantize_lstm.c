@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft DynamicQuantizeLSTM: an LSTM whose products with the weights are of integers. X is quantized
- * to uint8 by the range of all steps up to the longest sequence's last, the hidden state by that of the whole
- * batch at every step (after a sequence's end its state counts as zeros); a sum of products becomes a float
- * by the product of both scales, as DynamicQuantizeMatMul has it. What follows is that of LSTM. */
+/* com.microsoft DynamicQuantizeLSTM: an LSTM with dynamically quantized matrix products. X is quantized to
+ * uint8 once, by its range over all steps of the longest sequence. The hidden state is quantized at each step
+ * by the range of the whole batch; after the end of a sequence its state counts as zeros. Integer sums are
+ * multiplied by the product of both scales, as in DynamicQuantizeMatMul. The rest is as in LSTM. */
 #include "base/checked.h"
 #include "ops/matmul/qproduct.h"
 #include "ops/quantize/dynamic_quantize.h"
@@ -14,9 +14,9 @@
 
 enum { X = DQ_RNN_X, W, R, BIAS, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
 enum { Y = DQ_RNN_Y, Y_H, Y_C };
-enum { GATES = 4, FUNCTIONS = 3, CELLS_PER_TASK = 1024 /* cells of a piece of parallel work, about */ };
+enum { GATES = 4, FUNCTIONS = 3, CELLS_PER_TASK = 1024 /* approximate cells of a parallel task */ };
 
-/* Offsets into scratch. */
+/* Byte offsets in scratch. */
 typedef struct offsets {
     size_t w, r, range, qvalues, x_sums, h_sums, gates, h, c, seen;
 } offsets;
@@ -32,7 +32,7 @@ typedef struct state {
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-/* A scale or zero point: one a direction, or one for each of its columns. */
+/* Checks the shape of a scale or zero point: one for each direction, or for each column of each one. */
 static dq_status check_param(const dq_op_call *call, uint32_t i, const state *s, dq_error *err)
 {
     if (call->in[i]->rank == 1)
@@ -80,7 +80,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output(call, Y_C, DQ_FLOAT, 3, dims + 1, err);
 }
 
-/* Products read a little beyond their operands. */
+/* Reserves scratch, with slack after it: 8-bit kernels read a little past their operands. */
 static bool reserve(dq_op_call *call, size_t a, size_t b, size_t width, size_t *at)
 {
     return dq_call_reserve(call, a, b, width, at) &&
@@ -127,14 +127,14 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 
 /* ---- Products ----------------------------------------------------------------------------------------- */
 
-/* One direction of a run. */
+/* State of one direction in a run. */
 typedef struct pass {
     const dq_op_call *call;
     const state *s;
     size_t direction, step;
     bool backward;
     float *x_sums, *h_sums, *gates, *h, *c;
-    float *seen; /* h, and zeros for sequences that have ended */
+    float *seen; /* h, but zeros for sequences that have ended: the state that is quantized */
 } pass;
 
 static void *at_scratch(const dq_op_call *call, size_t offset)
@@ -160,7 +160,8 @@ static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, c
         dq_qsums_scale(c + i * c_stride, cols, factors, NULL, p->to + (row + i) * p->columns + col);
 }
 
-/* Quantizes `rows` rows of `a` and multiplies them with weights W or R of a direction, into `to`. */
+/* Quantizes `rows` rows of `a`, multiplies them by weights W or R of a direction, and dequantizes the sums to
+ * `to`. */
 static void multiply(const dq_op_call *call, const dq_qproduct *by, size_t direction, size_t weights_at,
                      const float *a, size_t rows, float *to)
 {
@@ -206,7 +207,7 @@ static void put_step(const pass *p, size_t t, size_t item, const float *h)
         memset(y, 0, s->hidden * sizeof *y);
 }
 
-/* The gates' sums; the bias has a row for X and one for the state. */
+/* Adds the products of X and of the state, and the biases of W and of R. */
 static void add_rows(const float *restrict x, const float *restrict h, const float *restrict bias, size_t n,
                      float *restrict gate)
 {

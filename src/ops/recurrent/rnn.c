@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LSTM, GRU and RNN. Floats go to rnn_float.c. Other types are computed here in double and rounded where they
- * are stored; a sum runs in eight interleaved parts that are joined in a fixed order, so that the bits depend
- * on neither threads nor ISA. Each sequence of each direction is one piece of work. */
+/* LSTM, GRU and RNN. Float tensors use rnn_float.c. Other types are computed here in double and rounded when
+ * they are stored. A sum has eight interleaved partial sums, which are added in a fixed order. So the bits
+ * depend on neither threads nor ISA. A task is one sequence of one direction. */
 #include "ops/recurrent/rnn.h"
 #include "base/checked.h"
 #include "ops/widened.h"
@@ -82,7 +82,7 @@ static dq_status prepare(dq_op_call *call, dq_rnn_kind what, dq_error *err)
     own->floats = call->in[X]->dtype == DQ_FLOAT;
     if (own->floats)
         return dq_rnn_float_prepare(call, s, &own->f, err);
-    size_t numbers; /* gates, h, c, a spare row, x */
+    size_t numbers; /* doubles: gates, h, c, a spare row, x */
     if (!dq_mul_size(s->gates + 3, s->hidden, &numbers) || !dq_add_size(numbers, s->input, &numbers) ||
         !dq_mul_size(numbers, sizeof(double), &call->worker_scratch_size))
         return dq_call_fail_input(call, err, R, "has too many columns");
@@ -125,7 +125,7 @@ static double apply(const sequence *q, size_t function, double x)
     return f->fn(x < -clip ? -clip : x > clip ? clip : x, f->alpha, f->beta);
 }
 
-/* Row `row` of W times x plus its bias; of R times h plus its bias. */
+/* from_x: row `row` of W times x, plus its bias. from_h: row `row` of R times h, plus its bias. */
 static double from_x(const sequence *q, size_t row)
 {
     const dq_rnn *s = q->s;

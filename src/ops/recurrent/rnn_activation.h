@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The activation functions that LSTM, GRU and RNN name in their attributes. */
+/* Activation functions of LSTM, GRU and RNN, which attribute `activations` names. */
 #ifndef DQ_OPS_RNN_ACTIVATION_H
 #define DQ_OPS_RNN_ACTIVATION_H
 
@@ -12,15 +12,15 @@ typedef struct dq_rnn_activation {
     double alpha, beta;
 } dq_rnn_activation;
 
-/** x[i] = f(x[i] within [-clip, clip]), in float. */
+/** x[i] = f(clamp(x[i], -clip, clip)) for i < n, in float. */
 void dq_rnn_activate(const dq_rows_f32 *rows, const dq_rnn_activation *f, float clip, float *x, size_t n);
 
-/** The function of a name (letters' case aside); NULL when there is none. */
+/** The function of a name, case-insensitive; NULL if there is none. */
 dq_rnn_activation_fn *dq_rnn_activation_find(const char *name);
 
-/** The node's `activations`, with their `activation_alpha` and `activation_beta`, which are handed out in
- * order to the functions that use them; `count` for each direction. Without the attribute: `absent`, for each
- * direction the same. */
+/** Reads attribute `activations`: `count` functions for each direction. Elements of `activation_alpha` and
+ * `activation_beta` go in order to the functions that use them. Without the attribute, each direction has the
+ * functions `absent`. */
 dq_status dq_rnn_activations(const dq_op_call *call, const char *const *absent, size_t count,
                              size_t directions, dq_rnn_activation *to, dq_error *err);
 

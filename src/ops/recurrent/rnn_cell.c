@@ -35,7 +35,7 @@ dq_status dq_rnn_direction(const dq_op_call *call, size_t *directions, bool *fir
     const char *direction = dq_node_string(call->node, "direction", "forward");
     *first_backward = strcmp(direction, "reverse") == 0;
     *directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
-    /* "foward" is the default that GRU-1's definition has. */
+    /* "foward" is the default in the definition of GRU-1. */
     bool forward = strcmp(direction, "forward") == 0 || strcmp(direction, "foward") == 0;
     if (*directions == 1 && !*first_backward && !forward)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
@@ -52,7 +52,7 @@ void dq_lstm_cell_step(const dq_rows_f32 *rows, const dq_lstm_cell *cell, float 
     size_t n = cell->hidden;
     float *in = gate + DQ_LSTM_I * n, *out = gate + DQ_LSTM_O * n, *forget = gate + DQ_LSTM_F * n,
           *candidate = gate + DQ_LSTM_C * n;
-    if (peephole) { /* h is room meanwhile */
+    if (peephole) { /* h is workspace until the end */
         rows->mul(peephole + DQ_LSTM_I * n, 1, c, 1, n, h);
         rows->add(in, 1, h, 1, n, in);
         rows->mul(peephole + DQ_LSTM_F * n, 1, c, 1, n, h);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RNN, GRU and LSTM in float. What X gives to the gates is one product over all steps and directions; what
- * the state gives is added step by step, onto the same chains of sums (kernels/gemm_f32/gemm_f32.h), for
- * several sequences at a time. Functions and the cell's sums are those of kernels/elementwise/float_rows.h,
- * each rounded to float. So the bits depend on neither threads, nor how many sequences go together, nor the
- * ISA. */
+/* RNN, GRU and LSTM in float. One GEMM multiplies X by W for all time steps and directions. At each step, a
+ * GEMM of several sequences adds the product of state and R to the same chains of sums
+ * (kernels/gemm_f32/gemm_f32.h). Activations and the arithmetic of the cell are those of
+ * kernels/elementwise/float_rows.h, each rounded to float. So the bits depend neither on threads, nor on the
+ * number of sequences in a task, nor on the ISA. */
 #include "base/checked.h"
 #include "ops/recurrent/rnn.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MACS_PER_TASK = 1 << 17 /* products of a piece of parallel work, at least about */ };
+enum { MACS_PER_TASK = 1 << 17 /* approximate minimum of multiply-adds in a parallel task */ };
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
 
-/* R's parts of one direction, panels of one after those of the other. */
+/* Packing key of R: for each direction, the panels of columns[0], then those of columns[1]. */
 typedef struct layout {
     dq_transpose_x32_fn *transpose;
     size_t directions, hidden, columns[2], padded_columns[2];
@@ -46,7 +46,7 @@ static void lay_out(void *to, const dq_tensor *r, const void *key)
     }
 }
 
-/* Sequences that go together: all, or as many as leave a piece of work to each thread. */
+/* Sequences of a task: all, or so few that each thread gets a task. */
 static size_t rows_of(const dq_op_call *call, const dq_rnn *s)
 {
     size_t threads = dq_threads_count(call->threads);
@@ -89,7 +89,7 @@ dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *
         DQ_TRY(dq_call_pack(call, DQ_RNN_R, lay_out, &l, sizeof l, bytes, &packed, err));
         f->packed = packed;
     }
-    /* of each of the rows: gates, h, c, and a spare state */
+    /* for each sequence: gates, h, c, and a spare state */
     if (!dq_mul_size(f->rows, padded_columns + 3 * f->state, &workspace) ||
         !dq_mul_size(workspace, sizeof(float), &workspace) ||
         !dq_call_reserve(call, f->packed ? 0 : bytes, 1, 1, &f->packed_at) ||
@@ -108,17 +108,17 @@ typedef struct job {
     const dq_rnn *s;
     const dq_rnn_float *f;
     const float *packed; /* R */
-    const float *sums;   /* from X, with the biases: [row of X][direction][gate][hidden] */
-    const float *z;      /* of a GRU's hidden gate that the reset gate meets: [direction][state]; or NULL */
+    const float *sums;   /* X · Wᵀ plus the biases: [row of X][direction][gate][hidden] */
+    const float *z;      /* linear_before_reset: R's bias of the hidden gate, [direction][state]; or NULL */
 } job;
 
-/* Some sequences of one direction. */
+/* A task: some sequences of one direction. */
 typedef struct block {
     const job *j;
     size_t direction, item, rows;
     const dq_rnn_activation *functions;
-    size_t width, state; /* floats of a row of gates, of a state; behind those that count are others */
-    float *gate, *h, *c, *spare; /* a row for each */
+    size_t width, state;         /* floats of a row of gates, and of a state, including padding */
+    float *gate, *h, *c, *spare; /* a row for each sequence */
 } block;
 
 static const float *floats(const dq_op_call *call, uint32_t i)
@@ -127,7 +127,8 @@ static const float *floats(const dq_op_call *call, uint32_t i)
     return t ? dq_data(t, float) : NULL;
 }
 
-/* `a` times a part of R, onto what stands in c (more) or with the bias z. */
+/* Multiplies rows `a` by part 0 or 1 of R (dq_rnn_float.columns). `more`: adds to the sums in c. z: adds a
+ * bias, unless NULL. */
 static void product(const block *b, int part, const float *a, float *c, size_t c_row, bool more,
                     const float *z)
 {
@@ -175,7 +176,7 @@ static void step_lstm(const block *b, size_t step)
                               b->c + i * b->state, b->h + i * b->state);
 }
 
-/* The hidden gate's function, and h = (1 - z) * gate + z * h. */
+/* Applies the hidden gate's activation, and h = (1 - z) * gate + z * h. */
 static void finish_gru(const block *b, float *gate, float *h)
 {
     static const float one = 1;
@@ -194,7 +195,7 @@ static void step_gru(const block *b, size_t step)
     const dq_rnn *s = b->j->s;
     const dq_rows_f32 *rows = b->j->call->kernels->rows_f32;
     const float *z = b->j->z ? b->j->z + b->direction * b->state : NULL;
-    const size_t n = s->hidden, at = b->j->f->padded_columns[0]; /* of the hidden gate */
+    const size_t n = s->hidden, at = b->j->f->padded_columns[0]; /* offset of the hidden gate */
     product(b, 0, b->h, b->gate, b->width, true, NULL);
     if (s->reset_after)
         product(b, 1, b->h, b->spare, b->state, false, z);
@@ -238,7 +239,7 @@ static void put(const dq_op_call *call, uint32_t i, size_t at, const float *from
         memset(to, 0, n * sizeof *to);
 }
 
-/* What X gives to the gates in this step; of sequences that have ended, the state stays. */
+/* Copies the contribution of X to the gates in this step. Sequences that have ended keep their state. */
 static void begin_step(const block *b, size_t step, bool backward)
 {
     const dq_rnn *s = b->j->s;
@@ -339,7 +340,8 @@ static void piece(void *arg, size_t first, size_t end, unsigned worker)
     }
 }
 
-/* The biases that X's product takes along: all but that of R which a GRU's reset gate meets. */
+/* The biases that the product with X adds: of W and R, without R's bias of the hidden gate if
+ * linear_before_reset. */
 static const float *biases(const dq_op_call *call, const dq_rnn *s, float *to)
 {
     const float *bias = floats(call, DQ_RNN_BIAS);
@@ -350,7 +352,7 @@ static const float *biases(const dq_op_call *call, const dq_rnn *s, float *to)
     return bias ? to : NULL;
 }
 
-/* That one, a row of whole panels for each direction. */
+/* R's bias of the hidden gate for linear_before_reset: a padded row for each direction. NULL: none. */
 static const float *biases_after(const dq_op_call *call, const dq_rnn *s, size_t state, float *to)
 {
     const float *bias = floats(call, DQ_RNN_BIAS);
@@ -380,6 +382,6 @@ void dq_rnn_float_run(const dq_op_call *call, const dq_rnn *s, const dq_rnn_floa
     j.z = biases_after(call, s, f->state, bias + s->directions * s->gates * s->hidden);
     dq_matmul_f32_run(call, &f->from_x, &o);
     size_t pieces = s->directions * ((s->batch + f->rows - 1) / f->rows);
-    size_t work = f->rows * f->packed_size; /* of a step */
+    size_t work = f->rows * f->packed_size; /* multiply-adds of a step */
     dq_parallel(call->threads, pieces, s->steps && work < MACS_PER_TASK / s->steps ? pieces : 1, piece, &j);
 }

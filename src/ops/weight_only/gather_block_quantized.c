@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft GatherBlockQuantized: slices of a tensor quantized in blocks, gathered and dequantized:
- * (code - zero point) * scale in float, rounded to the scale's type. uint8 data holds codes of `bits` bits,
- * packed along the last axis, low bits first; its default zero point is 2^(bits - 1), that of other types 0.
- * An index outside the axis gives zeros. A block_size of 0 takes the whole axis as one block. */
+/* com.microsoft GatherBlockQuantized: gathers slices of a block-quantized tensor and dequantizes them,
+ * (q - zero point) * scale in float, rounded to the type of the scales. uint8 data holds values of `bits`
+ * bits, packed along the last axis, low bits first. The default zero point is 2^(bits - 1) for uint8, else 0.
+ * An index outside the axis gives zeros. With block_size 0, the whole axis is one block. */
 #include "ops/op.h"
 #include "ops/rows.h"
 
@@ -14,11 +14,11 @@ enum { DATA, INDICES, SCALES, ZEROS };
 typedef struct state {
     unsigned bits;
     size_t rank, gather, quantize;
-    int64_t dims[DQ_MAX_RANK]; /* of the data in codes */
+    int64_t dims[DQ_MAX_RANK]; /* of the data, counted in quantized values */
     size_t block;
-    size_t scale_strides[DQ_MAX_RANK]; /* 0 along axes where the scale is spread */
-    size_t zero_row;                   /* codes of the last axis of the zero points, padding included */
-    bool packed;                       /* several codes in a byte of a uint8 tensor */
+    size_t scale_strides[DQ_MAX_RANK]; /* 0 along axes where the scale is broadcast */
+    size_t zero_row;                   /* zero points in a row of the last axis, including padding */
+    bool packed;                       /* several values in a byte of a uint8 tensor */
 } state;
 
 static dq_status read_axis(const dq_op_call *call, const char *name, int64_t absent, size_t rank,
@@ -62,7 +62,8 @@ static dq_status read_block(const dq_op_call *call, state *s, dq_error *err)
     return DQ_OK;
 }
 
-/* Scales stand for blocks along the quantized axis; along any axis one may stand for all. */
+/* Checks the shape of the scales: one for each block along the quantized axis, broadcast along any axis of
+ * length 1. */
 static dq_status read_scales(const dq_op_call *call, state *s, dq_error *err)
 {
     const dq_tensor *scales = call->in[SCALES];
@@ -137,7 +138,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-/* Codes number first, first + 1, …: n of them, at most DQ_ROW. */
+/* Loads n quantized values (at most DQ_ROW) from number `first` on, as floats. */
 static void qvalues_of(const dq_op_call *call, const state *s, size_t first, size_t n, float *out)
 {
     const dq_tensor *data = call->in[DATA];
@@ -155,7 +156,8 @@ static void qvalues_of(const dq_op_call *call, const state *s, size_t first, siz
     }
 }
 
-/* The zero point of the block whose scale is number `index`; packed ones have padding at the end of a row. */
+/* The zero point of the block whose scale has the flat index `index`. Rows of packed zero points end with
+ * padding. */
 static float zero_of(const dq_op_call *call, const state *s, size_t index)
 {
     const dq_tensor *zeros = dq_call_in(call, ZEROS);
@@ -167,7 +169,8 @@ static float zero_of(const dq_op_call *call, const state *s, size_t index)
     return (float)dq_get_bits(zeros->data, s->bits, index / row * s->zero_row + index % row);
 }
 
-/* One row along the last axis: data at the place `at` (its last coordinate 0), results from `to` on. */
+/* Dequantizes a row of n values along the last axis. The row begins at coordinates `at` and flat index `from`
+ * of the data, and at flat index `to` of the output. */
 static void run_row(const dq_op_call *call, const state *s, const size_t *at, size_t n, size_t from,
                     size_t to)
 {
@@ -197,11 +200,12 @@ static void run_row(const dq_op_call *call, const state *s, const size_t *at, si
 typedef struct job {
     const dq_op_call *call;
     const state *s;
-    size_t outer, chosen, length,
-        inner; /* slices before, indices, data along the gather axis, elements of a slice */
+    /* Product of the axes before the gather axis; number of indices; length of the gather axis; elements of
+     * a slice. */
+    size_t outer, chosen, length, inner;
 } job;
 
-/* Everything of one index in one outer slice: `inner` consecutive results. */
+/* Computes one slice, of one index at one outer position: `inner` consecutive results. */
 static void run_slice(const job *j, size_t slice)
 {
     const state *s = j->s;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft QMoE: each row of the input goes through the k experts of the highest logits, whose results
- * are weighted and added. Weights become floats as they are multiplied, and all sums are of floats, in float
- * precision unless `accuracy_level` allows less and the session honors it (ops/weight_only/weight_only.h).
+/* com.microsoft QMoE: a mixture of experts with quantized weights. Each row of the input is routed to the k
+ * experts with the highest logits; their results are weighted and added. Products have float precision,
+ * unless `accuracy_level` allows less and the session honors it (ops/weight_only/weight_only.h). All sums are
+ * floats.
  *
- *   h = input · fc1' + bias1, and likewise fc3 where there is one
+ *   h = input · fc1ᵀ + bias1
+ *   gate = h, value = input · fc3ᵀ + bias3; with swiglu_fusion 1 or 2 instead, gate and value are alternating
+ *          elements or halves of h
  *   swiglu: G = min(gate, limit), L = clamp(value, ±limit), h = G * sigmoid(alpha * G) * (L + beta), or
  *           h = min(gate * sigmoid(alpha * gate), limit) * (L + beta)
  *   geglu:  h = gelu(gate) * value
- *   else h = activation(h), times what fc3 gives
- *   output = sum of weight * (h · fc2' + bias2), expert after expert
+ *   else h = activation(h), times value if there is an fc3
+ *   output = sum of weight * (h · fc2ᵀ + bias2), in the order of experts
  *
- * A weight is (code - zero point) * scale, with a scale for each row of a layer, or for each block of
- * columns. */
+ * A weight is (q - zero point) * scale, with a scale for each row of a layer or each block of columns. */
 #include "base/checked.h"
 #include "base/codec.h"
 #include "base/math.h"
@@ -28,31 +30,31 @@ enum { NOT_FUSED, ALTERNATING, HALVES }; /* swiglu_fusion */
 typedef enum function { RELU, RELU2, GELU, SILU, SWIGLU, GEGLU, IDENTITY, FUNCTIONS } function;
 
 typedef struct layer {
-    uint32_t weights, scales, bias, zeros; /* inputs */
+    uint32_t weights, scales, bias, zeros; /* input numbers */
     unsigned bits;
     size_t rows, cols; /* of each expert */
     size_t block, blocks;
     size_t row_bytes;
-    bool by_block;
-    size_t zero_bytes; /* by block: of a row's zero points; else of an expert's */
+    bool by_block;     /* a scale for each block, not for each row */
+    size_t zero_bytes; /* bytes of the zero points of a row if by_block, else of an expert */
 } layer;
 
 typedef struct state {
     layer layers[LAYERS]; /* fc1, fc2, fc3 */
     dq_weights products[LAYERS];
-    size_t products_at[LAYERS]; /* of the scratch */
+    size_t products_at[LAYERS]; /* byte offsets in the scratch */
     bool gated;                 /* there is an fc3 */
     size_t tokens, hidden, inter, experts, k;
     function function;
     int64_t fusion;
     double alpha, beta, limit;
-    bool limits_result; /* of the activated gate */
+    bool limits_result; /* the limit applies to the gate after its activation */
     bool normalize;
-    /* of the scratch */
+    /* Byte offsets in the scratch: */
     size_t chosen, weights, members, shares, gathered, first, third, middle, sums;
 } state;
 
-/* ---- What the node says ------------------------------------------------------------------------------- */
+/* ---- Attributes --------------------------------------------------------------------------------------- */
 
 static dq_status choose_function(const dq_op_call *call, state *s, dq_error *err)
 {
@@ -88,7 +90,7 @@ static dq_status choose_function(const dq_op_call *call, state *s, dq_error *err
     return DQ_OK;
 }
 
-/* Forms that other processors' kernels have. */
+/* Refuses formats of kernels for other devices. */
 static dq_status check_form(const dq_op_call *call, dq_error *err)
 {
     const char *type = dq_node_string(call->node, "quant_type", "int");
@@ -156,7 +158,7 @@ static dq_status check_bits(const dq_op_call *call, layer *l, const char *name, 
     return DQ_OK;
 }
 
-/* A layer of `rows` rows (0: as many as the weights have). */
+/* Reads and checks a layer of `rows` rows (0: the number of rows of the weights). */
 static dq_status find_layer(const dq_op_call *call, const state *s, layer *l, const char *bits, size_t rows,
                             size_t cols, dq_error *err)
 {
@@ -212,7 +214,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
     return dq_call_output_like(call, 0, call->in[INPUT]->dtype, call->in[INPUT], err);
 }
 
-/* Room for rows × cols elements of `size` bytes. */
+/* Reserves rows × cols elements of `size` bytes; *at is their byte offset. False if a size overflows. */
 static bool reserve(size_t *used, size_t rows, size_t cols, size_t size, size_t *at)
 {
     size_t count;
@@ -273,13 +275,14 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
 typedef struct job {
     const state *s;
     const dq_op_call *call;
-    size_t *chosen;                           /* experts of each row … */
-    float *weights;                           /* … and their weights */
-    size_t expert;                            /* the one at work: */
-    size_t count, *members;                   /* rows that go through it … */
-    float *shares;                            /* … and its weight in each */
-    float *gathered, *first, *third, *middle; /* count × hidden, fc1's rows, inter, inter */
-    float *sums;                              /* tokens × hidden */
+    size_t *chosen;         /* k experts of each row … */
+    float *weights;         /* … and their routing weights */
+    size_t expert;          /* the current expert: */
+    size_t count, *members; /* the rows that are routed to it … */
+    float *shares;          /* … and its routing weight in each */
+    /* `count` rows of hidden, of rows of fc1, of inter, and of inter elements. */
+    float *gathered, *first, *third, *middle;
+    float *sums; /* tokens × hidden */
 } job;
 
 static bool taken(const size_t *chosen, size_t count, size_t expert)
@@ -290,7 +293,7 @@ static bool taken(const size_t *chosen, size_t count, size_t expert)
     return false;
 }
 
-/* The k largest logits, the first of equal ones first. */
+/* Chooses the experts of the k largest logits; of equal logits the lower index comes first. */
 static void choose(const job *j, size_t token, size_t *chosen)
 {
     const dq_tensor *logits = j->call->in[ROUTER];
@@ -306,7 +309,8 @@ static void choose(const job *j, size_t token, size_t *chosen)
     }
 }
 
-/* Softmax over the chosen logits; or the given weights, which may be normalized. */
+/* Computes routing weights: Softmax over the chosen logits, or those of input router_weights, normalized if
+ * the attribute says so. */
 static void weigh(const job *j, size_t token, const size_t *chosen, float *weights)
 {
     const state *s = j->s;
@@ -332,7 +336,7 @@ static void route(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-/* Rows that go through j->expert, as floats in j->gathered. */
+/* Gathers the rows that are routed to j->expert, as floats, into j->gathered. */
 static void gather(job *j)
 {
     const state *s = j->s;
@@ -355,7 +359,7 @@ typedef struct product {
     const job *j;
     const layer *l;
     const float *from;
-    float *to; /* NULL: added to the sums */
+    float *to; /* NULL: results are weighted and added to j->sums */
 } product;
 
 static void load_row(const void *arg, size_t row, float *to)
@@ -408,7 +412,7 @@ static double swiglu(const state *s, double gate, double value)
 
 static double apply(const state *s, double x)
 {
-    static const double root = 0.79788456080286535588; /* of 2 / pi */
+    static const double root = 0.79788456080286535588; /* sqrt(2 / pi) */
     switch (s->function) {
     case RELU:
         return x < 0 ? 0 : x;
@@ -483,7 +487,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
              .sums = (float *)(scratch + s->sums)};
     dq_parallel(call->threads, s->tokens, PIECE, route, &j);
     memset(j.sums, 0, y->count * sizeof(float));
-    /* a route that was not computed is no index */
+    /* if the run was cancelled, `chosen` may hold invalid expert numbers */
     for (j.expert = 0; j.expert < s->experts && !dq_threads_cancelled(call->threads); j.expert++)
         run_expert(&j);
     dq_store_from_floats(call->kernels, y->dtype, y->data, 0, y->count, j.sums, false);

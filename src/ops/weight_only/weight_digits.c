@@ -24,13 +24,14 @@ static float power_of_two(int exponent)
     return float_of((exponent + 127) << 23);
 }
 
-/* Bits of |x|: of floats without a sign they have their order. */
+/* The bits of |x|, which order as the magnitudes do. */
 static int32_t size_of(float x)
 {
     return bits_of(x) & INT32_MAX;
 }
 
-/* The nearest integer, of at most 2^22 in size: the last bits of a number that has no room for a fraction. */
+/* The nearest integer, at most 2^22 in magnitude: the low mantissa bits of x + 1.5 · 2^23, whose unit in the
+ * last place is 1. */
 static int32_t nearest(float x)
 {
     const float no_fraction = 0x1.8p23f;
@@ -45,8 +46,8 @@ static int32_t largest_of(const float *x, size_t n)
     return most;
 }
 
-/* x, of which the largest has the size `most`, as integers times *factor, a power of two: the largest at
- * least DQ_NBITS_MOST / 2. False when that would leave the range of floats. */
+/* Converts x to integers times *factor, a power of two. `most` holds the bits of the largest magnitude, which
+ * becomes at least DQ_NBITS_MOST / 2. False if the factor would leave the range of floats. */
 static bool to_integers(const float *x, size_t n, int32_t most, int32_t *out, float *factor)
 {
     *factor = 0;
@@ -70,7 +71,8 @@ static int32_t sum_of(const int32_t *x, size_t n)
     return sum;
 }
 
-/* Of 8 bits: when each has its smallest subtracted, none borrows from the next. */
+/* Writes each integer as three int8 digits. Adding 0x80 to each byte first makes digits of -128 … 127 without
+ * borrows between them; the exclusive or removes it again. */
 static void put_bytes(const int32_t *x, size_t n, size_t parts, int8_t *out)
 {
     const uint32_t middle = 0x808080;
@@ -89,7 +91,7 @@ static void put_bytes(const int32_t *x, size_t n, size_t parts, int8_t *out)
         }
 }
 
-/* Of 16 bits: for codes of 8. */
+/* Writes each integer as two int16 digits, for 8-bit weights. */
 static void put_s16(const int32_t *x, size_t n, int8_t *out)
 {
     enum { HIGH = 2048 };
@@ -114,12 +116,12 @@ static void put_digits(const int32_t *x, size_t n, size_t fields, int32_t *sum, 
         put_bytes(x, n, fields / 4, out);
 }
 
-/* Whether rounding to integers took little of the smaller values of x, up to a quarter of the largest: where
- * the weights of the larger ones are 0, the result is theirs. */
+/* Whether rounding to integers is accurate enough for the smaller values of x, those up to a quarter of the
+ * largest. They alone make the result if the weights of the larger values are 0. */
 static bool close_to(const float *x, size_t n, int32_t most, const int32_t *integers, float factor)
 {
     const int32_t small = size_of(float_of(most) / 4);
-    int32_t beyond = 0; /* as each loses a half at most, 2^17 + 1 on an average will do */
+    int32_t beyond = 0; /* rounding changes each by at most 1/2, so an average above 2^17 + 1 is enough */
     float error = 0, sum = 0;
     for (size_t i = 0; i < n; i++)
         beyond += (abs(integers[i]) - (1 << 17) - 1) & -(int32_t)(size_of(x[i]) <= small);
@@ -142,7 +144,7 @@ static void divide(const float *x, size_t n, int32_t most, float *larger, float 
     }
 }
 
-/* A piece: the number of its parts, or 0. */
+/* Converts a piece of n values; returns the number of its parts, or 0 if it fails. */
 static size_t make_piece(const float *x, size_t n, size_t fields, dq_weight_digits to)
 {
     int32_t integers[DQ_NBITS_PIECE] = {0}, most = largest_of(x, n);
@@ -187,8 +189,9 @@ bool dq_weight_digits_make(const dq_weight_row *row, dq_weight_digits to)
 
 /* ---- Rounded to 8 bits --------------------------------------------------------------------------------- */
 
-/* Codes of 4 bits stand two in a byte: digits for the lower ones of a word, then those for the upper ones.
- * Codes of 8 bits have digits of 16: for every second one, then for the others. */
+/* Writes rounded values in the order of the weights in a word. For 4-bit weights, two in a byte: the digits
+ * of the low halves of a word's bytes, then of the high halves. For 8-bit weights: int16 digits of the even
+ * bytes, then of the odd ones. */
 static void put_rounded(const int8_t *q, size_t words, size_t fields, int8_t *out)
 {
     for (; words > 0; words--, q += fields)
@@ -202,7 +205,7 @@ static void put_rounded(const int8_t *q, size_t words, size_t fields, int8_t *ou
             }
 }
 
-/* NaN makes a factor of itself, and all digits none. */
+/* A NaN in x makes the factor NaN, and no digit of the block valid. */
 static float factor_of(const float *x, size_t n)
 {
     float factor = float_of(largest_of(x, n)) / 127;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations as integers, for products with weights of few bits. */
+/* Conversion of float activations to integers, for products with weights of 2, 4 or 8 bits
+ * (kernels/weight_only/nbits.h). A piece is up to DQ_NBITS_PIECE activations whose products are summed in
+ * integers. Digits are the int8 (or int16) parts of such an integer. */
 #ifndef DQ_OPS_WEIGHT_DIGITS_H
 #define DQ_OPS_WEIGHT_DIGITS_H
 
@@ -7,32 +9,35 @@
 
 #include <stdbool.h>
 
-enum { DQ_WEIGHT_PARTS = 2 };
+enum { DQ_WEIGHT_PARTS = 2 /* parts of a piece, at most */ };
 
-/** A row of weights' blocks, and x as it meets them: each block from a word's first code on. */
+/** A row of x in the order of the packed weights: each quantization block begins at the first value of a
+ * word, padded with zeros to whole words. */
 typedef struct dq_weight_row {
     const float *x;
-    const uint32_t *lengths; /* of blocks, in words */
-    size_t blocks, fields;   /* codes of a word */
+    const uint32_t *lengths; /* words of each block */
+    size_t blocks, fields;   /* fields: quantized weights in a word */
 } dq_weight_row;
 
-/** Where digits go, the factors of their pieces, and the pieces' sums: of integers, or of rounded x. */
+/** Output arrays: factor, sum and digits of each piece. Sums are `totals` of the integers, or `sums` of the
+ * rounded values. */
 typedef struct dq_weight_digits {
     float *factors, *sums;
     int32_t *totals;
     int8_t *digits;
 } dq_weight_digits;
 
-/** A dq_nbits_row. A piece's values are integers times a power of two, rounded, so that the largest is
- * DQ_NBITS_MOST / 2 or more in size. Those up to a quarter of the largest lose at most 2^-18 of the sum of
- * their sizes by it: else they make a second part, with its own factor, sum and digits. False when
- * DQ_WEIGHT_PARTS are not enough or one leaves the range of floats. */
+/** Fills a dq_nbits_row. The values of a piece become integers times a common power of two, rounded, the
+ * largest at least DQ_NBITS_MOST / 2 in magnitude. Rounding must change the values up to a quarter of the
+ * largest by at most 2^-18 of the sum of their magnitudes. If it changes them by more, they become a second
+ * part with its own factor, sum and digits. False if DQ_WEIGHT_PARTS parts are not enough, or a factor leaves
+ * the range of floats. */
 bool dq_weight_digits_make(const dq_weight_row *row, dq_weight_digits to);
 
-/** A row of a dq_nbits_rounded of `rows` rows: `to` is its first piece. In each block factor = max |x| / 127
- * (or 1 when that is 0), digits are saturate(round(x / factor)), ties to even. False when one is none of -127
- * … 127: x holds an infinity or NaN, or a block nothing but values so small that its factor is no longer
- * exact. */
+/** Fills a row of a dq_nbits_rounded of `rows` rows: 8-bit dynamic quantization by block. `to` is its first
+ * piece. In each block, factor = max |x| / 127 (1 if that is 0), and digits are saturate(round(x / factor)),
+ * ties to even. False if a digit is outside -127 … 127: x holds an infinity or NaN, or the values of a block
+ * are so small that its factor is not exact. */
 bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row, size_t rows,
                             dq_weight_digits to);
 

@@ -11,10 +11,9 @@
 
 enum { COLS = DQ_NBITS_COLS, ROWS = DQ_NBITS_ROWS, SIDE = 4, CHUNK = 192 };
 
-/* ---- Order of the codes -------------------------------------------------------------------------------- */
+/* ---- Order of the weights ------------------------------------------------------------------------------ */
 
-/* Positions begin … begin + count - 1 of the codes in the order in which they are multiplied: those of a
- * group, which share a scale. Each begins a new word. */
+/* A quantization block of a row: positions begin … begin + count - 1 in the order of multiplication. */
 typedef struct piece {
     size_t group, begin, count;
 } piece;
@@ -44,12 +43,13 @@ static size_t fields_of(const dq_weight_form *f)
     return 32 / f->bits;
 }
 
+/* Each block begins a new packed word. */
 static size_t words_of(const dq_weight_form *f, const piece *p)
 {
     return (p->count + fields_of(f) - 1) / fields_of(f);
 }
 
-/* The k of each group one after the other, then where each group begins. */
+/* Packs group_idx: a permutation of k that is sorted by group, then the first position of each group. */
 static void make_sorted(void *packed, const dq_tensor *from, const void *key)
 {
     const dq_weight_form *f = key;
@@ -99,7 +99,7 @@ static uint32_t qvalue_at(const dq_weight_form *f, const uint8_t *qvalues, size_
     return qvalues[i / each] >> position * f->bits & ((1u << f->bits) - 1);
 }
 
-/* Word number `word` of a piece, row `row` of all matrices' rows, as the file has its codes. */
+/* Packed word `word` of a piece of row `row` (counted over all matrices), the first value in the low bits. */
 static uint32_t read_word(const dq_weight_form *f, const uint8_t *qvalues, size_t row, const piece *p,
                           size_t word)
 {
@@ -181,14 +181,14 @@ typedef struct job {
     dq_weight_form form;
     const uint32_t *lengths, *words;
     const float *scales, *zeros;
-    float *x;             /* rows, each group from a word's first code on … */
-    const float *rows_at; /* … unless they stand so already: of this chunk */
-    char *digits;         /* dq_nbits_row of few rows */
-    uint8_t *odd;         /* of those: no digits stand for it */
-    size_t blocks, word_count, pitch;
-    size_t first, rows; /* of this chunk */
+    float *x;             /* packed rows: each group begins at the first value of a word */
+    const float *rows_at; /* rows of this chunk in the input, if they need no packing; else NULL */
+    char *digits;         /* few rows as a dq_nbits_row each, or as dq_nbits_rounded */
+    uint8_t *odd;         /* for each of these rows: 1 if it has no digits and needs the float GEMM */
+    size_t blocks, word_count, pitch; /* pitch: floats of a packed row */
+    size_t first, rows;               /* rows of this chunk */
     bool few;
-    size_t strip; /* the matrix's first */
+    size_t strip; /* first strip of the matrix */
     const dq_weights_ends *ends;
 } job;
 
@@ -207,7 +207,7 @@ static job job_of(const dq_op_call *call, const dq_weights *w, void *scratch)
     j.x = (float *)((char *)scratch + w->x_at);
     j.digits = (char *)scratch + w->digits_at;
     j.odd = (uint8_t *)scratch + w->odd_at;
-    if (!w->lengths) { /* the order comes with the inputs */
+    if (!w->lengths) { /* group_idx is known only in the run */
         j.form.sorted = (uint32_t *)((char *)scratch + w->sorted_at);
         j.blocks = j.word_count = 0;
         for (piece p = {0}; next_piece(&j.form, &p); j.blocks++)
@@ -231,7 +231,7 @@ static dq_nbits strip_of(const job *j, size_t strip)
                       .fractions = w->fractions};
 }
 
-/* Rows of a chunk from `first` on. */
+/* A float GEMM of the rows of a chunk from `first` on. */
 typedef struct product {
     const job *j;
     size_t first;
@@ -246,7 +246,7 @@ static void a_rows_at(const void *arg, const dq_gemm_part *part, float *workspac
     block->a_row = p->j->pitch;
 }
 
-/* `count` words from number `word` on, of as many blocks as they are of. */
+/* Dequantizes `count` words of a strip from number `word` on, block by block. */
 static void strip_as_floats(const job *j, size_t strip, size_t word, size_t count, float *to)
 {
     dq_nbits b = strip_of(j, strip);
@@ -308,7 +308,7 @@ static void multiply_floats(const job *j, size_t first, size_t rows)
 
 /* ---- Prepare ------------------------------------------------------------------------------------------- */
 
-/* The zero point when it is the same everywhere. */
+/* Whether all zero points are constant and equal; *zero is that zero point. */
 static bool same_zeros(const dq_op_call *call, const dq_weights *w, float *zero)
 {
     const dq_weight_form *f = &w->form;
@@ -329,16 +329,16 @@ static bool is_qvalue(const dq_weight_form *f, float zero)
     return zero >= 0 && zero < (float)(1 << f->bits) && zero == rintf(zero);
 }
 
-/* The order of codes, as far as it is known, and room for the rest. */
+/* Finds the order of the weights along k. If group_idx is not constant, it reserves scratch for the order. */
 static dq_status prepare_order(dq_op_call *call, dq_weights *w, dq_error *err)
 {
     dq_weight_form *f = &w->form;
     bool value = dq_call_in(call, w->group_idx) != NULL;
     size_t sorted, fields = fields_of(f);
-    /* a packed form is found again by the address of its order, which must last as long */
+    /* the address of the order is part of the packing key: it must live as long as the packed form */
     bool persistent = !call->packs || (call->persistent_inputs >> w->group_idx & 1);
     w->ordered = !value || (dq_call_constant(call, w->group_idx) && persistent);
-    w->blocks = f->groups; /* at most */
+    w->blocks = f->groups; /* upper bound */
     w->words = w->pieces = f->k / fields + w->blocks;
     if (!dq_mul_size(f->k + f->groups + 1, sizeof(uint32_t), &sorted) ||
         (!w->ordered &&
@@ -365,7 +365,7 @@ static dq_status prepare_order(dq_op_call *call, dq_weights *w, dq_error *err)
     return DQ_OK;
 }
 
-/* A form of input i: packed once, or room for it in each run. */
+/* Packs input i once if it is constant, else reserves scratch for packing it in each run. */
 static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pack_fn make, size_t lines,
                               const void **packed, size_t *at, dq_error *err)
 {
@@ -381,7 +381,7 @@ static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pa
                : dq_no_memory(err, SIZE_MAX, "packed weights");
 }
 
-/* Of a row with two numbers a piece: rounded, or digits in all parts, with room as for pieces of a word. */
+/* Sets row_bytes: digits, factor and sum of each piece; for unrounded rows of each word and part. */
 static bool size_digits(dq_weights *w)
 {
     const size_t bits = w->form.bits, count = w->rounded ? w->pieces : w->words * DQ_WEIGHT_PARTS;
@@ -390,7 +390,7 @@ static bool size_digits(dq_weights *w)
     return dq_mul_size(count, bytes, &bytes) && dq_align_size(bytes, DQ_ALIGN, &w->row_bytes);
 }
 
-/* The rows of x laid out, and as digits, with what belongs to their pieces behind them. */
+/* Reserves scratch for packed rows of x and for their digits, and prepares the float GEMM. */
 static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
 {
     size_t pitch, row, worker = call->worker_scratch_size, rows = dq_least(w->rows, CHUNK);
@@ -431,7 +431,7 @@ dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
     w->scratch_size = 0;
     DQ_TRY(prepare_order(call, w, err));
     w->with_zeros = dq_call_in(call, w->zeros) != NULL;
-    /* where codes of any sign stand as the operator has them, those without one begin at 0 */
+    /* default: 0 of tables and DequantizeMatMul; signed values have inverted sign bits, so 0 is 2^(bits-1) */
     w->middle = w->table || (w->form.zeros_as_scales && !w->form.sign) ? 0 : (float)(1 << (w->form.bits - 1));
     if (w->with_zeros && same_zeros(call, w, &w->middle))
         w->with_zeros = false;
@@ -469,7 +469,6 @@ dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *sc
 
 /* ---- Few rows ------------------------------------------------------------------------------------------ */
 
-/* Of a row's dq_nbits_row. */
 static dq_weight_digits digits_of(const job *j, size_t row)
 {
     dq_weight_digits d = {.factors = (float *)(void *)(j->digits + row * j->w->row_bytes)};
@@ -478,9 +477,10 @@ static dq_weight_digits digits_of(const job *j, size_t row)
     return d;
 }
 
+/* The arrays of a dq_nbits_rounded of up to ROWS rows from row `first` on, a multiple of ROWS. */
 static dq_weight_digits rounded_of(const job *j, size_t first, size_t *rows)
 {
-    const size_t left = dq_least(ROWS, j->rows - first); /* from a multiple of ROWS on */
+    const size_t left = dq_least(ROWS, j->rows - first);
     *rows = left == 1 ? 1 : (left + SIDE - 1) / SIDE * SIDE;
     dq_weight_digits d = {.digits = (int8_t *)j->digits + first * j->w->row_bytes};
     const size_t pieces = *rows * j->w->pieces, bytes = pieces * DQ_NBITS_ROUNDED_BYTES(j->form.bits);
@@ -502,7 +502,7 @@ static bool pack_row(const job *j, const float *x, size_t i)
     return dq_weight_digits_round(j->call->kernels, &row, rows, to);
 }
 
-/* A row in the order of the codes. */
+/* Packs a row of x in the order of the weights; each group is padded with zeros to whole words. */
 static void lay_out(const job *j, const float *from, float *x)
 {
     const dq_weight_form *f = &j->form;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft MatMulNBits and MatMulBnb4, and dqrun DequantizeMatMul: products of float activations with
- * weights of 2, 4 or 8 bits (ops/weight_only/weight_only.h): in float precision, unless `accuracy_level`
- * allows less and the session honors it.
+ * weights of 2, 4 or 8 bits (ops/weight_only/weight_only.h). They have float precision, unless
+ * `accuracy_level` allows less and the session honors it.
  *
- *   MatMulNBits: w[n][k] = (code - zero point) * scale, the last two of block g_idx[k], by default
- *                k / block_size; codes of a row in blocks of block_size, low bits first
- *   MatMulBnb4:  w = table[code] * absmax[i / block_size], i the place in the flat matrix ([N, K], or [K, N]
+ *   MatMulNBits: w[n][k] = (q - zero point) * scale, with the parameters of block g_idx[k], by default
+ *                k / block_size; a row stores whole blocks of block_size values, low bits first
+ *   MatMulBnb4:  w = table[q] * absmax[i / block_size], i the index in the flat matrix ([N, K], or [K, N]
  *                with transB 0), high bits of a byte first
- *   DequantizeMatMul: w = DequantizeLinear(b), with parameters for all of it, for columns, or for blocks of
- *                columns */
+ *   DequantizeMatMul: w = DequantizeLinear(b), with parameters for the tensor, for each column, or for blocks
+ *                along columns */
 #include "base/checked.h"
 #include "ops/algorithm.h"
 #include "ops/rows.h"
@@ -43,7 +43,7 @@ static const float nf4[16] = {-1.0f,
 
 /* ---- Shapes ------------------------------------------------------------------------------------------- */
 
-/* Attribute `name`, which must be at least 1. */
+/* Reads attribute `name`, which must be at least 1. */
 static dq_status positive(const dq_op_call *call, const char *name, size_t *out, dq_error *err)
 {
     int64_t value = dq_node_int(call->node, name, 0);
@@ -63,7 +63,7 @@ static dq_status check_count(const dq_op_call *call, uint32_t i, size_t expected
     return dq_call_fail_input(call, err, i, "has %zu elements, expected %zu (%s)", t->count, expected, what);
 }
 
-/* What follows from the sizes of the matrix. */
+/* Sets the fields that follow from the sizes of the matrix, and checks the last axis of A. */
 static dq_status resolve_rows(const dq_op_call *call, dq_weights *w, dq_error *err)
 {
     dq_weight_form *f = &w->form;
@@ -160,12 +160,12 @@ static dq_status resolve_bnb4(const dq_op_call *call, dq_weights *w, dq_error *e
     f->scale_run = f->block;
     f->n_stride = rows ? f->k : 1;
     f->k_stride = rows ? 1 : f->n;
-    f->block = rows ? common_divisor(f->k, f->block) : 1; /* whole in every row */
+    f->block = rows ? common_divisor(f->k, f->block) : 1; /* divides every row */
     f->groups = (f->k + f->block - 1) / f->block;
     return DQ_OK;
 }
 
-/* A matrix [K, N], or [N, K], as DequantizeLinear takes it. */
+/* DequantizeMatMul: B is [K, N], or with transB [N, K], with parameters as in DequantizeLinear. */
 static dq_status resolve_plain(const dq_op_call *call, dq_weights *w, dq_error *err)
 {
     const dq_tensor *b = call->in[B];
@@ -232,8 +232,8 @@ typedef struct problem {
     bool may_round;
 } problem;
 
-/* The results differ in bits: by rows, type and attributes, which one it is does not depend on the processor.
- */
+/* Results: the algorithms give different bits. Number of rows, type and attributes decide, never the
+ * processor. */
 enum { GEMM, INTEGERS, ROUNDED };
 
 static int result_of(const void *arg)
@@ -256,7 +256,7 @@ static bool is_x_rounded_applicable(const void *arg, dq_reason *reason)
     return p->may_round || dq_not_applicable(reason, "accuracy_level is not 4, or not honored");
 }
 
-/* Weights are read once for all rows. */
+/* The packed weights are read once for all rows. */
 static dq_algorithm_work work_of_x_integers(const void *arg)
 {
     const problem *p = arg;
@@ -266,7 +266,7 @@ static dq_algorithm_work work_of_x_integers(const void *arg)
         .macs = (double)p->w->rows * size, .bytes = size * f->bits / 8, .calls = (double)p->w->rows};
 }
 
-/* Weights become floats. */
+/* The weights are read as dequantized floats. */
 static dq_algorithm_work work_of_gemm(const void *arg)
 {
     dq_algorithm_work work = work_of_x_integers(arg);
