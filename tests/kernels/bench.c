@@ -46,12 +46,12 @@ void bench_begin(void)
     fill(bench_third);
     for (size_t i = 0; i < DQ_REQUANTIZE_COLS; i++)
         bench_scales[i] = (double)0.001f;
-    for (int far = 0; far < 2; far++) {
-        size_t bytes = far ? (size_t)FAR * 4 : 8192;
-        read_rate[far] = bench_read_rate(bytes);
-        write_rate[far] = bench_write_rate(bytes);
-        printf("%s: reads %.1f, writes %.1f GB/s\n", far ? "memory" : "first-level cache",
-               1e-9 * read_rate[far], 1e-9 * write_rate[far]);
+    for (int exceeds_caches = 0; exceeds_caches < 2; exceeds_caches++) {
+        size_t bytes = exceeds_caches ? (size_t)FAR * 4 : 8192;
+        read_rate[exceeds_caches] = bench_read_rate(bytes);
+        write_rate[exceeds_caches] = bench_write_rate(bytes);
+        printf("%s: reads %.1f, writes %.1f GB/s\n", exceeds_caches ? "memory" : "first-level cache",
+               1e-9 * read_rate[exceeds_caches], 1e-9 * write_rate[exceeds_caches]);
     }
     printf("memory: four words read and one written %.1f, one read and four written %.1f GB/s\n",
            1e-9 * bench_copy_rate((size_t)FAR * 4, (size_t)FAR),
@@ -60,7 +60,7 @@ void bench_begin(void)
 }
 
 /* Prints the rate of `took` seconds and its part of what the machine allows. */
-static void print_rate(const bench_work *w, double took, unsigned isa, int far)
+static void print_rate(const bench_work *w, double took, unsigned isa, int exceeds_caches)
 {
     if (w->products > 0) {
         double most = w->bytes ? bench_byte_rate(isa) : bench_float_rate(isa), got = w->products / took;
@@ -68,7 +68,7 @@ static void print_rate(const bench_work *w, double took, unsigned isa, int far)
         printf(most > 0 ? "  %4.0f %%" : "       -", 100 * got / most);
         return;
     }
-    double least = w->read / read_rate[far] + w->written / write_rate[far];
+    double least = w->read / read_rate[exceeds_caches] + w->written / write_rate[exceeds_caches];
     printf(" %5.1f GB/s  %4.0f %%", 1e-9 * (w->read + w->written) / took, 100 * least / took);
 }
 

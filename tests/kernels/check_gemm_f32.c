@@ -100,7 +100,7 @@ void check_gemm_block_f32(const dq_kernels *k)
                                .k = kernel_random(round % 4 ? 24 : 140),
                                .more = kernel_random(2),
                                .last = kernel_random(2),
-                               .far = kernel_random(2),
+                               .exceeds_caches = kernel_random(2),
                                .alpha = kernel_random(2) ? 1 : 0.3f,
                                .low = kernel_random(2) ? 0 : -INFINITY,
                                .high = kernel_random(2) ? 1 : INFINITY,

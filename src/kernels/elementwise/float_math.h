@@ -285,7 +285,7 @@ static inline vf cos_any(vf x)
 /* An arc as the sum of an exact part `most` and a small correction `rest`, which are subtracted from pi/2 in
  * turn. `far`: the lane holds a complement to pi/2. */
 typedef struct arc {
-    vm far;
+    vm is_large;
     vf most, rest;
 } arc;
 
@@ -294,14 +294,14 @@ typedef struct arc {
 static inline arc arc_of_sine(vf x)
 {
     vf a = vf_abs(x);
-    vm far = vf_less(vf_set(0.5f), a);
-    vf s = vf_pick(far, vf_fma(a, vf_set(-0.5f), vf_set(0.5f)), vf_mul(a, a));
-    vf r = vf_pick(far, vf_sqrt(s), a), p = vf_set(0x1.596d2cp-5f);
+    vm is_large = vf_less(vf_set(0.5f), a);
+    vf s = vf_pick(is_large, vf_fma(a, vf_set(-0.5f), vf_set(0.5f)), vf_mul(a, a));
+    vf r = vf_pick(is_large, vf_sqrt(s), a), p = vf_set(0x1.596d2cp-5f);
     p = vf_fma(p, s, vf_set(0x1.8c2838p-6f));
     p = vf_fma(p, s, vf_set(0x1.747e4ap-5f));
     p = vf_fma(p, s, vf_set(0x1.3301e4p-4f));
     p = vf_fma(p, s, vf_set(0x1.5555c8p-3f));
-    return (arc){far, r, vf_mul(vf_mul(r, s), p)};
+    return (arc){is_large, r, vf_mul(vf_mul(r, s), p)};
 }
 
 /* The whole arc with the sign of x: pi/2 - times * arc in far lanes, else the arc. */
@@ -309,7 +309,7 @@ static inline vf arc_whole(arc a, float times, vf x)
 {
     vf left = vf_sub(vf_fma(a.most, vf_set(-times), vf_set(HALF_PI)),
                      vf_fma(a.rest, vf_set(times), vf_set(-HALF_PI_LOW)));
-    vf y = vf_pick(a.far, left, vf_add(a.most, a.rest));
+    vf y = vf_pick(a.is_large, left, vf_add(a.most, a.rest));
     return vi_float(vi_xor(vf_bits(y), sign_of(x)));
 }
 
@@ -322,9 +322,9 @@ static inline vf asin_any(vf x)
 static inline vf acos_any(vf x)
 {
     arc a = arc_of_sine(x);
-    vf times = vi_float(vi_xor(vf_bits(vf_pick(a.far, vf_set(-2.0f), vf_set(1.0f))), sign_of(x)));
+    vf times = vi_float(vi_xor(vf_bits(vf_pick(a.is_large, vf_set(-2.0f), vf_set(1.0f))), sign_of(x)));
     vf quarters = vf_pick(vf_less(x, vf_set(0.0f)), vf_set(2.0f), vf_set(0.0f));
-    quarters = vf_pick(a.far, quarters, vf_set(1.0f));
+    quarters = vf_pick(a.is_large, quarters, vf_set(1.0f));
     vf low = vf_mul(quarters, vf_set(-HALF_PI_LOW)), off = vf_fma(a.rest, times, low);
     return vf_sub(vf_sub(vf_mul(quarters, vf_set(HALF_PI)), vf_mul(a.most, times)), off);
 }
@@ -335,11 +335,11 @@ static inline vf atan_any(vf x)
     static const float c[] = {0x1.65a64ap-7f, -0x1.fed150p-6f, 0x1.dac9dcp-5f, -0x1.58348ep-4f,
                               0x1.c099fep-4f, -0x1.2421b6p-3f, 0x1.9991fep-3f, -0x1.55553ep-2f};
     vf a = vf_abs(x), p = vf_set(-0x1.d62fd0p-10f);
-    vm far = vf_less(vf_set(1.0f), a);
-    vf t = vf_pick(far, vf_div(vf_set(1.0f), a), a), s = vf_mul(t, t);
+    vm is_large = vf_less(vf_set(1.0f), a);
+    vf t = vf_pick(is_large, vf_div(vf_set(1.0f), a), a), s = vf_mul(t, t);
     for (int i = 0; i < (int)(sizeof c / sizeof *c); i++)
         p = vf_fma(p, s, vf_set(c[i]));
-    return arc_whole((arc){far, t, vf_mul(vf_mul(t, s), p)}, 1.0f, x);
+    return arc_whole((arc){is_large, t, vf_mul(vf_mul(t, s), p)}, 1.0f, x);
 }
 
 /* alpha x + beta, clamped to [0, 1]. */

@@ -43,7 +43,7 @@ typedef struct dq_gemm_block_f32 {
     const float *next;
     float *c;
     size_t c_row;
-    bool more, last, far;
+    bool more, last, exceeds_caches;
     float alpha, low, high;
     const float *bias, *z;
     size_t z_row;

@@ -350,7 +350,7 @@ INLINE void tall_rows(const strip *s, size_t row, size_t end, stream *next, int 
 {
     const size_t each = (HEIGHT * LINE + s->g->k - 1) / s->g->k;
     for (; row < end; row += (size_t)height) {
-        if (s->g->far)
+        if (s->g->exceeds_caches)
             fetch_next_columns(s, row, (size_t)height);
         tall_tile(s, row, next, coming_rows(s, row + (size_t)height, end, each), height);
     }
@@ -406,7 +406,7 @@ INLINE void strip_tiles(const strip *s, int vectors)
     for (size_t row = begun, rows, n = tiles; row < s->rows; row += rows) {
         rows = each + (n-- <= more);
         const bool fetches = s->col == 0 && row + rows < s->rows && g->k;
-        if (g->far)
+        if (g->exceeds_caches)
             fetch_next_columns(s, row, rows);
         next.rows = fetches ? g->a + (s->row + row + rows) * g->a_row : NULL;
         tile_rows(g, s->row + row, rows, s->b, &next, s->c + row * s->c_row, s->c_row,

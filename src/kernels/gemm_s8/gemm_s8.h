@@ -26,7 +26,7 @@ typedef struct dq_gemm_s8_a {
     const uint8_t *const *rows;
     const ptrdiff_t *offsets; /* `runs` of them */
     size_t runs, run;
-    bool far;            /* the panels are probably not cached */
+    bool exceeds_caches; /* the panels are probably not cached */
     const int32_t *sums; /* the sum of each row, if known; or NULL */
     /* packed_a_size bytes, aligned to 64, in which the kernel packs these rows. The first byte is 0 before
      * the first tile of these rows. Tiles of other rows only after dq_gemm_s8.done. */

@@ -260,7 +260,7 @@ static void sum_rows(const dq_gemm_s8_a *a, size_t rows, const void *panel, cons
     const size_t steps = r->runs * r->run, size = steps * TILE;
     const uint8_t *w = (const uint8_t *)panel + HEAD, *w2 = panel_tiles(panel) > 1 ? w + size : NULL;
     /* of the panel behind this one, if it comes from memory; shared out among two pairs */
-    const size_t lines = !a->far || steps > SHORT ? 0 : r->count > 2 ? SIDE : 2 * SIDE;
+    const size_t lines = !a->exceeds_caches || steps > SHORT ? 0 : r->count > 2 ? SIDE : 2 * SIDE;
     const uint8_t *ahead = (w2 ? w2 : w) + size;
     for (size_t i = 0; i < r->count; i += 2, ahead += size) {
         const uint8_t *x = r->x[i], *x2 = i + 1 < r->count ? r->x[i + 1] : NULL;

@@ -108,20 +108,20 @@ static void along(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t
 static void row_stride(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t step, sums16 *sums)
 {
     __m128i sign_xor = _mm_set1_epi8((char)b->sign_xor), v[4];
-    size_t far = b->inner_stride;
+    size_t exceeds_caches = b->inner_stride;
     for (size_t p = 0; p < b->run; p += GROUP, to += step) {
         uint8_t group[BYTES];
         const uint8_t *x = position(b, run, p);
         if (b->run - p >= GROUP)
             for (size_t j = 0; j < COLS; j++, x += b->col_stride) {
-                uint32_t four =
-                    x[0] | (uint32_t)x[far] << 8 | (uint32_t)x[2 * far] << 16 | (uint32_t)x[3 * far] << 24;
+                uint32_t four = x[0] | (uint32_t)x[exceeds_caches] << 8 |
+                                (uint32_t)x[2 * exceeds_caches] << 16 | (uint32_t)x[3 * exceeds_caches] << 24;
                 memcpy(group + j * GROUP, &four, GROUP);
             }
         else
             for (size_t j = 0; j < COLS; j++, x += b->col_stride)
                 for (size_t i = 0; i < GROUP; i++)
-                    group[j * GROUP + i] = p + i < b->run ? x[i * far] : b->sign_xor;
+                    group[j * GROUP + i] = p + i < b->run ? x[i * exceeds_caches] : b->sign_xor;
         for (size_t i = 0; i < 4; i++)
             v[i] = load16(group + 16 * i, sign_xor);
         store_group(v, to, sums);

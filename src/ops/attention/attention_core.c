@@ -85,15 +85,15 @@ static dq_attention_row row_of(const dq_attention *a, size_t batch, size_t head,
     return row;
 }
 
-static void look(const dq_attention *a, dq_attention_stage now, const dq_attention_row *row)
+static void on_scores(const dq_attention *a, dq_attention_stage now, const dq_attention_row *row)
 {
-    if (!a->look || a->look_at != now)
+    if (!a->on_scores || a->scores_stage != now)
         return;
     for (size_t t = 0; t < row->first; t++)
         row->scores[t] = 0;
     for (size_t t = row->end; t < a->keys; t++)
         row->scores[t] = 0;
-    a->look(a->arg, row);
+    a->on_scores(a->arg, row);
 }
 
 static void round_scores(const job *j, float *s, size_t n)
@@ -115,7 +115,7 @@ static size_t seen(const dq_attention_row *row)
 
 /* Softmax of at most SIDE rows. Each step runs for all rows before the next step, because a step depends on
  * the result of the step before. */
-static void soften(const job *j, const dq_attention_row *row, size_t count)
+static void softmax_rows(const job *j, const dq_attention_row *row, size_t count)
 {
     const dq_rows_f32 *rows = j->k->rows_f32;
     float most[SIDE];
@@ -141,7 +141,7 @@ static void soften(const job *j, const dq_attention_row *row, size_t count)
         float *s = row[i].scores + row[i].first;
         if (sum[i] != 0)
             rows->scale(s, seen(&row[i]), (float)(1 / sum[i]), s);
-        look(j->a, DQ_ATTENTION_WEIGHTS, &row[i]);
+        on_scores(j->a, DQ_ATTENTION_WEIGHTS, &row[i]);
     }
 }
 
@@ -152,26 +152,26 @@ static void adjust(const job *j, const dq_attention_row *row)
     const dq_rows_f32 *rows = j->k->rows_f32;
     float *s = row->scores + row->first;
     size_t n = seen(row);
-    look(a, DQ_ATTENTION_RAW, row);
+    on_scores(a, DQ_ATTENTION_RAW, row);
     if (a->softcap > 0) {
         rows->div(s, 1, &a->softcap, 0, n, s);
         rows->tanh(s, n, s);
         rows->scale(s, n, a->softcap, s);
     }
-    look(a, DQ_ATTENTION_CAPPED, row);
+    on_scores(a, DQ_ATTENTION_CAPPED, row);
     if (a->bias)
         a->bias(a->arg, row);
-    look(a, DQ_ATTENTION_BIASED, row);
+    on_scores(a, DQ_ATTENTION_BIASED, row);
 }
 
 /* Computes attention weights from scaled products, in place. */
-static void weigh(const job *j, const dq_attention_row *row, size_t count)
+static void attention_weights(const job *j, const dq_attention_row *row, size_t count)
 {
     for (size_t i = 0; i < count; i += SIDE) {
         size_t side = count - i < SIDE ? count - i : SIDE;
         for (size_t r = 0; r < side; r++)
             adjust(j, &row[i + r]);
-        soften(j, row + i, side);
+        softmax_rows(j, row + i, side);
     }
 }
 
@@ -206,7 +206,7 @@ static void single(const job *j, size_t batch, size_t head, size_t number, float
     size_t n = seen(&row);
     rows->dots(q, k + row.first * a->k.row, a->k.row, a->size, n, row.scores + row.first);
     rows->scale(row.scores + row.first, n, a->scale, row.scores + row.first);
-    weigh(j, &row, 1);
+    attention_weights(j, &row, 1);
     if (!a->out)
         return;
     memset(sum, 0, a->v_size * sizeof *sum);
@@ -332,7 +332,7 @@ static void one_tile(const job *j, size_t batch, size_t head, size_t first, size
     from = from < to ? from : to;
     if (from < to)
         score_tile(j, row, count, from, to, own);
-    weigh(j, row, count);
+    attention_weights(j, row, count);
     if (a->out)
         mix_tile(j, row, count, from, to, own);
 }
@@ -416,15 +416,15 @@ dq_status dq_mask_check_bias(const dq_op_call *call, uint32_t i, size_t batch, s
 }
 
 /* Masked keys of a query: all outside from … to - 1, or those whose flag is not positive. */
-typedef struct screen {
+typedef struct key_mask {
     size_t from, to;
     const int32_t *flags;
-} screen;
+} key_mask;
 
-static screen screen_of(const dq_mask *m, size_t batch, size_t row)
+static key_mask key_mask_of(const dq_mask *m, size_t batch, size_t row)
 {
     const int32_t *d = m->data;
-    screen s = {.to = SIZE_MAX};
+    key_mask s = {.to = SIZE_MAX};
     switch (m->kind) {
     case DQ_MASK_SPANS:
         s.from = d[m->batch + batch] > 0 ? (size_t)d[m->batch + batch] : 0;
@@ -449,7 +449,7 @@ static screen screen_of(const dq_mask *m, size_t batch, size_t row)
 }
 
 /* Sets add[i] to the mask term of key t + i: `filter` if it is masked, else 0. */
-static void hide(const screen *s, size_t t, size_t n, float filter, float *add)
+static void hide(const key_mask *s, size_t t, size_t n, float filter, float *add)
 {
     size_t from = s->from > t ? s->from - t : 0, to = s->to > t ? s->to - t : 0;
     if (s->flags) {
@@ -485,7 +485,7 @@ void dq_mask_add(const dq_mask *mask, const dq_attention_row *row)
         at = ((batch * heads + (heads == 1 ? 0 : row->head)) * (size_t)bias->dims[2] + row->row) *
              (size_t)bias->dims[3];
     }
-    screen s = screen_of(mask, row->batch, row->row);
+    key_mask s = key_mask_of(mask, row->batch, row->row);
     for (size_t t = row->first, n; t < row->end; t += n) {
         float add[KEYS_PER_BLOCK], *scores = row->scores + t;
         n = row->end - t < KEYS_PER_BLOCK ? row->end - t : KEYS_PER_BLOCK;

@@ -53,7 +53,7 @@ typedef enum dq_attention_stage {
 } dq_attention_stage;
 
 /** Callback at one stage: reads the scores of all keys, which are 0 outside first … end - 1. */
-typedef void dq_attention_look_fn(const void *arg, const dq_attention_row *row);
+typedef void dq_attention_scores_fn(const void *arg, const dq_attention_row *row);
 
 typedef struct dq_attention {
     size_t batch, heads, rows, keys;
@@ -68,8 +68,8 @@ typedef struct dq_attention {
     size_t out_batch, out_head, out_row; /* strides of `out`, as of operands */
     dq_attention_range_fn *range;        /* any of the three callbacks may be NULL */
     dq_attention_bias_fn *bias;
-    dq_attention_look_fn *look;
-    dq_attention_stage look_at;
+    dq_attention_scores_fn *on_scores;
+    dq_attention_stage scores_stage;
     const void *arg;
 } dq_attention;
 

@@ -59,7 +59,7 @@ typedef struct state {
     size_t held; /* positions of each head in a run: the new cache; if sliding, the old one and new rows */
     size_t rotated_half;
     size_t window; /* 0: none */
-    int64_t look;
+    int64_t on_scores;
     float scale, softcap;
     double q_epsilon, k_epsilon;
     size_t q_at, sinks_at; /* offsets in scratch */
@@ -160,7 +160,7 @@ static dq_status read_options(const dq_op_call *call, state *s, dq_error *err)
     s->causal = dq_node_int(call->node, "causal", 1) != 0;
     s->smooth = dq_node_int(call->node, "smooth_softmax", -1) == 1;
     s->window = window > 0 ? (size_t)window : 0;
-    s->look = dq_node_int(call->node, "qk_output", NO_SCORES);
+    s->on_scores = dq_node_int(call->node, "qk_output", NO_SCORES);
     s->softcap = dq_node_float(call->node, "softcap", 0);
     s->scale = dq_node_float(call->node, "scale", 0);
     if (s->scale == 0)
@@ -176,7 +176,7 @@ static dq_status read_options(const dq_op_call *call, state *s, dq_error *err)
         return dq_call_fail(call, err, DQ_BAD_MODEL,
                             "has a sliding cache of %zu positions, expected a window and as many or more",
                             s->past);
-    if (s->sliding && (dq_call_in(call, ATTENTION_BIAS) || s->look != NO_SCORES))
+    if (s->sliding && (dq_call_in(call, ATTENTION_BIAS) || s->on_scores != NO_SCORES))
         return dq_call_fail(call, err, DQ_UNSUPPORTED, "has a sliding cache and attention_bias or qk_output");
     if (sinks && sinks->count != s->heads)
         return wrong(call, SINKS, err, "one element a head");
@@ -554,7 +554,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     const state *s = call->state;
     DQ_TRY(check_values(call, err));
-    bool look = call->out_count > SCORES && call->out[SCORES];
+    bool on_scores = call->out_count > SCORES && call->out[SCORES];
     size_t q_head = s->rows * s->size, head = s->held * s->size;
     job j = {call, {.kind = DQ_MASK_NONE, .bias = dq_call_in(call, ATTENTION_BIAS)}};
     dq_attention a = {.batch = s->batch,
@@ -576,10 +576,11 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                       .out_row = s->heads * s->size,
                       .range = range,
                       .bias = add_bias,
-                      .look = look && s->look != NO_SCORES ? put_scores : NULL,
-                      .look_at = s->look == SCORES_BEFORE ? DQ_ATTENTION_BIASED : DQ_ATTENTION_WEIGHTS,
+                      .on_scores = on_scores && s->on_scores != NO_SCORES ? put_scores : NULL,
+                      .scores_stage =
+                          s->on_scores == SCORES_BEFORE ? DQ_ATTENTION_BIASED : DQ_ATTENTION_WEIGHTS,
                       .arg = &j};
-    if (look && s->look == NO_SCORES)
+    if (on_scores && s->on_scores == NO_SCORES)
         memset(call->out[SCORES]->data, 0, call->out[SCORES]->size);
     dq_parallel(call->threads, s->batch * s->heads, 1, fill, &call);
     dq_attention_run(call, &a);

@@ -146,7 +146,7 @@ static const float *floats(const columns *c, uint32_t input, size_t at, size_t n
 }
 
 /* Multiplies the matrix by exp(decay): one for the head, or one for each row. */
-static void fade(const columns *c, size_t step)
+static void decay(const columns *c, size_t step)
 {
     const state *s = c->call->state;
     const dq_rows_f32 *rows = c->call->kernels->rows_f32;
@@ -168,7 +168,7 @@ static void update(const columns *c, size_t step)
     size_t at = (step * s->kv_heads + c->head) * s->value_size + c->first;
     const float *value = floats(c, VALUE, at, c->n, c->value);
     if (s->gated)
-        fade(c, step);
+        decay(c, step);
     if (s->delta) {
         size_t beta_at = step * s->beta_heads + (s->beta_heads == 1 ? 0 : c->head);
         float beta = (float)dq_tensor_get_double(c->call->in[BETA], beta_at);
@@ -198,7 +198,7 @@ static void read_out(const columns *c, size_t step)
     }
 }
 
-static void run_reduce_axis_mixed(const columns *c)
+static void run_columns(const columns *c)
 {
     const state *s = c->call->state;
     const dq_kernels *kernels = c->call->kernels;
@@ -238,7 +238,7 @@ static void linear_piece(void *arg, size_t begin, size_t end, unsigned worker)
         c.sum = c.value + COLUMNS;
         c.row = c.sum + COLUMNS;
         c.decay = c.row + s->size;
-        run_reduce_axis_mixed(&c);
+        run_columns(&c);
     }
 }
 

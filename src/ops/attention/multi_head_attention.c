@@ -218,20 +218,20 @@ static bool own_buffer(const dq_op_call *call, const half *h)
 }
 
 /* Whether rows of an input are read without a copy: they are float and need no bias. */
-static bool stand(const dq_op_call *call, const dq_attention_source *from, bool biased)
+static bool is_read_directly(const dq_op_call *call, const dq_attention_source *from, bool biased)
 {
     return call->in[from->input]->dtype == DQ_FLOAT && !(biased && dq_call_in(call, BIAS));
 }
 
-static bool half_starts(const dq_op_call *call, const half *h)
+static bool half_is_read_directly(const dq_op_call *call, const half *h)
 {
-    return !present_of(call, h) && !dq_call_in(call, h->past) && stand(call, &h->from, h->biased);
+    return !present_of(call, h) && !dq_call_in(call, h->past) && is_read_directly(call, &h->from, h->biased);
 }
 
 /* Positions of keys (values) that are concatenated in scratch; 0 if they need no scratch. */
 static size_t joined_stride(const dq_op_call *call, const half *h, size_t positions)
 {
-    return own_buffer(call, h) && !half_starts(call, h) ? positions : 0;
+    return own_buffer(call, h) && !half_is_read_directly(call, h) ? positions : 0;
 }
 
 static dq_status prepare(dq_op_call *call, dq_error *err)
@@ -246,7 +246,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     if (s->scale == 0)
         s->scale = 1 / sqrtf((float)s->k.size);
     if (!dq_mul_size(s->batch, s->rows, &rows) || !dq_mul_size(s->batch, s->capacity, &positions) ||
-        !dq_call_reserve(call, stand(call, &s->q, true) ? 0 : rows, s->k.width, sizeof(float), &s->q_at) ||
+        !dq_call_reserve(call, is_read_directly(call, &s->q, true) ? 0 : rows, s->k.width, sizeof(float),
+                         &s->q_at) ||
         !dq_call_reserve(call, joined_stride(call, &s->k, positions), s->k.width, sizeof(float),
                          &s->k.own_at) ||
         !dq_call_reserve(call, joined_stride(call, &s->v, positions), s->v.width, sizeof(float),
@@ -304,8 +305,9 @@ static void join_heads(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     const state *s = j->s;
     float *q = floats_at(j->call, s->q_at);
-    const bool with_k = !half_starts(j->call, &s->k), with_v = !half_starts(j->call, &s->v);
-    const size_t rows = stand(j->call, &s->q, true) ? 0 : s->rows;
+    const bool with_k = !half_is_read_directly(j->call, &s->k),
+               with_v = !half_is_read_directly(j->call, &s->v);
+    const size_t rows = is_read_directly(j->call, &s->q, true) ? 0 : s->rows;
     for (size_t i = begin; i < end; i++) {
         size_t batch = i / s->heads, head = i % s->heads;
         if (with_k)
@@ -318,7 +320,7 @@ static void join_heads(void *arg, size_t begin, size_t end, unsigned worker)
     }
 }
 
-static dq_attention_operand standing(const dq_op_call *call, const dq_attention_source *from)
+static dq_attention_operand direct_operand(const dq_op_call *call, const dq_attention_source *from)
 {
     return (dq_attention_operand){dq_data(call->in[from->input], float) + from->base, from->batch, from->head,
                                   from->row};
@@ -327,8 +329,8 @@ static dq_attention_operand standing(const dq_op_call *call, const dq_attention_
 static dq_attention_operand joined_rows(const job *j, const half *h)
 {
     size_t head = j->s->capacity * h->size;
-    if (half_starts(j->call, h))
-        return standing(j->call, &h->from);
+    if (half_is_read_directly(j->call, h))
+        return direct_operand(j->call, &h->from);
     return (dq_attention_operand){joined(j, h), j->s->heads * head, head, h->size};
 }
 
@@ -336,8 +338,8 @@ static dq_attention_operand queries(const job *j)
 {
     const state *s = j->s;
     size_t head = s->rows * s->k.size;
-    if (stand(j->call, &s->q, true))
-        return standing(j->call, &s->q);
+    if (is_read_directly(j->call, &s->q, true))
+        return direct_operand(j->call, &s->q);
     return (dq_attention_operand){floats_at(j->call, s->q_at), s->heads * head, head, s->k.size};
 }
 
@@ -400,8 +402,8 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                       .out_head = s->v.size,
                       .out_row = s->v.width,
                       .bias = add_mask,
-                      .look = call->out_count > SCORES && call->out[SCORES] ? put_scores : NULL,
-                      .look_at = DQ_ATTENTION_BIASED,
+                      .on_scores = call->out_count > SCORES && call->out[SCORES] ? put_scores : NULL,
+                      .scores_stage = DQ_ATTENTION_BIASED,
                       .arg = &j};
     dq_parallel(call->threads, s->batch * s->heads, 1, join_heads, &j);
     dq_attention_run(call, &a);

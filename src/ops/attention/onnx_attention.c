@@ -301,11 +301,11 @@ static void lay_out(const dq_op_call *call, uint32_t now, uint32_t before, uint3
 /* ---- Masks --------------------------------------------------------------------------------------------- */
 
 /* Range of keys that a query attends to by length, causality and window, without the mask. */
-typedef struct sight {
+typedef struct key_range {
     size_t first, end;
-} sight;
+} key_range;
 
-static sight sight_of(const dq_op_call *call, size_t b, size_t i)
+static key_range key_range_of(const dq_op_call *call, size_t b, size_t i)
 {
     const state *s = call->state;
     const dq_tensor *mask = dq_call_in(call, MASK), *valid = dq_call_in(call, VALID);
@@ -324,7 +324,7 @@ static sight sight_of(const dq_op_call *call, size_t b, size_t i)
     if (s->left >= 0 && position - s->left > 0)
         first = position - s->left;
     end = end > 0 ? end : 0;
-    return (sight){(size_t)(first < end ? first : end), (size_t)end};
+    return (key_range){(size_t)(first < end ? first : end), (size_t)end};
 }
 
 /* The mask's term of a score: minus infinity for a masked key. */
@@ -391,7 +391,7 @@ static void query(const dq_op_call *call, size_t row, double *scores)
     const double *values =
         (const double *)(const void *)(scratch + s->values_at) + head * s->total * s->value_size;
     const dq_tensor *mask = dq_call_in(call, MASK);
-    sight seen = sight_of(call, b, i);
+    key_range seen = key_range_of(call, b, i);
     load(call, call->in[Q], step_at(s, s->heads, s->queries, s->size, b, h, i), s->size, q);
     for (size_t t = 0; t < s->total; t++) {
         scores[t] = dot(q, keys + t * s->size, s->size) * s->scale;
@@ -428,7 +428,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
 
 static void narrow(const void *arg, dq_attention_row *row)
 {
-    sight seen = sight_of(arg, row->batch, row->row);
+    key_range seen = key_range_of(arg, row->batch, row->row);
     row->first = seen.first;
     row->end = seen.end;
 }
@@ -437,7 +437,7 @@ static void add_mask(const void *arg, const dq_attention_row *row)
 {
     const dq_op_call *call = arg;
     const dq_tensor *mask = dq_call_in(call, MASK);
-    sight seen = sight_of(call, row->batch, row->row);
+    key_range seen = key_range_of(call, row->batch, row->row);
     for (size_t t = row->first; t < row->end; t++)
         if (t < seen.first || t >= seen.end)
             row->scores[t] = -INFINITY;
@@ -495,8 +495,8 @@ static void run_floats(const dq_op_call *call)
                       .out_row = s->packed ? s->heads * s->value_size : s->value_size,
                       .range = all ? NULL : narrow,
                       .bias = all || dq_call_in(call, MASK) ? add_mask : NULL,
-                      .look = scores_of(call) ? put_scores : NULL,
-                      .look_at = s->show,
+                      .on_scores = scores_of(call) ? put_scores : NULL,
+                      .scores_stage = s->show,
                       .arg = call};
     if (q->dtype != DQ_FLOAT) {
         dq_load_floats(call->kernels, q->dtype, q->data, 0, q->count,

@@ -41,7 +41,7 @@ static void part_windows(const void *arg, const dq_gemm_part *part, float *works
     } else if (!j->f->pointwise) {
         dq_im2col_pack(j->call->kernels, &s->window, image, part, workspace, block);
     } else {
-        dq_fpixels(j->call->kernels->transpose_x32, &j->f->product, image, part, workspace, block);
+        dq_pack_b_nchw_f32(j->call->kernels->transpose_x32, &j->f->product, image, part, workspace, block);
     }
 }
 

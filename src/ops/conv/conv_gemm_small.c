@@ -170,13 +170,13 @@ dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv
                                .n = shape->group_out,
                                .k = k,
                                .grain = 1,
-                               .laid_out = true,
+                               .b_packed = true,
                                .c_workspace = true,
                                .a = part_rows,
                                .b = part_weights,
                                .c = part_sums,
                                .done = part_done};
-    const dq_fpanels_of weights = {
+    const dq_pack_b_shape weights = {
         .batches = shape->group, .n = shape->group_out, .k = k, .col_stride = k, .step_stride = 1};
     DQ_TRY(dq_fpanels_constant(call, w, &weights, &c->panels, err));
     DQ_TRY(dq_gemm_f32_prepare(call, &c->product, err));

@@ -9,7 +9,7 @@
 /** The problem that the rows' is_applicable and work read. */
 typedef struct dq_conv_s16_problem {
     const dq_conv_shape *shape;
-    bool by_bytes; /* x may be split into bytes for 8-bit dot products (dq_q16_by_bytes) */
+    bool can_bytesplit; /* x may be split into bytes for 8-bit dot products (dq_q16_can_bytesplit) */
 } dq_conv_s16_problem;
 
 /* Functions of each row; its prepare and run are static in qconv16.c. */

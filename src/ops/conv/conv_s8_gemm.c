@@ -404,7 +404,7 @@ static void find_rows(const dq_conv_s8_batch_tile *run, const where *at, dq_qblo
     block->a.offsets = conv->rows == DQ_CONV_S8_WINDOWS ? conv->offsets : &no_offset;
     block->a.runs = conv->weights.b.runs;
     block->a.run = conv->weights.b.run;
-    block->a.far = at->first == 0;
+    block->a.exceeds_caches = at->first == 0;
     for (size_t i = 0; i < at->images; i++) {
         const part p = {.run = run,
                         .block = block,

@@ -181,7 +181,8 @@ static void part_windows(const void *arg, const dq_gemm_part *part, float *works
     const dq_conv_transpose_shape *s = j->f->shape;
     const float *image = j->x + part->batch * s->group_in * s->in_size;
     if (j->f->at_once)
-        dq_fpixels(j->call->kernels->transpose_x32, &j->phase->product, image, part, workspace, block);
+        dq_pack_b_nchw_f32(j->call->kernels->transpose_x32, &j->phase->product, image, part, workspace,
+                           block);
     else
         dq_im2col_pack(j->call->kernels, &j->phase->window, image, part, workspace, block);
 }

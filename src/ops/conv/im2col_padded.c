@@ -57,14 +57,15 @@ static bool lay_out(const dq_window *w, dq_im2col_padded *p)
 }
 
 /* The row of the copy of item `i` (row-major) among `count` items along each axis at strides `far`. */
-static inline size_t row_at(const dq_im2col_padded *p, size_t i, const int64_t *count, const int64_t *far)
+static inline size_t row_at(const dq_im2col_padded *p, size_t i, const int64_t *count,
+                            const int64_t *exceeds_caches)
 {
     size_t row = 0, step = 1;
     for (size_t d = p->shape->window.rank - 1; d-- > 1; step *= p->extent[d]) {
-        row += i % (size_t)count[d] * (size_t)far[d] * step;
+        row += i % (size_t)count[d] * (size_t)exceeds_caches[d] * step;
         i /= (size_t)count[d];
     }
-    return row + i * (size_t)far[0] * step;
+    return row + i * (size_t)exceeds_caches[0] * step;
 }
 
 static void find_steps(const dq_im2col_padded *p, size_t plane, uint32_t *steps)

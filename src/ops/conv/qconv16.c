@@ -91,7 +91,7 @@ static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
 /* ---- Run ----------------------------------------------------------------------------------------------- */
 
 typedef struct task {
-    const dq_qconv16_run *run;
+    const dq_qgemm16_run *run;
     const state *st;
     size_t image, group, first, count; /* range of output positions along the first axis */
     int16_t *band, *qvalues;
@@ -228,7 +228,7 @@ static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
     (void)none;
     const state *st = arg;
     const dq_conv_shape *s = &st->s;
-    dq_qconv16_run begun = dq_qgemm16_begin(call, &st->w);
+    dq_qgemm16_run begun = dq_qgemm16_begin(call, &st->w);
     task t = {.run = &begun, .st = st};
     size_t products = s->out_size / st->b.bands * st->chunk * ROWS * (s->group_in * s->kernel_size + 1);
     dq_parallel(call->threads, s->batch * s->group * st->b.bands * st->chunks, dq_gemm_s8_grain(products),
@@ -321,8 +321,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(check(call, &st->s, err));
     if (s->batch * s->out_channels * s->out_size == 0)
         return DQ_OK;
-    const dq_conv_s16_problem problem = {.shape = s,
-                                         .by_bytes = dq_q16_by_bytes(call, s->group_in * s->kernel_size)};
+    const dq_conv_s16_problem problem = {
+        .shape = s, .can_bytesplit = dq_q16_can_bytesplit(call, s->group_in * s->kernel_size)};
     DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_CONV_S16, &problem, &st->algorithm, err));
     return st->algorithm->prepare(call, st, err);
 }

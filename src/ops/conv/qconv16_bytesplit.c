@@ -22,7 +22,7 @@ enum {
 bool dq_conv_s16_gemm_bytes_is_applicable(const void *problem, dq_reason *reason)
 {
     const dq_conv_s16_problem *p = problem;
-    return p->by_bytes || dq_not_applicable(reason, "not 16 by 8 bits with constant, symmetric weights");
+    return p->can_bytesplit || dq_not_applicable(reason, "not 16 by 8 bits with constant, symmetric weights");
 }
 
 dq_algorithm_work dq_conv_s16_gemm_bytes_work(const void *problem)

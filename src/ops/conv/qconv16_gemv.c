@@ -13,7 +13,7 @@ enum { MAX_OUTPUTS = 4, NR = DQ_GEMM_S16_NR, BLOCKS = DQ_GEMM_S16_BLOCKS, COLS =
 bool dq_conv_s16_few_outputs_is_applicable(const void *problem, dq_reason *reason)
 {
     const dq_conv_s16_problem *p = problem;
-    if (!p->by_bytes)
+    if (!p->can_bytesplit)
         return dq_not_applicable(reason, "not 16 by 8 bits with constant, symmetric weights");
     return p->shape->out_size <= MAX_OUTPUTS ||
            dq_not_applicable(reason, "%zu output pixels, expected at most %d", p->shape->out_size,
@@ -78,7 +78,7 @@ dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_q
 /* ---- Run ----------------------------------------------------------------------------------------------- */
 
 typedef struct task {
-    const dq_qconv16_run *run;
+    const dq_qgemm16_run *run;
     const dq_conv_shape *s;
     const dq_qconv16_gemv *f;
 } task;
@@ -151,7 +151,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 
 void dq_qconv16_gemv_run(const dq_op_call *call, const dq_conv_shape *s, const dq_qconv16_gemv *f)
 {
-    const dq_qconv16_run begun = dq_qgemm16_begin(call, &f->w);
+    const dq_qgemm16_run begun = dq_qgemm16_begin(call, &f->w);
     const size_t products = s->out_size * f->chunk * NR * f->row;
     task t = {.run = &begun, .s = s, .f = f};
     dq_parallel(call->threads, s->batch * s->group * f->chunks, dq_gemm_s8_grain(products), run_tasks, &t);

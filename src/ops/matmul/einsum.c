@@ -19,7 +19,7 @@
 typedef enum group { BATCH, ROWS, COLS, STEPS, GROUPS } group;
 enum { LEFT, RIGHT, RESULT, SIDES, MAX_LISTED_OFFSETS = 1 << 20 /* maximum indices of a group */ };
 enum { MOST_STEPS = 1 << 14 /* maximum length of a sum, as a worker packs whole rows and columns */ };
-#define UNEVEN SIZE_MAX
+#define NO_STRIDE SIZE_MAX
 
 typedef struct state {
     size_t operands, rank; /* the first `rank` labels are those of the result; the others are summed over */
@@ -203,7 +203,7 @@ static group group_of(const state *s, size_t label)
 
 /* Moves leading labels of a side to the batch if they do not have a common stride with the labels after
  * them, in operand and result. The remaining labels must be enough for a matrix product. */
-static void split_side(state *s, group side, const size_t out_strides[])
+static void move_to_batch(state *s, group side, const size_t out_strides[])
 {
     enum { MIN_PRODUCT_SIDE = 8 };
     const size_t *strides = s->strides[side == ROWS ? LEFT : RIGHT];
@@ -250,7 +250,7 @@ static bool list_offsets(dq_op_call *call, state *s, group which, const size_t o
         s->even[which][side] = *count > 1 ? at[1] : 1;
         for (size_t i = 0; i < *count; i++)
             if (at[i] != i * s->even[which][side])
-                s->even[which][side] = UNEVEN;
+                s->even[which][side] = NO_STRIDE;
     }
     return true;
 }
@@ -269,7 +269,7 @@ static void pack(const operands *o, int side, group lane_group, size_t batch, si
     const float *from = o->in[side] + s->at[BATCH][side][batch];
     const size_t *lane = s->at[lane_group][side] + first, *step = s->at[STEPS][side];
     size_t lane_step = s->even[lane_group][side], steps = s->even[STEPS][side];
-    if (lane_step != UNEVEN && steps != UNEVEN) {
+    if (lane_step != NO_STRIDE && steps != NO_STRIDE) {
         const dq_matmul_generic_strip even = {.data = from,
                                               .dtype = DQ_FLOAT,
                                               .strip_stride = lane_step,
@@ -335,8 +335,8 @@ static void part_b(const void *arg, const dq_gemm_part *part, float *workspace, 
     const operands *o = arg;
     const state *s = o->s;
     if (!s->panels) {
-        dq_fpanels(o->kernels->transpose_x32, o->in[s->b] + s->at[BATCH][s->b][part->batch],
-                   s->even[s->cols][s->b], s->even[STEPS][s->b], part, workspace, block);
+        dq_pack_b_f32(o->kernels->transpose_x32, o->in[s->b] + s->at[BATCH][s->b][part->batch],
+                      s->even[s->cols][s->b], s->even[STEPS][s->b], part, workspace, block);
         return;
     }
     block->b = s->panels + part->col * s->blocks.k + part->p * DQ_FPANEL;
@@ -372,24 +372,24 @@ static bool find_blocks(state *s, bool swapped, const size_t counts[GROUPS])
                               .a = part_a,
                               .b = part_b,
                               .c = part_c};
-    return a_row != UNEVEN && a_step != UNEVEN && (a_row == 1 || a_step == 1) &&
-           s->even[s->cols][s->b] != UNEVEN && s->even[STEPS][s->b] != UNEVEN &&
-           s->even[s->rows][RESULT] != UNEVEN && s->even[s->cols][RESULT] == 1;
+    return a_row != NO_STRIDE && a_step != NO_STRIDE && (a_row == 1 || a_step == 1) &&
+           s->even[s->cols][s->b] != NO_STRIDE && s->even[STEPS][s->b] != NO_STRIDE &&
+           s->even[s->rows][RESULT] != NO_STRIDE && s->even[s->cols][RESULT] == 1;
 }
 
 static dq_status plan_blocks(dq_op_call *call, state *s, dq_error *err)
 {
     const uint32_t b = s->b == LEFT ? 0 : 1;
     dq_gemm_f32 *f = &s->blocks;
-    const dq_fpanels_of of = {.batches = 1,
-                              .n = f->n,
-                              .k = f->k,
-                              .col_stride = s->even[s->cols][s->b],
-                              .step_stride = s->even[STEPS][s->b]};
+    const dq_pack_b_shape of = {.batches = 1,
+                                .n = f->n,
+                                .k = f->k,
+                                .col_stride = s->even[s->cols][s->b],
+                                .step_stride = s->even[STEPS][s->b]};
     if (f->batches == 1 && dq_call_constant(call, b) && f->n && f->k && call->in[b]->count / f->n == f->k &&
         call->in[b]->count % f->n == 0)
         DQ_TRY(dq_fpanels_constant(call, b, &of, &s->panels, err));
-    f->laid_out = s->panels != NULL;
+    f->b_packed = s->panels != NULL;
     return dq_gemm_f32_prepare(call, f, err);
 }
 
@@ -403,8 +403,8 @@ static dq_status plan_product(dq_op_call *call, state *s, dq_error *err)
     dq_strides(out->rank, out->dims, strides);
     for (size_t d = 0; d < s->labels; d++)
         s->group[d] = group_of(s, d);
-    split_side(s, ROWS, strides);
-    split_side(s, COLS, strides);
+    move_to_batch(s, ROWS, strides);
+    move_to_batch(s, COLS, strides);
     for (group g = BATCH; g < GROUPS; g++)
         if (!list_offsets(call, s, g, strides, &counts[g], &failed, err))
             return failed;

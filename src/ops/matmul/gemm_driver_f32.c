@@ -13,10 +13,11 @@ enum {
     DEPTH = 256, /* KC: terms of a block */
     /* If B is packed already, it needs no workspace in L2: so many floats of A stay there instead. */
     RESIDENT = 128 * 1536,
-    LITTLE_ROWS = 32, /* up to so many rows of A, a panel of LITTLE_DEPTH terms stays in L1 */
-    LITTLE_DEPTH = 384,
-    MADE_ROWS = 32, /* up to so many rows of A, a block of dequantized B with MADE_DEPTH terms stays in L1 */
-    MADE_DEPTH = 96,
+    L1_PANEL_ROWS = 32, /* up to so many rows of A, a panel of L1_PANEL_DEPTH terms stays in L1 */
+    L1_PANEL_DEPTH = 384,
+    DEQUANTIZED_B_ROWS =
+        32, /* up to so many rows of A, a block of dequantized B with DEQUANTIZED_B_DEPTH terms stays in L1 */
+    DEQUANTIZED_B_DEPTH = 96,
     NARROW_DEPTH = 1024, /* terms of a block of NARROW columns, if all of A stays in L2 */
     NARROW_COLS = COLS / 2,
     FLAT_COLS = 2048,           /* columns of a task for one row of A and a B that is read without packing */
@@ -36,12 +37,12 @@ static size_t pieces(size_t n, size_t each)
 static size_t depth_of(const dq_gemm_f32 *f)
 {
     size_t depth = DEPTH, rows = dq_least(f->m, ROWS);
-    if (f->laid_out && rows == 1)
+    if (f->b_packed && rows == 1)
         depth = f->k; /* panels are read sequentially */
-    else if (f->laid_out)
-        depth = rows <= LITTLE_ROWS ? LITTLE_DEPTH : RESIDENT / rows;
-    else if (f->strip && rows <= MADE_ROWS)
-        depth = MADE_DEPTH;
+    else if (f->b_packed)
+        depth = rows <= L1_PANEL_ROWS ? L1_PANEL_DEPTH : RESIDENT / rows;
+    else if (f->strip && rows <= DEQUANTIZED_B_ROWS)
+        depth = DEQUANTIZED_B_DEPTH;
     else if (!f->flat && rows && rows == f->m && f->k <= RESIDENT / rows)
         depth = NARROW_DEPTH;
     size_t grain = f->grain ? f->grain : 1, grains = f->k / grain, most = grain < depth ? depth / grain : 1;
@@ -54,7 +55,8 @@ static size_t width_of(const dq_gemm_f32 *f)
 {
     if (f->flat)
         return FLAT_COLS;
-    return f->laid_out || (f->depth <= DEPTH && !(f->strip && f->m <= MADE_ROWS)) ? COLS : NARROW_COLS;
+    return f->b_packed || (f->depth <= DEPTH && !(f->strip && f->m <= DEQUANTIZED_B_ROWS)) ? COLS
+                                                                                           : NARROW_COLS;
 }
 
 /* Columns of a task. If there are few tasks, their number becomes a multiple of the threads: more tasks if B
@@ -63,12 +65,12 @@ static size_t columns_of(const dq_gemm_f32 *f, size_t workers)
 {
     enum { BLOCKS_PER_WORKER = 8, STRIP_COLS = 2 * DQ_FPANEL };
     size_t most = width_of(f), blocks = pieces(f->n, most), wide = f->strip ? f->strip : STRIP_COLS;
-    if (!f->flat && !f->laid_out && blocks > 1 && f->n % most && f->n % most <= most / 4)
+    if (!f->flat && !f->b_packed && blocks > 1 && f->n % most && f->n % most <= most / 4)
         return pieces(f->n, (blocks - 1) * wide) * wide; /* no block of few columns */
     if (f->flat || f->m >= 2 * FEW_ROWS || blocks * f->batches % workers == 0 ||
         blocks * f->batches >= BLOCKS_PER_WORKER * workers)
         return most;
-    if (!f->laid_out) {
+    if (!f->b_packed) {
         size_t less = blocks - blocks % workers, even = less ? pieces(f->n, less) : COLS + 1;
         return even > COLS ? most : pieces(even, wide) * wide;
     }
@@ -83,7 +85,7 @@ dq_status dq_gemm_f32_prepare(dq_op_call *call, dq_gemm_f32 *f, dq_error *err)
     f->depth = depth_of(f);
     f->col_block = columns_of(f, workers);
     f->row_block = f->m ? f->m : 1;
-    f->far = !f->laid_out && f->m && f->n && UNCACHED_RESULTS / f->m / f->n < f->batches;
+    f->exceeds_caches = !f->b_packed && f->m && f->n && UNCACHED_RESULTS / f->m / f->n < f->batches;
     size_t parts = f->batches * pieces(f->n, f->col_block);
     if (workers > 1 && parts && parts < 2 * workers && f->m >= 2 * FEW_ROWS) {
         size_t cuts = dq_least(pieces(2 * workers, parts), f->m / FEW_ROWS);
@@ -94,7 +96,7 @@ dq_status dq_gemm_f32_prepare(dq_op_call *call, dq_gemm_f32 *f, dq_error *err)
     }
     if (f->c_workspace)
         f->row_block = pieces(f->row_block, pieces(f->row_block, ROWS));
-    size_t cols = f->flat || f->laid_out ? 0 : f->col_block;
+    size_t cols = f->flat || f->b_packed ? 0 : f->col_block;
     if (f->c_workspace)
         c_bytes = f->row_block * f->col_block * sizeof(float);
     if (!dq_mul_size(f->depth, cols * sizeof(float), &b_bytes) ||
@@ -118,7 +120,7 @@ typedef struct job {
 /* The panel of packed B after the last one of a part, to be prefetched; NULL: unknown. */
 static const float *next_panel(const dq_gemm_f32 *f, const dq_gemm_part *part, const dq_gemm_block_f32 *block)
 {
-    if (!f->laid_out || !part->k)
+    if (!f->b_packed || !part->k)
         return NULL;
     if (!block->last)
         return block->b + part->k * DQ_FPANEL;
@@ -126,13 +128,13 @@ static const float *next_panel(const dq_gemm_f32 *f, const dq_gemm_part *part, c
 }
 
 /* Computes all rows of a part, after its block of B is set. */
-static void rows_of(const job *j, const dq_gemm_part *whole, float *a_workspace, float *c_workspace,
-                    dq_gemm_block_f32 *block)
+static void run_rows(const job *j, const dq_gemm_part *whole, float *a_workspace, float *c_workspace,
+                     dq_gemm_block_f32 *block)
 {
     const dq_gemm_f32 *f = j->f;
     dq_gemm_part part = *whole;
     const float *behind = next_panel(f, whole, block);
-    const size_t most = block->far ? UNCACHED_ROWS : ROWS;
+    const size_t most = block->exceeds_caches ? UNCACHED_ROWS : ROWS;
     for (size_t row = 0; row < whole->rows && !dq_threads_cancelled(j->call->threads); row += part.rows) {
         part.row = whole->row + row;
         part.rows = dq_least(most, whole->rows - row);
@@ -146,11 +148,11 @@ static void rows_of(const job *j, const dq_gemm_part *whole, float *a_workspace,
     }
 }
 
-static void part_of(const job *j, dq_gemm_part *part, char *scratch)
+static void run_part(const job *j, dq_gemm_part *part, char *scratch)
 {
     const dq_gemm_f32 *f = j->f;
     float *b_workspace = (float *)(void *)scratch, *a_workspace = b_workspace;
-    if (!f->flat && !f->laid_out)
+    if (!f->flat && !f->b_packed)
         a_workspace += f->depth * f->col_block;
     float *c_workspace = a_workspace + (f->a_workspace ? f->depth * dq_least(f->m, ROWS) : 0);
     for (part->p = 0; part->p == 0 || part->p < f->k; part->p += f->depth) {
@@ -161,11 +163,11 @@ static void part_of(const job *j, dq_gemm_part *part, char *scratch)
                                    .k = part->k,
                                    .more = part->p > 0,
                                    .last = part->p + part->k >= f->k,
-                                   .far = f->far,
+                                   .exceeds_caches = f->exceeds_caches,
                                    .alpha = 1};
         if (part->k)
             f->b(j->arg, part, b_workspace, &block);
-        rows_of(j, part, a_workspace, c_workspace, &block);
+        run_rows(j, part, a_workspace, c_workspace, &block);
         if (f->depth == 0)
             break;
     }
@@ -192,12 +194,12 @@ static dq_gemm_part part_at(const job *j, size_t i)
                           .cols = dq_least(f->col_block, f->n - col)};
 }
 
-static void piece(void *arg, size_t begin, size_t end, unsigned worker)
+static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     for (size_t i = begin; i < end; i++) {
         dq_gemm_part part = part_at(j, i);
-        part_of(j, &part, dq_call_worker_scratch(j->call, worker));
+        run_part(j, &part, dq_call_worker_scratch(j->call, worker));
     }
 }
 
@@ -210,13 +212,13 @@ void dq_gemm_f32_run(const dq_op_call *call, const dq_gemm_f32 *f, const void *a
              .col_blocks = pieces(f->n, f->col_block)};
     const size_t workers = dq_threads_count(call->threads);
     j.by_rows = workers > 1 && j.row_blocks % workers == 0 &&
-                (!f->laid_out || f->batches * j.col_blocks % workers != 0);
+                (!f->b_packed || f->batches * j.col_blocks % workers != 0);
     size_t work = dq_least(f->row_block, f->m) * dq_least(f->col_block, f->n);
     work = f->k && work > MACS_PER_TASK / f->k ? MACS_PER_TASK : work * f->k + 1;
     const size_t blocks = f->batches * j.col_blocks, grain = pieces(MACS_PER_TASK, work);
     j.cut = dq_threads_cut(call->threads, blocks, grain == 1 ? f->m / PART_ROWS : 1);
     dq_parallel(call->threads, j.row_blocks == 1 ? dq_partition_count(&j.cut) : blocks * j.row_blocks, grain,
-                piece, &j);
+                run_tasks, &j);
 }
 
 void dq_gemm_f32_part(const dq_op_call *call, const dq_gemm_f32 *f, const void *arg, const dq_gemm_part *part,
@@ -224,7 +226,7 @@ void dq_gemm_f32_part(const dq_op_call *call, const dq_gemm_f32 *f, const void *
 {
     const job j = {.f = f, .call = call, .arg = arg};
     dq_gemm_part all = *part;
-    part_of(&j, &all, workspace);
+    run_part(&j, &all, workspace);
 }
 
 /* ---- Panels ------------------------------------------------------------------------------------------- */
@@ -268,8 +270,8 @@ static void panels_along(const float *from, size_t step_stride, const dq_gemm_pa
     }
 }
 
-void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
-                const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
+void dq_pack_b_f32(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
+                   const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     from += part->col * col_stride + part->p * step_stride;
     if (col_stride == 1)
@@ -282,8 +284,8 @@ void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_st
     block->b_panel = DQ_FPANEL * part->k;
 }
 
-void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const float *image,
-                const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
+void dq_pack_b_nchw_f32(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const float *image,
+                        const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     /* Packing columns costs more than reading them in the image if A has at most LESS_ROWS rows. With several
      * threads the limit is LEAST_ROWS: short segments of lines that another core holds arrive slowly. Up to
@@ -303,7 +305,7 @@ void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const floa
     /* whole panels: the elements after the last column belong to the next channel, and are readable */
     const bool whole = part->cols % DQ_FPANEL == 0 || (part->batch + 1 < f->batches && f->n >= DQ_FPANEL);
     if (!whole || (f->m > (f->workers > 1 ? LEAST_ROWS : LESS_ROWS) && !stay)) {
-        dq_fpanels(transpose, image, 1, f->n, part, workspace, block);
+        dq_pack_b_f32(transpose, image, 1, f->n, part, workspace, block);
         return;
     }
     block->b = image + part->p * f->n + part->col;
@@ -314,7 +316,7 @@ void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const floa
 typedef struct panels_key {
     dq_transpose_x32_fn *transpose;
     dq_convert_f16_f32_fn *widen;
-    dq_fpanels_of of;
+    dq_pack_b_shape of;
 } panels_key;
 
 enum { STEPS = 64 /* rows of a panel that are packed at a time */ };
@@ -361,19 +363,19 @@ static void make_panels(void *packed, const dq_tensor *from, const void *key)
     const panels_key *m = key;
     bool by_steps = m->of.step_stride > m->of.col_stride;
     size_t lines = by_steps ? m->of.k : m->of.n, others = by_steps ? m->of.n : m->of.k, given_back = 0;
-    size_t piece = by_steps ? STEPS : DQ_FPANEL, other = by_steps ? DQ_FPANEL : STEPS;
+    size_t run_tasks = by_steps ? STEPS : DQ_FPANEL, other = by_steps ? DQ_FPANEL : STEPS;
     size_t line = (by_steps ? m->of.step_stride : m->of.col_stride) * (dq_dtype_get(from->dtype)->bits / 8);
     for (size_t batch = 0; batch < m->of.batches; batch++)
-        for (size_t i = 0; i < lines; i += piece) {
+        for (size_t i = 0; i < lines; i += run_tasks) {
             for (size_t j = 0; j < others; j += other)
                 make_part(m, from, batch, by_steps ? j : i, by_steps ? i : j, packed);
             if (from->mapped)
                 dq_file_drop_pages(from->data, &given_back,
-                                   (batch * lines + dq_least(i + piece, lines)) * line);
+                                   (batch * lines + dq_least(i + run_tasks, lines)) * line);
         }
 }
 
-dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, const dq_fpanels_of *of, const float **panels,
+dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, const dq_pack_b_shape *of, const float **panels,
                               dq_error *err)
 {
     size_t cols, size;

@@ -26,7 +26,7 @@ typedef struct dq_gemm_f32 {
     size_t strip;
     bool a_workspace; /* `a` packs rows into its workspace */
     bool flat;        /* m is 1 and B is a plain matrix, read without a copy: `b` gets no workspace */
-    bool laid_out;    /* B is packed already: `b` gets no workspace */
+    bool b_packed;    /* B is packed already: `b` gets no workspace */
     bool c_workspace; /* `c` uses its workspace for the results, which `done` stores */
     dq_gemm_part_fn *a, *b, *c;
     /* Called once for each finished block of results (p and k are those of the last steps); or NULL. */
@@ -34,7 +34,7 @@ typedef struct dq_gemm_f32 {
     /* Set by dq_gemm_f32_prepare: rows and columns of a task; terms of a block along k (KC); threads. `far`:
      * the results exceed the caches. */
     size_t row_block, col_block, depth, workers;
-    bool far;
+    bool exceeds_caches;
 } dq_gemm_f32;
 
 /** In prepare: chooses the block sizes and reserves the worker scratch of dq_gemm_f32_run. */
@@ -47,24 +47,24 @@ void dq_gemm_f32_part(const dq_op_call *call, const dq_gemm_f32 *f, const void *
 
 /** Packs a block of B into panels in `workspace` and sets `block` to them. Element (p, j) of B is
  * from[j * col_stride + p * step_stride]. */
-void dq_fpanels(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
-                const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block);
+void dq_pack_b_f32(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
+                   const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block);
 
 /** Sets `block` to a block of B whose columns are the spatial positions of an NCHW image: packed into
  * `workspace`, or read in `image` itself if that is as fast. */
-void dq_fpixels(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const float *image,
-                const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block);
+void dq_pack_b_nchw_f32(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const float *image,
+                        const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block);
 
 /** A batch of contiguous k × n matrices. */
-typedef struct dq_fpanels_of {
+typedef struct dq_pack_b_shape {
     size_t batches, n, k;
     size_t col_stride, step_stride; /* in elements */
-} dq_fpanels_of;
+} dq_pack_b_shape;
 
 /** In prepare: packs constant input i into panels, once for all runs. The input holds the matrices `of` as
  * float, float16 or bfloat16. Panel j of the batch begins at j * DQ_FPANEL * k; each matrix begins a new
  * panel. */
-dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, const dq_fpanels_of *of, const float **panels,
+dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, const dq_pack_b_shape *of, const float **panels,
                               dq_error *err);
 
 #endif

@@ -194,7 +194,7 @@ static size_t even_chunk(size_t panels, size_t blocks, size_t chunk)
 }
 
 /* Whether the weights exceed the caches. */
-static bool far(const dq_qweights *w)
+static bool exceeds_caches(const dq_qweights *w)
 {
     enum { UNCACHED_BYTES = 3 << 19 };
     return w->size > UNCACHED_BYTES;
@@ -206,7 +206,7 @@ size_t dq_gemm_s8_chunk(const dq_qweights *w, const dq_threads *threads, size_t 
     const size_t count = dq_threads_count(threads);
     /* one thread packs the rows of a block only once; but with dot-product instructions, weights from memory
      * are the bottleneck */
-    bool alone = count == 1 && !(w->kernel->dots && far(w));
+    bool alone = count == 1 && !(w->kernel->dots && exceeds_caches(w));
     if (alone || blocks >= MANY_BLOCKS || w->panels <= 1)
         return w->panels ? w->panels : 1;
     double expected = TASK / (1 + products_of(w, rows)) + 1;
@@ -220,7 +220,8 @@ size_t dq_gemm_s8_chunk(const dq_qweights *w, const dq_threads *threads, size_t 
 
 dq_qtask dq_gemm_s8_task(const dq_qweights *w, size_t task, size_t blocks, size_t chunks)
 {
-    return far(w) ? (dq_qtask){task % blocks, task / blocks} : (dq_qtask){task / chunks, task % chunks};
+    return exceeds_caches(w) ? (dq_qtask){task % blocks, task / blocks}
+                             : (dq_qtask){task / chunks, task % chunks};
 }
 
 size_t dq_gemm_s8_grain(size_t products)

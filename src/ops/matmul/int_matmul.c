@@ -164,7 +164,7 @@ static void run_task(const run_state *run, size_t task, unsigned worker)
     block.a.offsets = &no_offset;
     block.a.runs = 1;
     block.a.run = mm->s.k;
-    block.a.far = at.row == 0;
+    block.a.exceeds_caches = at.row == 0;
     block.store = store_block;
     block.arg = &at;
     size_t matrix = mm->batches == 1 ? 0 : dq_matmul_offset(&mm->s, at.batch, mm->s.a_strides);

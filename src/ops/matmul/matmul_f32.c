@@ -63,8 +63,8 @@ static void part_b(const void *arg, const dq_gemm_part *part, float *workspace, 
         block->b_step = step;
         block->b_panel = DQ_FPANEL;
     } else {
-        dq_fpanels(j->call->kernels->transpose_x32, matrix(j, part->batch, true), f->b_col, f->b_step, part,
-                   workspace, block);
+        dq_pack_b_f32(j->call->kernels->transpose_x32, matrix(j, part->batch, true), f->b_col, f->b_step,
+                      part, workspace, block);
     }
 }
 
@@ -211,13 +211,13 @@ static dq_status prepare_product(dq_op_call *call, dq_matmul_f32 *f, bool packed
                                .grain = 1,
                                .a_workspace = f->a_step != 1,
                                .flat = f->m == 1 && f->b_col == 1 && !packed,
-                               .laid_out = packed,
+                               .b_packed = packed,
                                .a = part_a,
                                .b = part_b,
                                .c = part_c,
                                .c_workspace = f->swapped,
                                .done = f->swapped ? transpose_back : NULL};
-    const dq_fpanels_of of = {
+    const dq_pack_b_shape of = {
         .batches = 1, .n = f->n, .k = f->k, .col_stride = f->b_col, .step_stride = f->b_step};
     if (packed)
         DQ_TRY(dq_fpanels_constant(call, f->b, &of, &f->panels, err));

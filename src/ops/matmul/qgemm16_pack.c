@@ -145,11 +145,11 @@ dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err)
 
 /* The span follows from magnitudes: planes of 16-bit values, and 8-bit values minus a zero point, are within
  * ±256, plain 8-bit values within ±128. */
-dq_qconv16_run dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w)
+dq_qgemm16_run dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w)
 {
     enum { DEPTH_SYMMETRIC = 255, DEPTH_ASYMMETRIC = 127, SMALL = UINT16_MAX /* times 32768 */ };
     const dq_tensor *zero = call->in[DQ_Q16_W_ZERO];
-    dq_qconv16_run r = {.call = call, .w = w, .packed = w->packed, .symmetric = true};
+    dq_qgemm16_run r = {.call = call, .w = w, .packed = w->packed, .symmetric = true};
     r.factor = dq_q16_factor(call);
     for (size_t i = 0; i < zero->count; i++)
         r.symmetric = r.symmetric && dq_qgemm16_zero(zero, i) == 0;
@@ -171,7 +171,7 @@ static void widen(const int8_t *restrict from, size_t n, int16_t *restrict to)
         to[i] = from[i];
 }
 
-void dq_qgemm16_expand(const dq_qconv16_run *r, size_t matrix, size_t panel, int16_t *to)
+void dq_qgemm16_expand(const dq_qgemm16_run *r, size_t matrix, size_t panel, int16_t *to)
 {
     enum { MAX_COUNT = 2 * DQ_GEMM_S16_NR };
     const dq_qgemm16 *w = r->w;
@@ -202,7 +202,7 @@ void dq_qgemm16_expand(const dq_qconv16_run *r, size_t matrix, size_t panel, int
         }
 }
 
-bool dq_q16_by_bytes(const dq_op_call *call, size_t depth)
+bool dq_q16_can_bytesplit(const dq_op_call *call, size_t depth)
 {
     enum { MAX_COUNT = 1 << 16 /* products of up to 255 · 128 */ };
     const dq_tensor *zero = call->in[DQ_Q16_W_ZERO];
@@ -240,7 +240,7 @@ void dq_q16_term(const dq_op_call *call, double factor, size_t at, double offset
         terms->error = error < (double)INFINITY ? error : (double)INFINITY;
 }
 
-void dq_qgemm16_terms(const dq_qconv16_run *r, size_t matrix, size_t first, size_t count, dq_q16_terms *terms)
+void dq_qgemm16_terms(const dq_qgemm16_run *r, size_t matrix, size_t first, size_t count, dq_q16_terms *terms)
 {
     const dq_qgemm16 *w = r->w;
     const int64_t *sums = (const int64_t *)(const void *)((const char *)r->packed + sums_at(w)) +
@@ -275,7 +275,7 @@ static void add(double *extra, const int32_t *sums, double factor, bool first)
         extra[i] = (first ? 0 : extra[i]) + sums[i] * factor;
 }
 
-void dq_qgemm16_tiles(const dq_qconv16_run *r, const int16_t *a, size_t a_step, size_t count,
+void dq_qgemm16_tiles(const dq_qgemm16_run *r, const int16_t *a, size_t a_step, size_t count,
                       const int16_t *const b[DQ_GEMM_S16_BLOCKS], const uint32_t *offsets, size_t blocks,
                       dq_q16_tiles *out)
 {
@@ -303,7 +303,7 @@ void dq_qgemm16_tiles(const dq_qconv16_run *r, const int16_t *a, size_t a_step, 
 }
 
 /* The compensation of the zero point of vector `at`; `sum` is the sum of all elements of x. */
-static double of_zeros(const dq_qconv16_run *r, size_t at, int64_t sum)
+static double of_zeros(const dq_qgemm16_run *r, size_t at, int64_t sum)
 {
     const dq_qgemm16 *w = r->w;
     return !r->symmetric && at < w->matrices * w->n
@@ -311,7 +311,7 @@ static double of_zeros(const dq_qconv16_run *r, size_t at, int64_t sum)
                : 0;
 }
 
-void dq_qgemm16_row(const dq_qconv16_run *r, size_t matrix, size_t panel, size_t panels, const int16_t *x,
+void dq_qgemm16_row(const dq_qgemm16_run *r, size_t matrix, size_t panel, size_t panels, const int16_t *x,
                     dq_q16_tiles *out)
 {
     enum { SPAN = 255 };

@@ -44,15 +44,15 @@ typedef struct dq_qgemm16 {
 dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err);
 
 /** The packed operand in a run. */
-typedef struct dq_qconv16_run {
+typedef struct dq_qgemm16_run {
     const dq_op_call *call;
     const dq_qgemm16 *w;
     const void *packed;
     size_t span;    /* so many pairs can be summed in int32 without overflow */
     bool symmetric; /* all zero points are 0 */
     double factor;  /* dq_q16_factor */
-} dq_qconv16_run;
-dq_qconv16_run dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w);
+} dq_qgemm16_run;
+dq_qgemm16_run dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w);
 
 /** The zero point of vector `at` (or the single zero point), minus the midpoint of its type: 128 for uint8,
  * 32768 for uint16, else 0. */
@@ -67,12 +67,12 @@ static inline size_t dq_qgemm16_panel(const dq_qgemm16 *w)
 {
     return w->planes * w->pairs * w->strip_width * 2;
 }
-void dq_qgemm16_expand(const dq_qconv16_run *r, size_t matrix, size_t panel, int16_t *to);
+void dq_qgemm16_expand(const dq_qgemm16_run *r, size_t matrix, size_t panel, int16_t *to);
 
 /** Whether the byte split is applicable: x has 16 bits, and the weights have 8 bits, are constant, and all
  * their zero points are 0 (after dq_qgemm16_zero). The `depth` products of a sum are at least one, and so few
  * that int32 holds it. */
-bool dq_q16_by_bytes(const dq_op_call *call, size_t depth);
+bool dq_q16_can_bytesplit(const dq_op_call *call, size_t depth);
 
 /** alpha * x_scale. */
 double dq_q16_factor(const dq_op_call *call);
@@ -90,7 +90,7 @@ static inline dq_q16_terms dq_q16_terms_in(double *workspace, size_t n)
 void dq_q16_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
                  dq_q16_terms *terms);
 /** Sets entries 0 … count - 1 for the sums of vectors first … first + count - 1 of a matrix of w. */
-void dq_qgemm16_terms(const dq_qconv16_run *r, size_t matrix, size_t first, size_t count,
+void dq_qgemm16_terms(const dq_qgemm16_run *r, size_t matrix, size_t first, size_t count,
                       dq_q16_terms *terms);
 /** Sets the terms of *s to entries i … of *terms. Entry i belongs to output `at`. */
 void dq_q16_sums_by(const dq_op_call *call, double factor, const dq_q16_terms *terms, size_t i, size_t at,
@@ -107,13 +107,13 @@ typedef struct dq_q16_tiles {
 
 /** Multiplies `count` panels of rows, a_step elements from one to the next, by `blocks` groups of
  * DQ_GEMM_S16_NR columns (1 to DQ_GEMM_S16_BLOCKS). The operand w is expanded; it is either side. */
-void dq_qgemm16_tiles(const dq_qconv16_run *r, const int16_t *a, size_t a_step, size_t count,
+void dq_qgemm16_tiles(const dq_qgemm16_run *r, const int16_t *a, size_t a_step, size_t count,
                       const int16_t *const b[DQ_GEMM_S16_BLOCKS], const uint32_t *offsets, size_t blocks,
                       dq_q16_tiles *out);
 
 /** GEMV: multiplies one vector x by up to DQ_GEMM_S16_BLOCKS panels of 8-bit weights as packed, without
  * expansion. out->extra gets the sums; out->sums are 0. */
-void dq_qgemm16_row(const dq_qconv16_run *r, size_t matrix, size_t panel, size_t panels, const int16_t *x,
+void dq_qgemm16_row(const dq_qgemm16_run *r, size_t matrix, size_t panel, size_t panels, const int16_t *x,
                     dq_q16_tiles *out);
 
 /** Epilogue parameters with zero point and bounds of the output; the caller sets the other fields. */

@@ -118,7 +118,7 @@ static dq_status prepare_gemm(dq_op_call *call, void *arg, dq_error *err)
 /* ---- A run --------------------------------------------------------------------------------------------- */
 
 typedef struct task {
-    const dq_qconv16_run *run;
+    const dq_qgemm16_run *run;
     const state *st;
     size_t batch, first, count; /* rows */
     int16_t *rows, *qvalues, *lines;
@@ -218,7 +218,7 @@ static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
 {
     (void)none;
     const state *st = arg;
-    dq_qconv16_run begun = dq_qgemm16_begin(call, &st->w);
+    dq_qgemm16_run begun = dq_qgemm16_begin(call, &st->w);
     task t = {.run = &begun, .st = st};
     size_t products = st->block * st->chunk * NR * (st->s.k + 1);
     dq_parallel(call->threads, st->batches * st->blocks * st->chunks, dq_gemm_s8_grain(products), run_tasks,
@@ -231,7 +231,7 @@ typedef struct problem {
     size_t batches, m, k, n; /* batches and m as in state */
     bool one_b;              /* there is a single matrix b */
     bool fits_int32;         /* dq_qmatmul16_s32_fits */
-    bool by_bytes;           /* dq_q16_by_bytes */
+    bool can_bytesplit;      /* dq_q16_can_bytesplit */
 } problem;
 
 static double rows_of(const problem *p)
@@ -261,7 +261,7 @@ static dq_algorithm_work work_of_gemm_s8(const void *arg)
 static bool is_gemm_bytes_applicable(const void *arg, dq_reason *reason)
 {
     const problem *p = arg;
-    if (!p->by_bytes)
+    if (!p->can_bytesplit)
         return dq_not_applicable(reason, "not 16 by 8 bits with constant, symmetric weights");
     return (p->batches == 1 && p->one_b) || dq_not_applicable(reason, "%zu matrices, expected 1", p->batches);
 }
@@ -348,7 +348,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                        .n = s->n,
                        .one_b = s->b_batches == 1,
                        .fits_int32 = dq_qmatmul16_s32_fits(call, s->k),
-                       .by_bytes = dq_q16_by_bytes(call, s->k)};
+                       .can_bytesplit = dq_q16_can_bytesplit(call, s->k)};
     DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_MATMUL_S16, &p, &st->algorithm, err));
     return st->algorithm->prepare(call, st, err);
 }

@@ -86,7 +86,7 @@ static void run_task(const job *j, size_t task, unsigned worker)
     block.a.offsets = &no_offset;
     block.a.runs = 1;
     block.a.run = k;
-    block.a.far = at.row == 0;
+    block.a.exceeds_caches = at.row == 0;
     for (size_t i = 0; i < block.rows; i++)
         block.row_pointers[i] = j->of->qvalues + (at.row + i) * k;
     block.a_zero = dq_gemm_s8_zero(j->of->a_zero, DQ_UINT8, w->kernel->a_signed);

@@ -40,7 +40,7 @@ static void lay_out(void *to, const dq_tensor *r, const void *key)
     for (size_t i = 0; i < 2 * l->directions; i++) {
         dq_gemm_part all = {.cols = l->columns[i % 2], .k = l->hidden};
         dq_gemm_block_f32 block;
-        dq_fpanels(l->transpose, from, l->hidden, 1, &all, at, &block);
+        dq_pack_b_f32(l->transpose, from, l->hidden, 1, &all, at, &block);
         from += all.cols * l->hidden;
         at += l->padded_columns[i % 2] * l->hidden;
     }

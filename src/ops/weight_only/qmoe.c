@@ -260,7 +260,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         if (i == 2 && !s->gated)
             continue;
         s->products[i] = weights_of(s, &s->layers[i]);
-        s->products[i].few = dq_weights_max_integer_rows(&s->products[i].form);
+        s->products[i].max_integer_rows = dq_weights_max_integer_rows(&s->products[i].form);
         s->products[i].rounded = dq_weights_may_round(call, &s->products[i]);
         DQ_TRY(dq_weights_prepare(call, &s->products[i], err));
         if (!reserve(&used, s->products[i].scratch_size, 1, 1, &s->products_at[i]))
@@ -311,7 +311,7 @@ static void choose(const job *j, size_t token, size_t *chosen)
 
 /* Computes routing weights: Softmax over the chosen logits, or those of input router_weights, normalized if
  * the attribute says so. */
-static void weigh(const job *j, size_t token, const size_t *chosen, float *weights)
+static void routing_weights(const job *j, size_t token, const size_t *chosen, float *weights)
 {
     const state *s = j->s;
     const dq_tensor *given_weights = dq_call_in(j->call, ROUTER_WEIGHTS),
@@ -332,7 +332,7 @@ static void route(void *arg, size_t begin, size_t end, unsigned worker)
     const job *j = arg;
     for (size_t token = begin; token < end; token++) {
         choose(j, token, j->chosen + token * j->s->k);
-        weigh(j, token, j->chosen + token * j->s->k, j->weights + token * j->s->k);
+        routing_weights(j, token, j->chosen + token * j->s->k, j->weights + token * j->s->k);
     }
 }
 
@@ -390,7 +390,7 @@ static void multiply(const job *j, size_t i, const float *from, float *to)
 {
     const state *s = j->s;
     product p = {j, &s->layers[i], from, to};
-    const dq_weights_ends ends = {.load = load_row, .store = store, .arg = &p};
+    const dq_weights_io ends = {.load = load_row, .store = store, .arg = &p};
     dq_weights_run(j->call, &s->products[i], (char *)j->call->scratch + s->products_at[i], j->expert,
                    j->count, &ends);
 }

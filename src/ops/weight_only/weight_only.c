@@ -173,8 +173,6 @@ static void make_zeros(void *packed, const dq_tensor *from, const void *key)
     make_floats(packed, from, key, zero_at);
 }
 
-/* ---- Many rows ----------------------------------------------------------------------------------------- */
-
 typedef struct job {
     const dq_op_call *call;
     const dq_weights *w;
@@ -184,12 +182,12 @@ typedef struct job {
     float *x;             /* packed rows: each group begins at the first value of a word */
     const float *rows_at; /* rows of this chunk in the input, if they need no packing; else NULL */
     char *digits;         /* few rows as a dq_nbits_row each, or as dq_nbits_rounded */
-    uint8_t *odd;         /* for each of these rows: 1 if it has no digits and needs the float GEMM */
+    uint8_t *needs_float; /* for each of these rows: 1 if it has no digits and needs the float GEMM */
     size_t blocks, word_count, pitch; /* pitch: floats of a packed row */
     size_t first, rows;               /* rows of this chunk */
-    bool few;
+    bool as_integers;
     size_t strip; /* first strip of the matrix */
-    const dq_weights_ends *ends;
+    const dq_weights_io *ends;
 } job;
 
 static const void *either(const void *packed, void *scratch, size_t at)
@@ -206,7 +204,7 @@ static job job_of(const dq_op_call *call, const dq_weights *w, void *scratch)
     j.zeros = w->with_zeros ? either(w->packed_zeros, scratch, w->zeros_at) : NULL;
     j.x = (float *)((char *)scratch + w->x_at);
     j.digits = (char *)scratch + w->digits_at;
-    j.odd = (uint8_t *)scratch + w->odd_at;
+    j.needs_float = (uint8_t *)scratch + w->needs_float_at;
     if (!w->lengths) { /* group_idx is known only in the run */
         j.form.sorted = (uint32_t *)((char *)scratch + w->sorted_at);
         j.blocks = j.word_count = 0;
@@ -278,12 +276,12 @@ static void dequantize_b(const void *arg, const dq_gemm_part *part, float *works
 static void c_rows_at(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
 {
     const product *p = arg;
-    const dq_weights_ends *ends = p->j->ends;
-    const bool straight = p->j->w->straight;
+    const dq_weights_io *ends = p->j->ends;
+    const bool writes_output = p->j->w->writes_output;
     const size_t row = p->j->first + p->first + part->row;
-    block->c_row = straight ? p->j->form.n : part->cols;
-    block->c = straight ? ends->out + row * block->c_row + part->col : workspace;
-    block->z = straight && ends->bias ? ends->bias + part->col : NULL;
+    block->c_row = writes_output ? p->j->form.n : part->cols;
+    block->c = writes_output ? ends->out + row * block->c_row + part->col : workspace;
+    block->z = writes_output && ends->bias ? ends->bias + part->col : NULL;
     block->low = -INFINITY;
     block->high = INFINITY;
 }
@@ -291,7 +289,7 @@ static void c_rows_at(const void *arg, const dq_gemm_part *part, float *workspac
 static void store_results(const void *arg, const dq_gemm_part *part, const dq_gemm_block_f32 *block)
 {
     const product *p = arg;
-    const dq_weights_ends *ends = p->j->ends;
+    const dq_weights_io *ends = p->j->ends;
     for (size_t at = 0; at < part->cols; at += COLS)
         ends->store(ends->arg, p->j->first + p->first + part->row, part->col + at, part->rows,
                     dq_least(COLS, part->cols - at), block->c + at, block->c_row);
@@ -394,12 +392,13 @@ static bool size_digits(dq_weights *w)
 static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
 {
     size_t pitch, row, worker = call->worker_scratch_size, rows = dq_least(w->rows, CHUNK);
-    size_t few = w->rounded ? (rows + SIDE - 1) / SIDE * SIDE : dq_least(rows, w->few);
+    size_t max_integer_rows =
+        w->rounded ? (rows + SIDE - 1) / SIDE * SIDE : dq_least(rows, w->max_integer_rows);
     if (!dq_mul_size(w->words, fields_of(&w->form), &pitch) || !size_digits(w) ||
-        !dq_reserve_size(&w->scratch_size, few, w->row_bytes, DQ_ALIGN, &w->digits_at) ||
+        !dq_reserve_size(&w->scratch_size, max_integer_rows, w->row_bytes, DQ_ALIGN, &w->digits_at) ||
         !dq_mul_size(pitch, sizeof(float), &row) ||
         !dq_reserve_size(&w->scratch_size, rows, row, DQ_ALIGN, &w->x_at) ||
-        !dq_reserve_size(&w->scratch_size, rows, 1, DQ_ALIGN, &w->odd_at) ||
+        !dq_reserve_size(&w->scratch_size, rows, 1, DQ_ALIGN, &w->needs_float_at) ||
         !dq_mul_size(w->form.k, sizeof(float), &row) || !dq_align_size(row, DQ_ALIGN, &row))
         return dq_no_memory(err, SIZE_MAX, "packed rows");
     w->product = (dq_gemm_f32){.batches = 1,
@@ -408,11 +407,11 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
                                .k = pitch,
                                .grain = fields_of(&w->form),
                                .strip = COLS,
-                               .c_workspace = !w->straight,
+                               .c_workspace = !w->writes_output,
                                .a = a_rows_at,
                                .b = dequantize_b,
                                .c = c_rows_at,
-                               .done = w->straight ? NULL : store_results};
+                               .done = w->writes_output ? NULL : store_results};
     DQ_TRY(dq_gemm_f32_prepare(call, &w->product, err));
     worker = row > worker ? row : worker;
     if (call->worker_scratch_size < worker)
@@ -528,8 +527,8 @@ static void pack_rows(void *arg, size_t begin, size_t end, unsigned worker)
             j->ends->load(j->ends->arg, j->first + i, row);
             lay_out(j, row, j->x + i * j->pitch);
         }
-        if (j->few)
-            j->odd[i] = !pack_row(j, x, i);
+        if (j->as_integers)
+            j->needs_float[i] = !pack_row(j, x, i);
     }
 }
 
@@ -543,7 +542,7 @@ static void run_strips(void *arg, size_t begin, size_t end, unsigned worker)
         for (size_t i = 0; i < j->rows; i++) {
             dq_weight_digits from = digits_of(j, i);
             dq_nbits_row x = {from.digits, from.factors, from.totals};
-            if (j->odd[i])
+            if (j->needs_float[i])
                 continue;
             j->call->kernels->nbits_s32(&b, &x, y);
             j->ends->store(j->ends->arg, j->first + i, strip * COLS, 1,
@@ -576,24 +575,24 @@ static void multiply_digits(job *j)
     dq_parallel(j->call->threads, strips_of(&j->form), dq_gemm_s8_grain(products),
                 j->w->rounded ? run_rounded : run_strips, j);
     for (size_t i = 0; i < j->rows; i++)
-        if (j->odd[i])
+        if (j->needs_float[i])
             multiply_floats(j, i, 1);
 }
 
 void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, size_t matrix, size_t m,
-                    const dq_weights_ends *ends)
+                    const dq_weights_io *ends)
 {
     job j = job_of(call, w, scratch);
     j.strip = matrix * strips_of(&w->form);
     j.ends = ends;
-    j.few = w->rounded || m <= w->few;
+    j.as_integers = w->rounded || m <= w->max_integer_rows;
     bool in_place = ends->x && !j.form.sorted && j.pitch == w->form.k;
     for (; j.first < m; j.first += CHUNK) {
         j.rows = dq_least(CHUNK, m - j.first);
         j.rows_at = in_place ? ends->x + j.first * j.pitch : NULL;
-        if (j.few || !in_place)
+        if (j.as_integers || !in_place)
             dq_parallel(call->threads, j.rows, dq_gemm_s8_grain(w->form.k + 1), pack_rows, &j);
-        if (j.few)
+        if (j.as_integers)
             multiply_digits(&j);
         else
             multiply_floats(&j, 0, j.rows);

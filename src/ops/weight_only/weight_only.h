@@ -63,10 +63,10 @@ typedef struct dq_weights {
     /* Input numbers. zeros, group_idx and bias are optional: DQ_NO_INPUT, or omitted. Only the operator reads
      * the bias. */
     uint32_t qvalues, scales, zeros, group_idx, bias;
-    size_t rows;   /* rows of x, at most */
-    size_t few;    /* maximum rows of x that become integers; 0 with `table` */
-    bool rounded;  /* x is rounded to 8 bits; only if dq_weights_may_round */
-    bool straight; /* dq_weights_ends.out is set: the GEMM writes its results there */
+    size_t rows;             /* rows of x, at most */
+    size_t max_integer_rows; /* maximum rows of x that become integers; 0 with `table` */
+    bool rounded;            /* x is rounded to 8 bits; only if dq_weights_may_round */
+    bool writes_output;      /* dq_weights_io.out is set: the GEMM writes its results there */
     /* Set by dq_weights_prepare: */
     bool ordered;                 /* the order of k (group_idx) is known before the run */
     size_t blocks, words, pieces; /* of a column; upper bounds unless `ordered` */
@@ -77,7 +77,7 @@ typedef struct dq_weights {
     size_t row_bytes;                                  /* bytes of the digits, factors and sums of a row */
     size_t scratch_size;                               /* bytes of scratch that a run needs, aligned to 64 */
     /* Byte offsets in that scratch. */
-    size_t sorted_at, lengths_at, words_at, scales_at, zeros_at, x_at, digits_at, odd_at;
+    size_t sorted_at, lengths_at, words_at, scales_at, zeros_at, x_at, digits_at, needs_float_at;
     dq_gemm_f32 product; /* the float GEMM of many rows */
 } dq_weights;
 
@@ -100,17 +100,17 @@ dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *sc
 /** Inputs and outputs of a run. `x` holds the rows that `load` returns, contiguous, or is NULL if they are
  * not floats in memory. With w->straight, the float GEMM writes its results, plus `bias` unless it is NULL,
  * to `out`, rows of n floats. Else, and from the integer kernels, `store` gets the results. */
-typedef struct dq_weights_ends {
+typedef struct dq_weights_io {
     dq_weights_load_fn *load;
     dq_weights_store_fn *store;
     const void *arg;
     const float *x;
     float *out;
     const float *bias;
-} dq_weights_ends;
+} dq_weights_io;
 
 /** Multiplies m rows (at most w->rows) by matrix number `matrix`. `scratch` is that of dq_weights_begin. */
 void dq_weights_run(const dq_op_call *call, const dq_weights *w, void *scratch, size_t matrix, size_t m,
-                    const dq_weights_ends *ends);
+                    const dq_weights_io *ends);
 
 #endif

@@ -79,7 +79,7 @@ static dq_status resolve_rows(const dq_op_call *call, dq_weights *w, dq_error *e
     w->zeros = ZEROS;
     w->group_idx = w->bias = DQ_NO_INPUT;
     w->rows = dq_dims_product(a->dims, 0, a->rank - 1);
-    w->straight = a->dtype == DQ_FLOAT;
+    w->writes_output = a->dtype == DQ_FLOAT;
     return DQ_OK;
 }
 
@@ -313,7 +313,7 @@ static dq_status prepare_with(dq_op_call *call, resolve_fn resolve, dq_error *er
     const problem p = {w, dq_weights_may_round(call, w)};
     const dq_algorithm *algorithm;
     DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_MATMUL_WEIGHT_ONLY, &p, &algorithm, err));
-    w->few = algorithm == &algorithms[INTEGERS] ? w->rows : 0;
+    w->max_integer_rows = algorithm == &algorithms[INTEGERS] ? w->rows : 0;
     w->rounded = algorithm == &algorithms[ROUNDED];
     DQ_TRY(dq_weights_prepare(call, w, err));
     call->scratch_size = w->scratch_size;
@@ -324,12 +324,12 @@ static dq_status run(const dq_op_call *call, dq_error *err)
 {
     const dq_weights *w = call->state;
     const dq_tensor *bias = bias_of(call);
-    const dq_weights_ends ends = {.load = load_row,
-                                  .store = store,
-                                  .arg = call,
-                                  .x = call->in[A]->dtype == DQ_FLOAT ? call->in[A]->data : NULL,
-                                  .out = call->out[0] ? call->out[0]->data : NULL,
-                                  .bias = bias ? bias->data : NULL};
+    const dq_weights_io ends = {.load = load_row,
+                                .store = store,
+                                .arg = call,
+                                .x = call->in[A]->dtype == DQ_FLOAT ? call->in[A]->data : NULL,
+                                .out = call->out[0] ? call->out[0]->data : NULL,
+                                .bias = bias ? bias->data : NULL};
     DQ_TRY(dq_weights_begin(call, w, call->scratch, err));
     if (call->out[0] && call->out[0]->count)
         dq_weights_run(call, w, call->scratch, 0, w->rows, &ends);
