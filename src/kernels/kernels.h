@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels: pointers and sizes only; no tensor, no status, no allocation. Portable C fills the table, then the
- * files of each ISA level in the mask overwrite what they do better (kernels.def lists all implementations).
+/* Kernels: inner loops over pointers and sizes; no tensor, no status, no allocation. Portable C fills the
+ * table, then the files of each ISA level in the mask overwrite the slots that they compute faster
+ * (kernels.def lists all implementations).
  *
- * The contract of a slot stands over its type, and holds for every implementation bit for bit unless it says
- * otherwise. Common to all: pointers may be unaligned beyond their element type, n may be 0, sources are not
- * read past their end, destinations not written past theirs, sources and destinations do not overlap. */
+ * The comment of a slot's type is its contract, and holds for every implementation bit for bit unless it says
+ * otherwise. Common to all: pointers need only the alignment of their element type, n may be 0, sources are
+ * not read past their end, destinations not written past theirs, sources and destinations do not overlap. */
 #ifndef DQ_KERNELS_KERNELS_H
 #define DQ_KERNELS_KERNELS_H
 
@@ -28,16 +29,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** From so many elements on a quantized or dequantized row may be written past the caches. */
+/** Quantized or dequantized rows of at least so many elements may be written with non-temporal stores. */
 enum { DQ_FAR_ROW = 1 << 20 };
 
-/** Smallest and largest of x[0 … n-1] joined with the given *lo and *hi; NaN elements are passed over. A zero
- * is given as +0: which of equal zeros is met first depends on the order. */
+/** Updates *lo and *hi with the minimum and maximum of x[0 … n-1]. NaN elements are ignored. A zero result is
+ * always +0, because the order of elements would decide between +0 and -0. */
 typedef void dq_minmax_f32_fn(const float *x, size_t n, float *lo, float *hi);
 
 /** y[i] = saturate(round(x[i] / scale[i * step]) + zero[i * step]): one float division, round to nearest
- * even, then the zero point, then the bounds of y's type; nothing overflows in between. A NaN quotient gives
- * the type's minimum. `step` is 0 (one scale for the row) or 1; `zero` NULL stands for zeros. */
+ * even, then the zero point, then saturation to y's type; nothing overflows in between. A NaN quotient gives
+ * the type's minimum. `step` is 0 (one scale for the row) or 1; `zero` NULL means zero points of 0. */
 typedef void dq_quantize_f32_u8_fn(const float *x, size_t n, const float *scale, const uint8_t *zero,
                                    size_t step, uint8_t *y);
 typedef void dq_quantize_f32_s8_fn(const float *x, size_t n, const float *scale, const int8_t *zero,
@@ -60,14 +61,14 @@ typedef void dq_dequantize_s16_f32_fn(const int16_t *x, size_t n, const float *s
 typedef void dq_dequantize_s32_f32_fn(const int32_t *x, size_t n, const float *scale, const int32_t *zero,
                                       size_t step, float *y);
 
-/** The same for blocks of `block` elements, each with a scale and a zero point of its own. */
+/** The same for blocks of `block` elements; each block has its own scale and zero point. */
 typedef void dq_dequantize_blocks_u8_f32_fn(const uint8_t *x, size_t blocks, size_t block, const float *scale,
                                             const uint8_t *zero, float *y);
 typedef void dq_dequantize_blocks_s8_f32_fn(const int8_t *x, size_t blocks, size_t block, const float *scale,
                                             const int8_t *zero, float *y);
 
-/** y[i] = x[i] in the other type: exact; rounded to nearest even, overflow to infinity. A NaN becomes quiet
- * and keeps its sign and as much of its payload as fits. */
+/** Converts between float16 and float: widening is exact; narrowing rounds to nearest even, and overflow
+ * gives infinity. A NaN becomes quiet and keeps its sign and as much of its payload as fits. */
 typedef void dq_convert_f16_f32_fn(const uint16_t *x, size_t n, float *y);
 typedef void dq_convert_f32_f16_fn(const float *x, size_t n, uint16_t *y);
 
@@ -79,22 +80,23 @@ typedef void dq_qlinear_add_u8_fn(const uint8_t *a, float a_ratio, const uint8_t
 typedef void dq_qlinear_add_s8_fn(const int8_t *a, float a_ratio, const int8_t *b, float b_ratio, size_t step,
                                   float fixed, size_t n, int8_t *y);
 
-/** y[i] = saturate(round((a[i] - a_zero) * (b[i * step] - b_zero) * ratio + zero)): the integers' product is
- * exact, its product with ratio and the sum are each rounded to float; then, and y, as above. */
+/** y[i] = saturate(round((a[i] - a_zero) * (b[i * step] - b_zero) * ratio + zero)). The integer product is
+ * exact. Its product with ratio, and the sum with zero, are each rounded to float. Rounding, NaN, `step` and
+ * aliasing of y are as above. */
 typedef void dq_qlinear_mul_u8_fn(const uint8_t *a, int a_zero, const uint8_t *b, int b_zero, size_t step,
                                   float ratio, float zero, size_t n, uint8_t *y);
 typedef void dq_qlinear_mul_s8_fn(const int8_t *a, int a_zero, const int8_t *b, int b_zero, size_t step,
                                   float ratio, float zero, size_t n, int8_t *y);
 
-/** `rows` rows of `n` elements of `width` bytes (1, 2, 4 or 8), one behind the other from x on: of each there
- * come two equal ones in y, with each element twice. Both are aligned to an element's size, and do not
- * overlap. */
+/** Nearest-neighbor upsampling by 2 × 2: y holds each row of x twice, with each element twice. x has `rows`
+ * contiguous rows of `n` elements of `width` bytes (1, 2, 4 or 8). x and y are aligned to an element's size
+ * and do not overlap. */
 typedef void dq_upsample2x_x_fn(const void *x, size_t n, size_t width, size_t rows, void *y);
 
-/** An image between its pixels: for i < n, with p = x + at[i] and the weights w[k] = weight[k * room + i],
+/** Bilinear interpolation: for i < n, with p = x + at[i] and the weights w[k] = weight[k * workspace + i],
  *      y[i] = 0 + ((w[0] * p[0] + w[1] * p[1]) + (w[2] * p[below] + w[3] * p[below + 1])).
- * All in double, nothing fused; y is of double or, with `narrow`, rounded to float. Returns whether any is no
- * number. */
+ * All operations are in double without fused multiply-adds. y is double or, with `narrow`, rounded to float.
+ * Returns whether any result is NaN. */
 typedef bool dq_bilinear_f32_fn(const float *x, size_t below, const size_t *at, const double *weight,
                                 size_t weight_stride, size_t n, bool narrow, void *y);
 
@@ -102,19 +104,19 @@ typedef bool dq_bilinear_f32_fn(const float *x, size_t below, const size_t *at, 
 typedef void dq_lookup_x8_fn(const uint8_t *x, size_t n, const uint8_t table[256], uint8_t *y);
 
 typedef struct dq_kernels {
-    unsigned isa; /* the mask that they were selected for */
+    unsigned isa; /* the ISA mask from which the kernels were selected */
 #define DQ_SLOT(type, name) type *name;
 #include "kernels/slots.def"
 #undef DQ_SLOT
 } dq_kernels;
 
-/* Every implementation in the list is declared by its line: a function, or a constant record of functions
- * that belong together (type `const dq_gemm_s8`). */
+/* Declares every implementation in kernels.def: a function, or a constant struct of functions (type `const
+ * dq_gemm_s8`). */
 #define DQ_KERNEL(isa, type, slot, function) extern type function;
 #include "kernels/kernels.def"
 #undef DQ_KERNEL
 
-/** The table for an ISA mask (dq_isa bits, see base/cpu.h). */
+/** Fills the table for an ISA mask (dq_isa bits, see base/cpu.h). */
 void dq_kernels_select(unsigned isa_mask, dq_kernels *out);
 
 #endif

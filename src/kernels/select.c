@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Fills the kernel table from kernels.def. */
 #include "base/cpu.h"
 #include "kernels/kernels.h"
 

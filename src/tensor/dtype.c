@@ -76,7 +76,8 @@ bool dq_dtype_size(dq_dtype dtype, size_t count, size_t *size)
     size_t bits = dq_dtype_get(dtype)->bits;
     if (bits >= 8)
         return dq_mul_size(count, bits / 8, size);
-    /* whole bytes first, so that the number of bits cannot overflow */
+    /* Multiplies groups of 8 elements, which fill `bits` whole bytes, so that the number of bits cannot
+     * overflow. */
     size_t whole;
     if (!dq_mul_size(count / 8, bits, &whole))
         return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types: one table row each. */
+/* Properties of the element types, one table row per type. */
 #ifndef DQ_TENSOR_DTYPE_H
 #define DQ_TENSOR_DTYPE_H
 
@@ -16,11 +16,11 @@ typedef enum dq_class {
 } dq_class;
 
 typedef struct dq_dtype_row {
-    const char *name; /* as in tensor(…) */
-    uint8_t bits;     /* of an element; 0 for strings */
-    uint8_t align;    /* of an array of them, bytes */
+    const char *name; /* as ONNX writes it in tensor(…) */
+    uint8_t bits;     /* bits of an element; 0 for strings */
+    uint8_t align;    /* alignment of an array, in bytes */
     uint8_t cls;      /* dq_class */
-    int64_t min, max; /* of integer types up to 63 bits (uint64: max is INT64_MAX) */
+    int64_t min, max; /* range of integer types (uint64: max is INT64_MAX) and bool; otherwise 0 */
 } dq_dtype_row;
 
 extern const dq_dtype_row dq_dtype_rows[DQ_DTYPE_COUNT];
@@ -29,7 +29,7 @@ static inline bool dq_dtype_valid(int64_t dtype)
 {
     return dtype > DQ_UNDEFINED && dtype < DQ_DTYPE_COUNT;
 }
-/** The row of a type; that of DQ_UNDEFINED for a number that is none. */
+/** The row of a type. Numbers outside the enum give the row of DQ_UNDEFINED. */
 static inline const dq_dtype_row *dq_dtype_get(dq_dtype dtype)
 {
     return &dq_dtype_rows[dq_dtype_valid((int64_t)dtype) ? dtype : DQ_UNDEFINED];
@@ -43,14 +43,14 @@ static inline bool dq_dtype_is_float(dq_dtype dtype)
 {
     return dq_dtype_get(dtype)->cls == DQ_CLASS_FLOAT;
 }
-static inline bool dq_dtype_is_packed(dq_dtype dtype) /* several elements a byte */
+static inline bool dq_dtype_is_packed(dq_dtype dtype) /* less than 8 bits per element */
 {
     unsigned bits = dq_dtype_get(dtype)->bits;
     return bits != 0 && bits < 8;
 }
 
-/** Bytes of `count` elements, packed types rounded up to a byte; strings: of the dq_string array. False when
- * it does not fit in a size_t. */
+/** Computes the bytes of `count` elements. Packed types are rounded up to whole bytes; strings count as an
+ * array of dq_string. Returns false if the size overflows size_t. */
 bool dq_dtype_size(dq_dtype dtype, size_t count, size_t *size);
 
 #endif

@@ -13,8 +13,8 @@ void dq_items_describe(dq_tensor *t, dq_kind kind, dq_kind item_kind, dq_dtype d
 
 /* ---- Trees -------------------------------------------------------------------------------------------- */
 
-/* A balanced (AVL) tree of items in their order. Nodes never change: an insertion makes those on its way anew
- * and shares all others with the old tree. */
+/* A persistent AVL tree of items in sequence order. Nodes never change: an insertion creates new nodes on the
+ * path from the root and shares all others with the old tree. */
 struct dq_item_node {
     const dq_tensor *item;
     const struct dq_item_node *left, *right;
@@ -24,7 +24,7 @@ struct dq_item_node {
 
 typedef struct dq_item_node node;
 
-/* Where nodes come from; once memory ran out, trees are worthless. */
+/* Allocator of nodes. After `failed` is set, results of the functions below are invalid. */
 typedef struct maker {
     dq_arena *arena;
     bool failed;
@@ -52,7 +52,7 @@ static const node *make(maker *m, const node *left, const dq_tensor *item, const
     return made;
 }
 
-/* The same of trees whose heights differ by two at most. */
+/* The same as make(), for subtrees whose heights differ by at most two: rotates where necessary. */
 static const node *balance(maker *m, const node *left, const dq_tensor *item, const node *right)
 {
     if (height_of(left) > height_of(right) + 1) {
@@ -106,17 +106,17 @@ static const node *build(maker *m, const dq_tensor *const *items, size_t count)
 
 /* ---- Arrays ------------------------------------------------------------------------------------------- */
 
-/* Memory of lists that begin with the same items: the longest of them can become longer in place, as no other
- * looks behind its own end. */
+/* Memory shared by lists with a common prefix. The longest of them can grow in place, because no other list
+ * reads past its own end. */
 struct dq_item_storage {
     const dq_tensor **items;
     size_t capacity, used;
-    bool outgrown;    /* a longer list has been copied elsewhere */
-    const node *root; /* the first `rooted` items as a tree */
+    bool outgrown;    /* a longer list was copied to other memory */
+    const node *root; /* the first `rooted` items as a tree; may be NULL */
     size_t rooted;
 };
 
-enum { MAX_COPIED_ITEMS = 64 /* items of an array that is copied rather than made a tree */ };
+enum { MAX_COPIED_ITEMS = 64 /* up to so many items an array is copied; a longer one becomes a tree */ };
 
 static const dq_item_list *list_of(const dq_tensor *t)
 {
@@ -152,7 +152,7 @@ static dq_status give(dq_arena *arena, dq_tensor *t, size_t count, const dq_item
     return DQ_OK;
 }
 
-/* An array of its own, with room for some more. */
+/* Sets t to a new array of `count` items with capacity for `more` further ones. */
 static dq_status give_array(dq_arena *arena, dq_tensor *t, size_t count, size_t more,
                             const dq_tensor ***items, dq_error *err)
 {
@@ -169,7 +169,8 @@ dq_status dq_items_alloc(dq_arena *arena, dq_tensor *t, size_t count, const dq_t
     return give_array(arena, t, count, 0, items, err);
 }
 
-/* The list's tree; that of an array is made once for all lists that share its memory, as far as it goes. */
+/* Returns the list as a tree. Lists that share an array also share the tree of its first `rooted` items,
+ * which is built once. */
 static const node *tree_of(maker *m, const dq_tensor *t)
 {
     dq_item_list *list = t->data;
@@ -198,7 +199,7 @@ static void copy_items(const dq_tensor **to, const dq_tensor *const *from, size_
         memcpy(to, from, count * sizeof *to);
 }
 
-/* One more item at the end of an array; twice the memory where it is full, once. */
+/* Appends an item to an array. A full array is copied once to one of twice the capacity. */
 static dq_status append(dq_arena *arena, const dq_tensor *from, const dq_tensor *item, dq_tensor *to,
                         dq_error *err)
 {
@@ -219,7 +220,8 @@ static dq_status append(dq_arena *arena, const dq_tensor *from, const dq_tensor 
                 err);
 }
 
-/* Whether the list can become longer in memory that it shares with nobody longer. */
+/* Whether append() applies: the list is the longest in its storage, which is not full or was not copied
+ * before. */
 static bool can_append(const dq_tensor *t)
 {
     const struct dq_item_storage *workspace = list_of(t)->items ? list_of(t)->workspace : NULL;
@@ -267,7 +269,7 @@ dq_status dq_items_erase(dq_arena *arena, const dq_tensor *from, size_t at, dq_t
 
 /* ---- Copies and texts --------------------------------------------------------------------------------- */
 
-/* Sequences hold tensors and optionals hold sequences at most, so that this goes three deep. */
+/* Recursion is at most three deep: an optional of a sequence of tensors. */
 dq_status dq_tensor_keep(dq_arena *arena, const dq_tensor *t, const dq_tensor **kept, dq_error *err)
 {
     dq_tensor *copy = DQ_NEW(arena, dq_tensor);

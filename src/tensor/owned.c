@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-/* A tensor with the allocator that it came from, so that it may outlive whoever made it. */
+/* A tensor with a copy of its allocator, so that it may outlive the allocator's owner. */
 typedef struct holder {
     dq_tensor t; /* first */
     dq_allocator allocator;
 } holder;
 
-/* The tensor of `like` without data. */
+/* Creates a tensor with the fields of `like` but without data. */
 static dq_tensor *new_tensor(const dq_allocator *allocator, const dq_tensor *like)
 {
     holder *h = dq_memory_calloc(allocator, 1, sizeof *h);
@@ -110,7 +110,7 @@ static dq_status copy_elements(dq_tensor *to, const dq_tensor *from, dq_error *e
     return DQ_OK;
 }
 
-/* Sequences hold tensors and optionals hold sequences at most, so that this goes three deep. */
+/* Recursion is at most three deep: an optional of a sequence of tensors. */
 static dq_status copy_list(const dq_allocator *allocator, const dq_tensor *t, dq_tensor **out, dq_error *err)
 {
     dq_tensor *list;

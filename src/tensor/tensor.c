@@ -22,7 +22,7 @@ const char *dq_symbols_text(size_t rank, const int64_t *dims, const char *const 
         used += (size_t)n;
     }
     if (used >= capacity)
-        used = capacity - 1; /* cut */
+        used = capacity - 1; /* truncated */
     memcpy(buffer + used, "]", 2);
     return buffer;
 }
@@ -121,8 +121,8 @@ uint64_t dq_get_bits(const void *data, unsigned bits, size_t i)
             return value;
         }
     }
-    size_t first =
-        i / 8 * bits + i % 8 * bits / 8; /* byte that holds the lowest bit; no overflow of i * bits */
+    /* Byte with the lowest bit of the element. The order of operations keeps i * bits from overflowing. */
+    size_t first = i / 8 * bits + i % 8 * bits / 8;
     unsigned shift = (unsigned)(i % 8 * bits % 8);
     value = bytes[first];
     if (shift + bits > 8)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* NC4HW4 convolution in portable C. A panel is a copy of the weights. */
 #include "kernels/kernels.h"
 
 #include "base/checked.h"

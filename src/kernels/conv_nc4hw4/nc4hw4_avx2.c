@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* NC4HW4 convolution with AVX2, by pairwise multiplication of bytes (nc4hw4_sums.h). */
 #include "kernels/simd/vec_avx2.h"
 
 #include "kernels/conv_nc4hw4/nc4hw4_sums.h"
@@ -8,7 +9,7 @@ static inline __m256i plane(const uint8_t *from, size_t p, __m256i sign_xors)
     return from ? _mm256_xor_si256(vi_load(from + p), sign_xors) : _mm256_setzero_si256();
 }
 
-/* Halves of vectors hold pixels 16 apart until they are stored. */
+/* The two halves of a vector hold pixels p … p + 15 and p + 16 … p + 31 until they are stored. */
 void dq_nc4hw4_interleave_avx2(const uint8_t *const planes[STEP], size_t n, uint8_t sign_xor, uint8_t *out)
 {
     enum { PIXELS_PER_STEP = 32, VECTOR = 32 };
@@ -19,7 +20,7 @@ void dq_nc4hw4_interleave_avx2(const uint8_t *const planes[STEP], size_t n, uint
     }
     for (size_t at = 0; at < n; at += PIXELS_PER_STEP) {
         size_t p = n - at < PIXELS_PER_STEP ? n - PIXELS_PER_STEP
-                                            : at; /* the last ones reach back over those before them */
+                                            : at; /* the last vectors overlap those before them */
         __m256i x0 = plane(planes[0], p, sign_xors), x1 = plane(planes[1], p, sign_xors);
         __m256i x2 = plane(planes[2], p, sign_xors), x3 = plane(planes[3], p, sign_xors);
         __m256i low0 = _mm256_unpacklo_epi8(x0, x1), low2 = _mm256_unpacklo_epi8(x2, x3);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* NC4HW4 convolution with AVX-512 without VNNI, by pairwise multiplication of bytes (nc4hw4_sums.h), and
+ * requantization of rows of sums. */
 #include "kernels/simd/vec_avx512.h"
 
 #include "kernels/conv_nc4hw4/nc4hw4_sums.h"
@@ -11,7 +13,7 @@ typedef struct row {
     __m512i zero_point, sign_xor;
 } row;
 
-/* As exact_scale_rounded() of AVX2. */
+/* The same as exact_scale_rounded() of AVX2. */
 static inline __attribute__((always_inline)) __m512i rounded(const int32_t *c, __mmask64 some, int v,
                                                              const row *by, bool shifted)
 {
@@ -22,14 +24,15 @@ static inline __attribute__((always_inline)) __m512i rounded(const int32_t *c, _
                                        : _mm512_fmadd_ps(x, by->scale, magic));
 }
 
-/* As exact_scale_halves() of AVX2. */
+/* The same as exact_scale_halves() of AVX2. */
 static inline __m512i halves(__m512i first, __m512i second, __m512i zero_point)
 {
     return _mm512_adds_epi16(_mm512_mask_blend_epi16(0xaaaaaaaa, first, _mm512_slli_epi32(second, 16)),
                              zero_point);
 }
 
-/* `some` is constant where it is all, `shifted` always. */
+/* Requantizes CODES sums, or those in mask `some`. `shifted` is constant in each call, `some` in calls for
+ * all. */
 static inline __attribute__((always_inline)) void put(const int32_t *c, __mmask64 some, const row *by,
                                                       bool shifted, uint8_t *out)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step is what vpdpbusd multiplies: a pixel's four bytes with four weights, exact for all of them. A panel
- * has its steps' weights one behind the other, those of a step by output channel. */
+/* NC4HW4 convolution with vpdpbusd: one instruction is a step, four bytes of a pixel times four weights,
+ * exact for all operands. A panel has the weights of step after step; within a step, four weights for each
+ * output channel. */
 #include "kernels/kernels.h"
 
 #include "base/checked.h"
@@ -8,7 +9,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-enum { STEP = DQ_NC4HW4_STEP, OUTS = DQ_NC4HW4_OUTS, LANES = 16, BYTES = 64, VECTORS = 4 /* of pixels */ };
+enum { STEP = DQ_NC4HW4_STEP, OUTS = DQ_NC4HW4_OUTS, LANES = 16, BYTES = 64, VECTORS = 4 /* per tile */ };
 
 static size_t panel_size(size_t steps)
 {
@@ -16,7 +17,7 @@ static size_t panel_size(size_t steps)
     return dq_mul_size(steps, OUTS * STEP, &size) && dq_align_size(size, BYTES, &size) ? size : 0;
 }
 
-/* Once for a panel: small, not fast. */
+/* Runs once per panel; optimized for size. */
 static __attribute__((cold)) size_t pack(const int8_t *w, size_t steps, void *panel)
 {
     for (size_t s = 0; s < steps; s++)
@@ -61,8 +62,8 @@ static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const
         tile(x, offsets, steps, panel, init, 1, c, c_stride);
 }
 
-/* Each panel wants all bytes of a pixel anew, so that products of deep ones are faster by gemm_s8.h; tiles
- * are by far, but their rows have to be turned, and so has what they make. */
+/* Every panel reads all input bytes again, so that for many channels the GEMM of gemm_s8.h is faster. AMX
+ * tiles are much faster, but their input and output have to be transposed; so the limit is lower there. */
 #define KERNELS(most)                                                                                        \
     {                                                                                                        \
         .lanes = LANES, .least = BYTES, .deepest = most, .interleave = dq_nc4hw4_interleave_avx2,            \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* smull of int8 pairs and sadalp, as in gemm_s8_neon.c: bytes of pixels less 128 are multiplied, and the
- * weights' sum times 128, which stands at the panel's head, is added. A tile has 4 channels by 8 pixels: two
- * sums of each, one of a pixel's first two bytes and one of the others. */
+/* NC4HW4 convolution with smull of int8 pairs and sadalp, as in gemm_s8_neon.c: pixel bytes minus 128 are
+ * multiplied, and 128 times the sum of the weights, which the head of the panel holds, is added. The register
+ * tile is 4 channels by 8 pixels, with two accumulators each: one for a pixel's first two bytes, one for the
+ * others. */
 #include "base/checked.h"
 #include "kernels/kernels.h"
 
@@ -21,7 +22,7 @@ static size_t panel_size(size_t steps)
                : 0;
 }
 
-/* Behind the head, channel beside channel. */
+/* After the head, the weights of step after step; within a step, four for each channel. */
 static size_t pack(const int8_t *w, size_t steps, void *panel)
 {
     int32_t head[OUTS] = {0};
@@ -47,7 +48,7 @@ static inline void tile(const uint8_t *x, const ptrdiff_t *offsets, size_t steps
                         const int32_t start[OUTS], int32_t *c, size_t c_stride)
 {
     const uint8x16_t sign_xor = vdupq_n_u8(0x80);
-    int32x4_t acc[OUTS][VECTORS][2]; /* of two pixels each */
+    int32x4_t acc[OUTS][VECTORS][2]; /* two pixels per accumulator */
     for (int j = 0; j < OUTS; j++)
         for (int v = 0; v < VECTORS; v++)
             acc[j][v][0] = acc[j][v][1] = vdupq_n_s32(0);

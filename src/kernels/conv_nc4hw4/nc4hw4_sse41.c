@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* NC4HW4 convolution with pairwise multiplication of bytes: packing for all x86 levels up to AVX-512, and
+ * the kernel for SSE4.1. nc4hw4_sums.h describes the panel. */
 #include "kernels/simd/vec_sse41.h"
 
 #include "kernels/conv_nc4hw4/nc4hw4_sums.h"
 
 #include "base/checked.h"
 
-enum { MAX_PAIR_SUM = 128 };
+enum { MAX_PAIR_SUM = 128 /* maximum magnitude of the weights of one sign in a 16-bit sum */ };
 
 /* ---- Packing ------------------------------------------------------------------------------------------ */
 
@@ -19,7 +21,7 @@ size_t dq_nc4hw4_panel_size_sse41(size_t steps)
                : 0;
 }
 
-/* A step's weights, of each channel four. */
+/* Loads the weights of a step: four for each channel. */
 static inline __m128i weights_of(const int8_t *w, size_t steps, size_t step)
 {
     int32_t four[OUTS];
@@ -28,7 +30,7 @@ static inline __m128i weights_of(const int8_t *w, size_t steps, size_t step)
     return _mm_loadu_si128((const void *)four);
 }
 
-/* The safe parts of a step's weights: of a pair that is not safe the larger gives what is too much. */
+/* Returns the safe parts of a step's weights. In an unsafe pair, the larger weight gives up the excess. */
 static inline __m128i safe_part(__m128i w)
 {
     const __m128i most = _mm_set1_epi16(MAX_PAIR_SUM), least = _mm_set1_epi16(-MAX_PAIR_SUM),
@@ -41,7 +43,7 @@ static inline __m128i safe_part(__m128i w)
     return _mm_or_si128(_mm_and_si128(a, _mm_set1_epi16(0xff)), _mm_slli_epi16(b, 8));
 }
 
-/* The sizes of safe parts of one sign, of each channel, pair and sign: at most 128. */
+/* Magnitude sums of the safe parts, for each channel, pair and sign: at most 128. */
 static inline __m128i sizes_of(__m128i part)
 {
     const __m128i zero = _mm_setzero_si128(), ones = _mm_set1_epi8(1);
@@ -57,7 +59,7 @@ static inline bool no_overflow(__m128i sizes, const uint8_t *others)
     return _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(sum, most), most)) == 0xffff;
 }
 
-/* How hard it is to find another for a step: the squares of its sizes. */
+/* Sum of squares of the magnitude sums: the larger, the fewer other steps match this one. */
 static inline int32_t load_of(const uint8_t *sizes)
 {
     const __m128i all = _mm_loadu_si128((const void *)sizes), none = _mm_setzero_si128();
@@ -67,13 +69,14 @@ static inline int32_t load_of(const uint8_t *sizes)
     return _mm_cvtsi128_si32(sum) + _mm_extract_epi32(sum, 1);
 }
 
-/* Steps, the heaviest first, of equal ones the first; `loads` is room for a number a step. */
+/* Sorts steps by load, the heaviest first, by stable binary insertion. `loads` is scratch for one number
+ * per step. */
 static void sort(const uint8_t *sizes, size_t steps, uint32_t *order, int32_t *loads)
 {
     for (size_t s = 0; s < steps; s++) {
         int32_t load = load_of(sizes + s * OUTS * STEP);
         size_t at = 0;
-        for (size_t n = s; n;) { /* of places at … at + n the one behind all that are as heavy */
+        for (size_t n = s; n;) { /* searches at … at + n for the end of those at least as heavy */
             size_t half = n / 2;
             bool goes_after = loads[at + half] >= load;
             at = goes_after ? at + half + 1 : at;
@@ -86,8 +89,8 @@ static void sort(const uint8_t *sizes, size_t steps, uint32_t *order, int32_t *l
     }
 }
 
-/* Orders steps, and returns how many of them, from the first, are matched. Heavy ones choose first: light
- * ones find another at the end, too. */
+/* Orders steps in matched pairs and returns the number of matched steps; the others come last. Heavy steps
+ * choose first, because light ones find a match at the end, too. */
 static size_t match(const uint8_t *sizes, size_t steps, uint32_t *order, int32_t *loads)
 {
     size_t first = 0, end = steps;
@@ -111,7 +114,7 @@ static size_t match(const uint8_t *sizes, size_t steps, uint32_t *order, int32_t
     return first;
 }
 
-/* Whether pairs of products of both records fit in 16 bits together. */
+/* Whether the sums of the products of both records fit in 16 bits. */
 static bool fit(const record *a, const record *b)
 {
     int sums[2][2] = {{0}}; /* of each pair and sign */
@@ -123,7 +126,8 @@ static bool fit(const record *a, const record *b)
            sums[1][1] >= -MAX_PAIR_SUM;
 }
 
-/* Puts records behind each other that fit; one that none fits gets one of zeros. Returns their end. */
+/* Orders records in pairs that fit; a record that none fits is paired with one of zeros. Returns their
+ * end. */
 static record *couple(record *r, record *end)
 {
     for (; r < end; r += 2) {
@@ -146,7 +150,7 @@ size_t dq_nc4hw4_pack_sse41(const int8_t *w, size_t steps, void *panel)
     int8_t *safe = (int8_t *)(order + steps);
     record *records = (record *)(void *)(safe + steps * OUTS * STEP), *next = records;
     memset(h, 0, sizeof *h);
-    for (size_t s = 0; s < steps; s++) /* where the safe parts will be */
+    for (size_t s = 0; s < steps; s++) /* the memory of the safe parts holds the sums first */
         _mm_storeu_si128((void *)(safe + s * OUTS * STEP), sizes_of(safe_part(weights_of(w, steps, s))));
     h->matched = (uint32_t)match((const uint8_t *)safe, steps, order, (int32_t *)(void *)records);
     for (size_t s = 0; s < steps; s++)
@@ -180,7 +184,7 @@ void dq_nc4hw4_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uin
         return;
     }
     for (size_t at = 0; at < n; at += SOME) {
-        size_t p = n - at < SOME ? n - SOME : at; /* the last ones reach back over those before them */
+        size_t p = n - at < SOME ? n - SOME : at; /* the last vectors overlap those before them */
         __m128i x[STEP];
         for (int e = 0; e < STEP; e++)
             x[e] = planes[e] ? _mm_xor_si128(_mm_loadu_si128((const void *)(planes[e] + p)), sign_xors)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_nc4hw4_store_fn by the requantize and the interleave of an instruction set, whose file defines
- * ISA(name), and OUTS as DQ_NC4HW4_OUTS. */
+/* Template: included once per ISA level. Implements dq_nc4hw4_store_fn with the requantize and interleave
+ * kernels of the level. The file of the ISA level defines before the include
+ *   ISA(name)             the name of a kernel of this level
+ *   OUTS                  DQ_NC4HW4_OUTS */
 #ifndef DQ_KERNELS_NC4HW4_STORE_H
 #define DQ_KERNELS_NC4HW4_STORE_H
 
@@ -8,7 +10,7 @@
 
 #include <string.h>
 
-/* Row by row, then interleaved as pixels are. */
+/* Requantizes row by row, then interleaves the rows as pixels. */
 static void store(const int32_t *c, size_t c_stride, size_t n, size_t channels, const dq_requantize_to *to)
 {
     enum { PART = 64 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A panel of dq_conv_nc4hw4_s8 where bytes are multiplied in pairs, and the sums that meet it.
+/* Template: included once per ISA level without a dot-product instruction for bytes. NC4HW4 convolution
+ * with pairwise multiplication of bytes. The file of the ISA level includes its vec_<isa>.h before;
+ * nc4hw4_sse41.c packs the panels for all of them.
  *
- * A pair of products of uint8 and int8 is summed in 16 bits where the weights of one sign come to 128 or less
- * in size: 255 * 128 < 2^15. So each weight is split into a safe part, whose pairs obey this, and a rest,
- * which is almost always zero. The pairs of two steps are summed in 16 bits, too, where they obey this
- * together: a panel's steps are matched so that nearly all find one that does. Rests stand behind the safe
- * parts as records: a step, and four more weights for it; two by two, so that they may be summed as steps
- * are.
- *
- * nc4hw4_sse41.c packs panels; the file of each instruction set has its vec_<isa>.h before this. */
+ * A pair of products of uint8 and int8 is summed in 16 bits. This is safe if the weights of each sign sum to
+ * at most 128 in magnitude: 255 * 128 < 2^15. So each weight is split into a safe part, whose pairs obey this
+ * bound, and a rest, which is almost always zero. The pairs of two steps are summed in 16 bits, too, if their
+ * sum obeys the bound. Packing matches the steps of a panel so that nearly all are in such a pair. The rests
+ * follow the safe parts as records: a step, and four more weights for it. Records come in pairs that may be
+ * summed as steps are. */
 #ifndef DQ_KERNELS_NC4HW4_SUMS_H
 #define DQ_KERNELS_NC4HW4_SUMS_H
 
@@ -17,13 +17,13 @@
 
 #include <string.h>
 
-enum { STEP = DQ_NC4HW4_STEP, OUTS = DQ_NC4HW4_OUTS, VECTORS = 2 /* of pixels */ };
+enum { STEP = DQ_NC4HW4_STEP, OUTS = DQ_NC4HW4_OUTS, VECTORS = 2 /* per tile */ };
 enum { PIXELS = VECTORS * VF_LANES, BYTES = STEP * VF_LANES };
 
-/* Behind it the panel's steps, in the order of their safe parts, those, and records. */
+/* Head of a panel. After it: the steps in the order of their safe parts, the safe parts, and the records. */
 typedef struct head {
-    uint32_t matched;       /* of the steps: one and the next are summed together */
-    uint32_t records[OUTS]; /* even */
+    uint32_t matched;       /* number of steps summed in pairs; the other steps follow them */
+    uint32_t records[OUTS]; /* number for each channel; even */
     uint8_t unused[DQ_ALIGN - (OUTS + 1) * sizeof(uint32_t)];
 } head;
 
@@ -83,8 +83,8 @@ static inline __attribute__((always_inline)) void tile(const task *t, int vector
             vi_store(c + (size_t)j * c_stride + v * VF_LANES, acc[j][v]);
 }
 
-/* Two records after the other over all pixels: rows of sums stay in the first-level cache, and loops end
- * where branches are foretold. */
+/* Adds the records, two at a time, for all pixels: rows of sums stay in the L1 cache, and the branches at
+ * the ends of loops are predicted. */
 static void add_rests(const task *t, size_t n, int32_t *c, size_t c_stride)
 {
     const record *r =

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depthwise convolutions to codes, 64 outputs at a time.
+/* Depthwise convolutions with fused requantization, 64 outputs at a time.
  *
- * vpmaddubsw takes neighbours in memory as they are: at stride 1, from the first byte of a window on come
- * products of every other output, and from the next byte on those of the outputs between. Two elements of the
- * kernel are such a tap where their weights cannot overflow 16 bits; else what is too much of the second one
- * is left to the tap that it begins. Taps are summed in 16 bits, group by group. Such sums wrap, but lie in a
- * range of at most 2^16 numbers that is known from the weights, and begin with what moves this range to that
- * of 16 bits, so that nothing is lost. All groups have as many taps: few branches, that are foreseen.
+ * vpmaddubsw multiplies contiguous bytes without a shuffle. At stride 1, a load from the first byte of a
+ * window gives the products of every second output, and a load from the next byte those of the outputs
+ * between. Two neighboring kernel elements form such a tap if their weights cannot overflow 16 bits.
+ * Otherwise, the excess of the second weight goes to the tap that begins with it. Taps are summed in 16 bits,
+ * in groups. Such sums wrap around, but they are in a range of at most 2^16 numbers that is known from the
+ * weights. They start with an offset that moves this range to that of int16, so that no information is lost.
+ * All groups have equally many taps: few branches, which are predicted.
  *
- * A row of a kernel of 3×3 is two taps that are one byte apart, so that they share what is loaded: the middle
- * weight is shared out among them.
+ * A row of a 3×3 kernel is two taps one byte apart (a couple), which share a load. Its middle weight is split
+ * between them.
  *
- * A product of floats with nothing to check makes codes of them (exact_scale_avx2.h). */
+ * One float multiplication without checks requantizes the sums (exact_scale_avx2.h). */
 #include "base/copy.h"
 #include "kernels/gemm_s8/accumulate_avx2.h"
 #include "kernels/kernels.h"
@@ -21,25 +22,26 @@
 #include <math.h>
 #include <string.h>
 
-enum { STEP = 32, HALF = 16, VECTORS = 4, CHUNK = 64 /* outputs of so many vectors */ };
-enum { MAX_OUTPUTS = 1024 };               /* outputs at a time, at most */
-enum { TAP_MOST = 128, GROUP_MOST = 257 }; /* what weights of a tap and of a group come to */
+enum { STEP = 32, HALF = 16, VECTORS = 4, CHUNK = 64 /* outputs of VECTORS vectors */ };
+enum { MAX_OUTPUTS = 1024 };               /* maximum outputs at a time */
+enum { TAP_MOST = 128, GROUP_MOST = 257 }; /* maximum magnitude sums of a tap and of a group */
 enum { TAPS_MOST = 128, GROUPS_MOST = 16, ROWS = 3, EACH = 2 * ROWS };
 
-/* Weights of two neighbours, and where the first one's byte is. */
+/* Weights of two neighboring elements, and the offset of the first one's byte. */
 typedef struct tap {
     int8_t w[2];
     uint16_t at;
 } tap;
 
-/* Behind it: of each group what its sums begin with, as `at` of a tap, and then its taps. */
+/* Head of a channel. After it, for each group: the initial value of its sums, in `at` of a tap; and its
+ * taps. */
 typedef struct head {
     int32_t init;
-    float scale, shift; /* shift: 0 where there is none */
+    float scale, shift; /* shift: 0 without a bias of floats */
     int16_t zero_point;
     int8_t sign_xor;
-    bool couples;          /* six taps, every other one a byte behind the one before it */
-    uint32_t groups, each; /* taps of a group */
+    bool couples;          /* three couples: six taps, every second one byte after the one before */
+    uint32_t groups, each; /* groups, and taps of each group */
 } head;
 _Static_assert(sizeof(head) % sizeof(uint64_t) == 0, "taps come in whole words");
 
@@ -53,7 +55,8 @@ static inline __m256d whole(__m256d v)
     return _mm256_round_pd(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* What multiplier 0 and its bias make of four sums, rounded, as floats. */
+/* Multiplies four sums by multiplier 0, adds its bias and rounds exactly; the results are returned as
+ * floats. */
 static __m128 exact_products(__m256d sums, const dq_requantize_to *to)
 {
     const __m256d shift = _mm256_set1_pd(to->bias.shift ? to->bias.shift[0] : 0);
@@ -72,11 +75,13 @@ static __m128 exact_products(__m256d sums, const dq_requantize_to *to)
     return _mm_loadu_ps(out);
 }
 
-/* Whether products with the float are rounded as the exact ones are, for the sums next to where the
- * result goes from one whole number to the next, of numbers first … end and some more. Floats next to the
- * nearest one move such a place by no more than NEAR of it, and with a shift, which is rounded to float as
- * its sum with the product is, by TIE_MARGIN_SHIFTED of where it would be without: where no sum is so near,
- * there is nothing to see. */
+/* Whether products with the float `with` are rounded as the exact ones are. It checks the sums next to
+ * each tie, where the result steps from one whole number to the next, for the numbers first … end and up to
+ * three more.
+ *
+ * A float next to the nearest one moves a tie by at most the share NEAR of its position. With a shift, which
+ * is rounded to float as its sum with the product is, a tie moves by at most TIE_MARGIN_SHIFTED of its
+ * position without the shift. Ties farther than this from any whole sum need no check. */
 static bool is_exact(const dq_requantize_to *to, float with, int first, int end)
 {
     const bool shifted = exact_scale_shift(to) != 0;
@@ -133,7 +138,7 @@ static int size_of_tap(const tap *t)
     return size_of(t->w[0]) + size_of(t->w[1]);
 }
 
-/* As much of a weight as a tap takes beside another one. */
+/* The part of weight w that fits in a tap with weight `other`. */
 static int8_t part_of(int w, int other)
 {
     int most = w < 0 ? -INT8_MIN : INT8_MAX,
@@ -150,10 +155,11 @@ static void insert(tap *taps, size_t count, const tap *t)
     taps[count] = *t;
 }
 
-/* The heaviest first. False: too many. */
+/* Splits the kernel into taps, sorted by magnitude, the heaviest first. Returns false if there are too
+ * many. */
 static bool find_taps(const int16_t *w, const size_t *at, size_t n, tap *taps, size_t *count)
 {
-    int left = n ? w[0] : 0; /* of weight i */
+    int left = n ? w[0] : 0; /* rest of weight i */
     *count = 0;
     for (size_t i = 0; i < n;) {
         tap t = {{part_of(left, 0), 0}, (uint16_t)at[i]};
@@ -181,7 +187,8 @@ static void begin_groups(const head *h, tap *out)
     }
 }
 
-/* Writes groups of taps; false: a group becomes too heavy. */
+/* Distributes the taps among the groups, each to the lightest one. Returns false if a group becomes too
+ * heavy. */
 static bool share_out(const tap *taps, size_t count, const head *h, tap *out)
 {
     int sizes[GROUPS_MOST] = {0};
@@ -201,7 +208,8 @@ static bool share_out(const tap *taps, size_t count, const head *h, tap *out)
     return true;
 }
 
-/* Groups are summed two by two, so that an odd number of more than one is of no use. */
+/* Finds the smallest number of groups. Groups are summed in pairs, so that odd numbers above one are of no
+ * use. */
 static bool find_groups(const tap *taps, size_t count, size_t capacity, head *h, tap *out)
 {
     for (size_t groups = 1; groups <= GROUPS_MOST; groups += groups == 1 ? 1 : 2)
@@ -214,8 +222,8 @@ static bool find_groups(const tap *taps, size_t count, size_t capacity, head *h,
     return false;
 }
 
-/* Shares out the middle one of three weights, so that the first tap has at most `first` in all, and the
- * second `second`: whether this is possible. */
+/* Splits the middle one of three weights between two taps, so that the first tap has a magnitude sum of at
+ * most `first`, and the second of at most `second`. Returns whether this is possible. */
 static bool split(const int16_t *w, int first, int second, tap taps[2])
 {
     int a = size_of(part_of(w[1], w[0])), b = size_of(part_of(w[1], w[2])), middle = size_of(w[1]);
@@ -232,7 +240,8 @@ static bool split(const int16_t *w, int first, int second, tap taps[2])
     return true;
 }
 
-/* Kernels of 3×3: the first group has the taps of one row, and the first one of the row that both share. */
+/* Makes couples of a 3×3 kernel. The first of two groups has the taps of one row, and the first tap of the
+ * row that both groups share. */
 static bool find_couples(const int16_t *w, const size_t *at, size_t n, head *h, tap *out)
 {
     enum { WIDE = 4, ANY = 2 * GROUP_MOST };
@@ -264,7 +273,8 @@ static bool find_couples(const int16_t *w, const size_t *at, size_t n, head *h, 
     return false;
 }
 
-/* Groups and their taps, which may be single weights that share themselves out unevenly. */
+/* Maximum number of taps, including the initial values of groups: a tap may hold a single weight, and
+ * groups may be filled unevenly. */
 static size_t capacity_for(size_t n)
 {
     enum { MORE = 4 };
@@ -276,7 +286,7 @@ static size_t size(size_t n)
     return sizeof(head) + (capacity_for(n) + 1) / 2 * 2 * sizeof(tap);
 }
 
-/* Once for a channel: small, not fast. */
+/* Runs once per channel; optimized for size. */
 static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_t n, int32_t init,
                                        const dq_requantize_to *to, void *packed)
 {
@@ -312,7 +322,7 @@ static __attribute__((cold)) size_t resolve(const void *packed, size_t pitch, vo
         memcpy(out, packed, sizeof *h + taps * sizeof *from);
     for (size_t i = 0; i < taps; i++) {
         size_t at = dq_conv_s8_offset(from[i].at, pitch);
-        if (i % each == 0) /* of a group */
+        if (i % each == 0) /* the initial value of a group */
             continue;
         if (at > UINT16_MAX)
             return 0;
@@ -322,16 +332,16 @@ static __attribute__((cold)) size_t resolve(const void *packed, size_t pitch, vo
     return sizeof *h + (taps + 1) / 2 * 2 * sizeof *from;
 }
 
-/* ---- Codes -------------------------------------------------------------------------------------------- */
+/* ---- Outputs ------------------------------------------------------------------------------------------ */
 
 static inline __m256i load(const void *p)
 {
     return _mm256_loadu_si256(p);
 }
 
-/* Windows of some rows, `down` apart. At stride 1 windows of all rows are taken as one row, and those between
- * rows are left out when codes are put in their place; else (`strided`) rows begin with a vector, and each
- * vector has 16 in a row, not even and odd ones of 32. */
+/* Windows of some rows, `down` bytes from row to row. At stride 1 the windows of all rows are computed as
+ * one long row, and put_rows() skips those between rows. At stride 2 (`strided`), each row begins with a
+ * new vector, and a vector has 16 consecutive windows instead of the even or the odd ones of 32. */
 typedef struct windows {
     const uint8_t *x;
     size_t down, n, all, column;
@@ -344,7 +354,8 @@ static inline windows begin_windows(const uint8_t *x, size_t down, bool strided,
     return (windows){.x = x, .down = down, .n = n, .all = all, .strided = strided};
 }
 
-/* The first bytes of the vectors of a chunk, outputs i and on, which goes before the next one. */
+/* Finds the first bytes of the vectors of a chunk, which begins with output i. Calls go from chunk to
+ * chunk. */
 static inline void find_vectors(windows *w, size_t i, const uint8_t *from[VECTORS])
 {
     const uint8_t *x = w->x;
@@ -372,7 +383,7 @@ static inline __m256i weights_of(const tap *t)
     return _mm256_set1_epi16(both);
 }
 
-/* Sums of each chunk: those of all its vectors, group after group. */
+/* Sums the taps. For each chunk, `sums` gets the vectors of group after group. */
 static __attribute__((noinline)) void sum_taps(windows *w, const head *h, __m256i *sums)
 {
     for (size_t i = 0; i < w->all; i += CHUNK) {
@@ -396,7 +407,7 @@ static __attribute__((noinline)) void sum_taps(windows *w, const head *h, __m256
     }
 }
 
-/* A channel's couples as vectors. */
+/* The couples of a channel, broadcast to vectors. */
 typedef struct couples {
     size_t at[ROWS];
     __m256i w[EACH], begin[2];
@@ -417,7 +428,7 @@ static inline __attribute__((always_inline)) couples couples_of(const head *h, b
     return c;
 }
 
-/* `one`, constant in each call: a single group. Even outputs and odd ones. */
+/* Sums couples at stride 1, even outputs and odd ones. `one`, constant in each call, means a single group. */
 static inline __attribute__((always_inline)) void sum_couples(const windows *w, const head *h, bool one,
                                                               __m256i *sums)
 {
@@ -440,7 +451,7 @@ static inline __attribute__((always_inline)) void sum_couples(const windows *w, 
     }
 }
 
-/* The same where windows are two bytes apart. */
+/* The same at stride 2. */
 static inline __attribute__((always_inline)) void sum_stride(const windows *w, const head *h, bool one,
                                                              __m256i *sums)
 {
@@ -478,7 +489,7 @@ static void sum_all(windows *w, const head *h, __m256i *sums)
         sum_couples(w, h, false, sums);
 }
 
-/* Of a single group: sums as if 16 bits had no sign are the lower half of a float from 2^23 on. */
+/* Converts the sums of a single group: an unsigned 16-bit sum is the lower half of the float 2^23 + sum. */
 static inline void floats_of_one(const __m256i *sums, const head *h, __m256 out[2 * VECTORS])
 {
     const __m256i upper = _mm256_set1_epi16(0x4b00);
@@ -489,7 +500,7 @@ static inline void floats_of_one(const __m256i *sums, const head *h, __m256 out[
     }
 }
 
-/* Of groups two by two. */
+/* Adds the sums of all groups, two groups at a time, and converts them. */
 static inline __attribute__((always_inline)) void floats_of(const __m256i *sums, const head *h, size_t groups,
                                                             __m256 out[2 * VECTORS])
 {
@@ -506,7 +517,7 @@ static inline __attribute__((always_inline)) void floats_of(const __m256i *sums,
         out[k] = _mm256_cvtepi32_ps(v[k]);
 }
 
-/* n outputs of so many groups: 1 and 2 are constants; `shifted` is constant, too. */
+/* Requantizes n outputs. `groups` is a constant if it is 1 or 2, `shifted` always. */
 static inline __attribute__((always_inline)) void qvalues_of(const __m256i *sums, const head *h,
                                                              size_t groups, bool strided, bool shifted,
                                                              size_t n, uint8_t *out)
@@ -553,8 +564,8 @@ static __attribute__((noinline)) void put_shifted(const __m256i *sums, const hea
     put_qvalues(sums, h, strided, true, n, out);
 }
 
-/* Rows of n bytes, `step` apart, one behind the other. Where there is room, short ones are written with what
- * comes behind them, which is written over by the next ones. */
+/* Copies rows of n bytes, `step` bytes from row to row, to contiguous memory. Short rows are written as
+ * whole vectors if these end before the end of `out`; the next rows overwrite the excess. */
 static void put_rows(const uint8_t *from, size_t step, size_t rows, size_t n, uint8_t *out)
 {
     const uint8_t *end = out + rows * n;

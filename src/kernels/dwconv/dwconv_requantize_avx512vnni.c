@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depthwise convolutions to codes, 64 outputs at a time, or 32 where windows are two bytes apart.
+/* Depthwise convolutions with fused requantization, 64 outputs at a time, or 32 at stride 2.
  *
- * vpdpbusd multiplies four bytes as they lie in memory by weights of up to three neighbours in a kernel row,
- * so that four bytes serve two outputs: the weights come first, or behind a zero. From the first byte of a
- * window on come the sums of every fourth output and of the next ones, and from two bytes on those of the
- * others, which are what codes of 16 and of 8 bits are put between. No byte is moved for it, and few loads
- * span two lines, which is what they take longest for. Where int8 does not hold a weight, another three of
- * the same bytes have the rest.
+ * vpdpbusd multiplies four contiguous bytes by weights of up to three neighboring elements of a kernel row.
+ * Four bytes thus serve two outputs: once with the weights first, and once with the weights after a zero. A
+ * load from the first byte of a window gives outputs 4i and 4i + 1, a load two bytes further outputs 4i + 2
+ * and 4i + 3. Packing to 16 and to 8 bits interleaves them. No byte is shuffled before, and few loads cross a
+ * cache line, the main cost of a load. If int8 does not hold a weight, another quad of the same
+ * bytes has the remainder.
  *
- * A product of floats with nothing to check makes codes of sums (exact_scale_avx2.h). */
+ * One float multiplication without checks requantizes the sums (exact_scale_avx2.h). */
 #include "kernels/kernels.h"
 #include "kernels/requantize/exact_scale_avx2.h"
 
@@ -19,21 +19,24 @@
 
 enum { QUAD = 4, TAPS = 3, UNIT = 64 /* bytes */, OUTPUTS_PER_BLOCK = 4096 /* outputs at a time, about */ };
 
+/* Weights for four contiguous bytes. */
 typedef struct quad {
-    int8_t w[2][QUAD]; /* as they come first, and behind a zero */
+    int8_t w[2][QUAD]; /* with the weights first, and with the weights after a zero */
     uint32_t at;
 } quad;
 
-/* Before the quads. */
+/* Head of a channel; its quads follow. */
 typedef struct head {
     int32_t init, zero_point, lo;
-    float scale, shift; /* shift: 0 where there is none */
+    float scale, shift; /* shift: 0 without a bias of floats */
     size_t quads;
 } head;
 
+/* Maximum number of quads. Few elements may need PARTS quads for a weight; with more elements, neighbors
+ * share quads. */
 static size_t most_quads(size_t elements)
 {
-    enum { PARTS = 3 }; /* of a weight at most, as a few elements may have; more of them have fewer */
+    enum { PARTS = 3 };
     return (elements + PARTS) / 2 * 2;
 }
 
@@ -42,7 +45,7 @@ static size_t size(size_t elements)
     return sizeof(head) + most_quads(elements) * sizeof(quad);
 }
 
-/* As much of each of `left` as int8 holds; returns whether anything is left. */
+/* Moves as much of each of `left` as int8 holds to w. Returns whether anything is left. */
 static bool take(int16_t left[QUAD], int8_t w[QUAD])
 {
     bool more = false;
@@ -54,7 +57,7 @@ static bool take(int16_t left[QUAD], int8_t w[QUAD])
     return more;
 }
 
-/* Once for a channel: small, not fast. */
+/* Runs once per channel; optimized for size. */
 static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_t n, int32_t init,
                                        const dq_requantize_to *to, void *packed)
 {
@@ -103,22 +106,23 @@ static __attribute__((cold)) size_t resolve(const void *packed, size_t pitch, vo
     return sizeof *h + (h->quads + 1) / 2 * 2 * sizeof *from;
 }
 
-/* ---- Codes -------------------------------------------------------------------------------------------- */
+/* ---- Outputs ------------------------------------------------------------------------------------------ */
 
 typedef struct form {
     __m512i init, zero_point, sign_xor;
     __m512 scale, shift;
 } form;
 
-/* The lower halves of both hold results: those of the second go into the upper halves of the first. */
+/* Results are in the lower 16 bits of all lanes. Moves those of the second vector to the upper halves of
+ * the first one, and adds the zero point. */
 static inline __m512i halves(__m512i first, __m512i second, __m512i zero_point)
 {
     return _mm512_adds_epi16(_mm512_mask_blend_epi16(0xaaaaaaaa, first, _mm512_slli_epi32(second, 16)),
                              zero_point);
 }
 
-/* 64 codes of windows that begin in the vectors at x: two, or `strided` four; that and, where not 0,
- * `quads` are constant in most calls, and so is `shifted`. */
+/* Computes 64 quantized outputs of windows that begin in the vectors at x: two vectors, or four if
+ * `strided`. `strided`, `shifted`, and `quads` if not 0, are constant in most calls. */
 static inline __attribute__((always_inline)) __m512i
 qvalues(const uint8_t *const x[QUAD], const quad *q, size_t quads, bool strided, bool shifted, const form *f)
 {
@@ -145,16 +149,18 @@ qvalues(const uint8_t *const x[QUAD], const quad *q, size_t quads, bool strided,
     return _mm512_xor_si512(all, f->sign_xor);
 }
 
-/* Units of windows: of rows that lie one behind the other, those between rows being left out when codes are
- * put in their place, or whole ones of each row, whichever is less. */
+/* Units of 64 bytes in which windows begin. Either all rows are computed as one long row, and put_rows()
+ * skips the windows between rows; or each row has whole units. The caller chooses the way with fewer windows.
+ */
 typedef struct units {
     const uint8_t *x;
-    size_t down, across, column; /* across: of a row */
-    size_t left;                 /* units */
-    bool both;                   /* the last one has windows from two bytes on, too */
+    size_t down, across, column; /* across: units of a row */
+    size_t left;                 /* units left to compute */
+    bool both;                   /* the last unit also has windows two bytes further */
 } units;
 
-/* Where the two vectors of a unit begin. The last one's reach no farther than its windows; it stays. */
+/* Finds the two vectors of the next unit. The vectors of the last unit reach no farther than its windows;
+ * further calls return them again. */
 static inline void next_unit(units *u, const uint8_t *x[2])
 {
     x[0] = u->x + u->column * UNIT;
@@ -183,7 +189,8 @@ static inline __attribute__((always_inline)) void make_qvalues(units u, const he
     }
 }
 
-/* Short rows are written with what comes behind them, where there is room: the next ones write over it. */
+/* Copies rows to contiguous memory. Short rows are written as whole vectors if these end before the end of
+ * `out`; the next rows overwrite the excess. */
 static void put_rows(const uint8_t *from, size_t pitch, size_t rows, size_t n, uint8_t *out)
 {
     enum { SHORT_ROW = 16 };
@@ -200,13 +207,13 @@ static void put_rows(const uint8_t *from, size_t pitch, size_t rows, size_t n, u
 static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const void *packed, size_t n,
                 uint8_t *out)
 {
-    enum { ROW = 3 }; /* quads of a kernel of 3x3 */
+    enum { ROW = 3 }; /* quads of a 3×3 kernel */
     uint8_t made[OUTPUTS_PER_BLOCK + 2 * UNIT];
     const head *h = packed;
     const bool strided = stride != 1;
     if (n == 0)
         return;
-    const unsigned each = strided ? 5 : 6; /* windows of a unit: 2 to the … */
+    const unsigned each = strided ? 5 : 6; /* log2 of the windows of a unit */
     const size_t whole = (((n - 1) >> each) + 1) << each, step = strided ? down / 2 : down;
     const bool one = (!strided || down % 2 == 0) && step < whole;
     const size_t pitch = one ? step : whole;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pairs are what vpmaddwd wants: eight outputs a vector. No pair of products with weights this small leaves
- * 32 bits. */
+/* 8-bit depthwise convolutions with vpmaddwd on pairs of elements: eight outputs per vector. With weights
+ * this small, no sum of a pair of products overflows 32 bits. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
@@ -44,7 +44,7 @@ static inline __m256i pair(const int16_t *w)
     return _mm256_set1_epi32(both);
 }
 
-/* Any number of taps, weights taken anew for every vector. */
+/* Sums any number of taps for one vector of outputs, loading the weights each time. */
 static inline __m256i sums(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps,
                            __m256i sum)
 {
@@ -53,7 +53,7 @@ static inline __m256i sums(const int16_t *x, const ptrdiff_t *offsets, const int
     return sum;
 }
 
-/* The taps of four vectors. */
+/* Sums the taps for four vectors of outputs. */
 static void quarters(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps, __m256i init,
                      int32_t *out)
 {
@@ -97,7 +97,7 @@ void dq_dwconv_rows_s8_avx2(const int16_t *x, size_t step, size_t rows, const pt
 
 /* ---- 3×3 from bytes ----------------------------------------------------------------------------------- */
 
-/* Pairs of a row, of eight outputs: the first two elements of each window, and the third one. */
+/* Elements of a row for eight outputs: the first two elements of each window, and the third one. */
 typedef struct pairs {
     __m256i first, third;
 } pairs;
@@ -112,16 +112,15 @@ static inline pairs pairs_at(const uint8_t *x)
     return (pairs){_mm256_shuffle_epi8(bytes, two), _mm256_shuffle_epi8(bytes, one)};
 }
 
-/* `sum` with the products of two vectors of pairs. */
+/* Adds the products of two vectors of pairs to `sum`. */
 static inline __m256i both(__m256i sum, __m256i first, __m256i second, __m256i w0, __m256i w1)
 {
     __m256i products = _mm256_add_epi32(_mm256_madd_epi16(first, w0), _mm256_madd_epi16(second, w1));
     return _mm256_add_epi32(sum, products);
 }
 
-/* Eight outputs of each row. Each row of bytes is read once, for the three rows of outputs that it is part
- * of.
- */
+/* Computes eight outputs of each row. Each row of bytes is read once, for the three output rows whose
+ * windows contain it. */
 static inline void byte_strip(const uint8_t *x, size_t step, size_t rows, const __m256i w[6], __m256i init,
                               size_t n, int32_t *out)
 {
@@ -149,7 +148,7 @@ static void rows_of_bytes(const uint8_t *x, size_t step, size_t rows, const int1
     for (int t = 0; t < 6; t++)
         kept[t] = pair(w + 2 * t);
     for (size_t at = 0; at < n; at += LANES) {
-        size_t j = n - at < LANES ? n - LANES : at; /* the last ones reach back over those before them */
+        size_t j = n - at < LANES ? n - LANES : at; /* the last vector overlaps the one before it */
         byte_strip(x + j, step, rows, kept, _mm256_set1_epi32(init), n, out + j);
     }
 }

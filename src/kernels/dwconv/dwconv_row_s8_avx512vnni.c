@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pairs are what vpdpwssd wants: sixteen outputs a vector, both products added to the sum without saturating.
- */
+/* 8-bit depthwise convolutions with vpdpwssd on pairs of elements: sixteen outputs per vector. Both
+ * products are added to the accumulator without saturation. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
@@ -8,7 +8,7 @@
 
 enum { LANES = 16, VECTORS = 2 };
 
-/* Up to `vectors` of outputs, which is constant in each call. */
+/* Computes n outputs, up to `vectors` vectors, which is constant in each call. */
 static inline __attribute__((always_inline)) void some(const int16_t *x, const ptrdiff_t *offsets,
                                                        const int16_t *w, size_t taps, int32_t init, size_t n,
                                                        int vectors, int32_t *out)
@@ -49,9 +49,9 @@ void dq_dwconv_rows_s8_avx512vnni(const int16_t *x, size_t step, size_t rows, co
 
 /* ---- 3×3 from bytes ----------------------------------------------------------------------------------- */
 
-enum { SIDE = 3, PARTS = 2 /* of a weight that int8 does not hold: their sum */ };
+enum { SIDE = 3, PARTS = 2 /* int8 summands of a weight */ };
 
-/* Four bytes for each of sixteen outputs: a row of its window, and one more. */
+/* Loads four bytes for each of sixteen outputs: a row of its window, and one byte more. */
 static inline __m512i windows_at(const uint8_t *x)
 {
     const __m512i words = _mm512_setr_epi32(0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4);
@@ -61,7 +61,7 @@ static inline __m512i windows_at(const uint8_t *x)
     return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(words, row), bytes);
 }
 
-/* `parts` is constant in each call. */
+/* Adds a row of the windows. `parts` is constant in each call. */
 static inline __attribute__((always_inline)) __m512i add(__m512i sum, __m512i windows, __m512i w[PARTS],
                                                          int parts)
 {
@@ -69,8 +69,8 @@ static inline __attribute__((always_inline)) __m512i add(__m512i sum, __m512i wi
     return parts > 1 ? _mm512_dpbusd_epi32(sum, windows, w[1]) : sum;
 }
 
-/* Sixteen outputs of each row, or as many as `some` has. Each row of bytes is read once, for the three rows
- * of outputs that it is part of. */
+/* Computes sixteen outputs of each row, or those in mask `some`. Each row of bytes is read once, for the
+ * three output rows whose windows contain it. */
 static inline __attribute__((always_inline)) void strip(const uint8_t *x, size_t step, size_t rows,
                                                         __m512i w[SIDE][PARTS], int parts, __m512i init,
                                                         __mmask16 some, size_t n, int32_t *out)
@@ -111,7 +111,7 @@ static void rows_of_bytes(const uint8_t *x, size_t step, size_t rows, const int1
     }
     if (rows == 0)
         return;
-    if (left[1]) /* above 254 */
+    if (left[1]) /* a weight is above 254 in magnitude */
         dq_dwconv_3x3_s8_avx2.rows(x, step, rows, w, init, n, out);
     else if (left[0])
         strips(x, step, rows, kept, 2, init, n, out);

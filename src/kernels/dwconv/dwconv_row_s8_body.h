@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of convolutions on registers that hold LANES sums. Who includes this has defined LANES, VECTORS and
- *
+/* Template: included once per ISA level. Rows of 8-bit depthwise convolutions, LANES accumulators per
+ * vector. The file of the ISA level defines before the include
+ *   LANES, VECTORS        accumulators of a vector, and vectors of the register tile
  *   void outputs(x, offsets, w, taps, init, int vectors, out)
- *
- * which makes vectors * LANES outputs; `vectors` is constant in each call, so that sums stay in registers. */
+ *                         computes vectors * LANES outputs; `vectors` is constant in each call, so that
+ *                         accumulators stay in registers */
 #include <string.h>
 
 enum { STEP = LANES * VECTORS };

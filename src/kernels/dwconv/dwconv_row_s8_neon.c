@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sixteen outputs at a time: firsts and seconds of pairs are taken apart when they are loaded, and smlal by a
- * tap's weights is exact. */
+/* 8-bit depthwise convolutions, sixteen outputs at a time. Loads deinterleave the first and second
+ * elements of pairs, and smlal by a tap's weights is exact. */
 #include "kernels/kernels.h"
 
 #include <arm_neon.h>

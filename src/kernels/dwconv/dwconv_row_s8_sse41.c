@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pairs are what pmaddwd wants: four outputs a vector. No pair of products with weights this small leaves 32
- * bits. */
+/* 8-bit depthwise convolutions with pmaddwd on pairs of elements: four outputs per vector. With weights
+ * this small, no sum of a pair of products overflows 32 bits. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_dwconv_rows_s16_fn over the vector that a vec_<isa>.h defines: neighbours from x on are those of every
- * second output, those from x + 1 on, of the others. Before this, an instruction set's file includes that
- * header and defines ISA(name). */
+/* Template: included once per ISA level. Implements dq_dwconv_rows_s16_fn. Pairs of elements loaded from x
+ * give every second output, those loaded from x + 1 the others. The file of the ISA level defines before the
+ * include
+ *   vec_<isa>.h           the vector operations
+ *   ISA(name)             the name of a kernel of this level */
 #include "kernels/kernels.h"
 
 #include <string.h>
 
-/* 2 * VF_LANES outputs of each of `vectors`, which is constant in each call, so that sums stay in registers.
- */
+/* Computes 2 * VF_LANES outputs for each of `vectors`, which is constant in each call, so that
+ * accumulators stay in registers. */
 static inline __attribute__((always_inline)) void outputs(const int16_t *x, const ptrdiff_t *offsets,
                                                           const int16_t *w, size_t taps, int32_t init,
                                                           int vectors, int32_t *out)
@@ -31,7 +33,7 @@ static inline __attribute__((always_inline)) void outputs(const int16_t *x, cons
     }
 }
 
-/* Sums of a row's end may be written over what comes behind it, where the next row is written later. */
+/* The last vector of a row may write past the row's end into the next row, which is computed later. */
 void ISA(dq_dwconv_rows_s16)(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                              const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out)
 {

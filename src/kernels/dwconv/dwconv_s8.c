@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* 8- and 16-bit depthwise convolutions in portable C. */
 #include "kernels/kernels.h"
 
 void dq_dwconv_pairs_s8_c(const uint8_t *x, size_t stride, size_t distance, size_t n, int16_t *out)
@@ -9,8 +10,8 @@ void dq_dwconv_pairs_s8_c(const uint8_t *x, size_t stride, size_t distance, size
     }
 }
 
-/* Tap by tap, so that compilers can take many outputs at once. Those stand `row_stride` in x, which is
- * constant in each call. */
+/* Accumulates tap by tap, so that compilers vectorize over outputs. `row_stride`, constant in each call,
+ * is the distance in x of neighboring outputs. */
 static inline __attribute__((always_inline)) void pairs_of_taps(const int16_t *x, size_t step, size_t rows,
                                                                 const ptrdiff_t *offsets, const int16_t *w,
                                                                 size_t taps, int32_t init, size_t n,

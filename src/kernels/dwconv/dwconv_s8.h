@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contracts of what integer convolutions need beside the products of gemm_s8.h. */
+/* Contracts of the 8-bit depthwise convolution kernels. */
 #ifndef DQ_KERNELS_DWCONV_S8_H
 #define DQ_KERNELS_DWCONV_S8_H
 
@@ -9,43 +9,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Elements of an image row beside each other as dq_dwconv_rows_s8_fn takes them: for j < n
+/** Interleaves two elements of an image row as dq_dwconv_rows_s8_fn reads them: for j < n
  *      out[2j] = x[j * stride],   out[2j + 1] = x[j * stride + distance].
  * x may be read up to DQ_GEMM_S8_SLACK bytes past the last of them. */
 typedef void dq_dwconv_pairs_s8_fn(const uint8_t *x, size_t stride, size_t distance, size_t n, int16_t *out);
 
-/** Convolution of one channel, rows of outputs. For i < rows and j < n
+/** Depthwise convolution of one channel with accumulators as result. For i < rows and j < n
  *      out[i * n + j] = init + sum over t < taps of w[2t] * z[2j] + w[2t + 1] * z[2j + 1]
  * with z = x + offsets[t] + i * step, modulo 2^32. |w| is at most 256. x may be read up to DQ_GEMM_S8_SLACK
  * bytes past the last element used. */
 typedef void dq_dwconv_rows_s8_fn(const int16_t *x, size_t step, size_t rows, const ptrdiff_t *offsets,
                                   const int16_t *w, size_t taps, int32_t init, size_t n, int32_t *out);
 
-/** The same of a kernel of 3×3 at stride 1, from bytes. For i < rows and j < n
+/** The same for a 3×3 kernel at stride 1, from bytes. For i < rows and j < n
  *      out[i * n + j] = init + sum over r < 3, c < 3 of w[4 * r + c] * x[(i + r) * step + j + c].
  * |w| is at most 256, w[4 * r + 3] is 0. x may be read up to DQ_GEMM_S8_SLACK bytes past the last element
- * used.
- */
+ * used. */
 typedef void dq_dwconv_3x3_s8_fn(const uint8_t *x, size_t step, size_t rows, const int16_t *w, int32_t init,
                                  size_t n, int32_t *out);
 
 typedef struct dq_dwconv_3x3_s8 {
-    int64_t least; /* outputs of a row that are computed at once */
+    int64_t least; /* minimum outputs of a row for vector code */
     dq_dwconv_3x3_s8_fn *rows;
 } dq_dwconv_3x3_s8;
 
-/** Convolution of one channel to codes: for i < rows and j < n, out[i * n + j] is what dq_requantize_s32_fn
- * makes of init + sum over t < elements of w[t] * x[i * down + j * stride + at[t]], stride being 1 or 2, down
- * not 0. x may be read up to DQ_GEMM_S8_SLACK bytes past the last element used.
+/** Depthwise convolution of one channel with fused requantization. For i < rows and j < n, out[i * n + j]
+ * is the result of dq_requantize_s32_fn for init + sum over t < elements of w[t] * x[i * down + j * stride +
+ * at[t]]. stride is 1 or 2, down is not 0. x may be read up to DQ_GEMM_S8_SLACK bytes past the last element
+ * used.
  *
- * What `put` wants to know of a channel is made before, from its weights (|w| is at most 256), init and
- * multiplier 0 of `to`, zero_point, lo and hi, in size(elements) bytes, a multiple of 8, aligned to 8; where
- * that gives false, sums become codes in two steps. It is made in two parts, as only the second depends on
- * how long the rows of x are: `pack` takes dq_conv_s8_at of each element, and `place` makes at[t] = row *
- * pitch
- * + column of it; it returns the bytes that it writes to `out` (NULL: would write), which are a multiple of
- * 8, or 0 where an element is too far. */
-enum { DQ_CONV_S8_ROW = 256, DQ_CONV_S8_MOST = 240 /* rows and columns of a kernel are below it */ };
+ * `put` computes this from packed parameters of a channel: size(elements) bytes, a multiple of 8, aligned to
+ * 8. `pack` makes them from the weights (|w| is at most 256), init, and multiplier 0, zero_point, lo and hi
+ * of `to`. If it returns false, the caller computes accumulators and requantizes them in a second step.
+ *
+ * Only the offsets at[t] depend on the row pitch of x, so that they are filled in later. `pack` takes
+ * dq_conv_s8_at of each element; `place` replaces it by at[t] = row * pitch + column. `place` returns the
+ * bytes that it writes to `out` (NULL: that it would write), a multiple of 8, or 0 if an offset is too large.
+ */
+enum { DQ_CONV_S8_ROW = 256, DQ_CONV_S8_MOST = 240 /* exclusive maximum of a kernel's rows and columns */ };
 static inline size_t dq_conv_s8_at(size_t row, size_t column)
 {
     return row * DQ_CONV_S8_ROW + column;
@@ -64,12 +65,12 @@ typedef void dq_dwconv_requantize_put_fn(const uint8_t *x, size_t down, size_t s
 
 typedef struct dq_dwconv_requantize_s8 {
     dq_dwconv_requantize_size_fn *size;
-    dq_dwconv_requantize_pack_fn *pack; /* NULL, and the others: there is none */
+    dq_dwconv_requantize_pack_fn *pack; /* all functions are NULL if the level has no such kernel */
     dq_dwconv_requantize_resolve_fn *resolve;
     dq_dwconv_requantize_put_fn *put;
 } dq_dwconv_requantize_s8;
 
-/** In portable C, for short rows. */
+/** Portable C, which kernels call for short rows. */
 dq_dwconv_3x3_s8_fn dq_dwconv_3x3_s8_rows_c;
 
 #endif

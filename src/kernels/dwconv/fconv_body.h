@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_conv_direct_f32_fn and dq_copy_strided_f32_fn over the vector that a vec_<isa>.h defines: included once
- * by the file of each ISA, after that header. The last vectors may go on behind the last result. */
+/* Template: included once per ISA level. Implements dq_conv_direct_f32_fn, dq_dwconv_nchwc_f32_fn and
+ * dq_copy_strided_f32_fn. The file of the ISA level includes its vec_<isa>.h before. Vectors loaded from x
+ * may end after its last element (DQ_CONV_F32_SLACK). */
 #include "kernels/elementwise/hswish_f32_body.h"
 #include "kernels/gemm_f32/gemm_f32.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#ifndef vf_store_some /* the first n of a vector; and loading them, nothing that stands behind */
+#ifndef vf_store_some /* stores and loads of the first n lanes, which access no other memory */
 static inline void vf_store_some(float *p, size_t n, vf a)
 {
     float all[VF_LANES];
@@ -22,7 +23,7 @@ static inline vf vf_load_some(const float *p, size_t n)
 }
 #endif
 
-/* Vectors of sums at a time: as many as wait for each other's results, where registers hold them. */
+/* Accumulators of a tile: as many as hide the FMA latency, if registers hold them. */
 enum { FCONV_VECTORS = VF_FUSED ? 8 : 4, FCONV_ROWS = FCONV_VECTORS / 2 };
 
 typedef struct fconv_ending {
@@ -54,9 +55,9 @@ static inline __attribute__((always_inline)) void fconv_end(const dq_conv_f32_ro
             sum[v] = hswish_f32_moved(g, sum[v]);
 }
 
-/* ---- Vectors that stand anyhow ------------------------------------------------------------------------ */
+/* ---- Vectors at any position --------------------------------------------------------------------------- */
 
-/* Where they begin, and how many of their lanes count. */
+/* Positions of the vectors in x and y, and how many of their lanes are results. */
 typedef struct fconv_at {
     const float *x[FCONV_VECTORS];
     float *y[FCONV_VECTORS];
@@ -93,7 +94,7 @@ static __attribute__((noinline)) void fconv_vectors(const dq_conv_f32_rows *f, c
             vf_store(at->y[v], sum[v]);
 }
 
-/* Row by row; what is left of the last vectors is the last one again. */
+/* Computes row by row. Unused vectors of the last tile repeat its last one. */
 static void fconv_rows(const dq_conv_f32_rows *f, const fconv_ending *e)
 {
     const float *x = f->x;
@@ -119,7 +120,8 @@ static void fconv_rows(const dq_conv_f32_rows *f, const fconv_ending *e)
 
 /* ---- Blocks ------------------------------------------------------------------------------------------- */
 
-/* Two columns of FCONV_ROWS vectors, so far apart in x and y; `n`: the lanes of each that count. */
+/* A block: two columns of FCONV_ROWS vectors. x_stride and y_stride are the distances from the first
+ * column to the second in x and y; n is the number of lanes of each column that are results. */
 typedef struct fconv_columns {
     const float *x;
     float *y;
@@ -138,7 +140,8 @@ static inline __attribute__((always_inline)) void fconv_store(const vf *sum, flo
             vf_store_some(y + (size_t)r * y_row, n, sum[r]);
 }
 
-/* What is loaded meets all the rows of results whose windows it is in. */
+/* Accumulates a kernel of `lines` rows, which is constant in each call. Each loaded vector is used for all
+ * output rows whose windows contain it. */
 static inline __attribute__((always_inline)) void fconv_lines(const dq_conv_f32_rows *f,
                                                               const fconv_columns *at, int lines, vf *sum)
 {
@@ -165,8 +168,8 @@ static inline __attribute__((always_inline)) void fconv_lines(const dq_conv_f32_
 #define fconv_onto(sum, a, b) ((sum) = vf_fma(a, b, sum))
 #endif
 
-/* A line of the input, which rows `first` to `last` of the results see, as constants: what is loaded meets
- * all of them. */
+/* Accumulates one input row for the output rows `first` … `last` whose windows contain it, constants in
+ * each call. Each loaded vector is used for all of them. */
 static inline __attribute__((always_inline)) void fconv_line(const dq_conv_f32_rows *f, const float *x,
                                                              size_t row_stride, const float *w, int first,
                                                              int last, vf *sum)
@@ -184,7 +187,8 @@ static inline __attribute__((always_inline)) void fconv_line(const dq_conv_f32_r
     }
 }
 
-/* Any number of lines; `w`: the factors that row 0 of the results has for one, those before it row 1 … */
+/* Accumulates a kernel of any number of rows. `w` is the kernel row that output row 0 multiplies with the
+ * current input row; output row r uses the r-th kernel row before it. */
 static inline __attribute__((always_inline)) void fconv_many_lines(const dq_conv_f32_rows *f,
                                                                    const fconv_columns *at, vf *sum)
 {
@@ -219,8 +223,8 @@ static inline void fconv_block(const dq_conv_f32_rows *f, const fconv_ending *e,
     fconv_store(sum + FCONV_ROWS, at->y + at->y_stride, f->y_row, at->n[1]);
 }
 
-/* Rows from top to bottom, the columns side by side or below each other; the last ones have rows of those
- * before again. */
+/* Computes blocks from top to bottom. The columns of a block are neighbors in a row, or, if rows are
+ * short, one is below the other. The last block of a column overlaps the one before it. */
 static void fconv_blocks(const dq_conv_f32_rows *f, const fconv_ending *e)
 {
     for (size_t col = 0; col < f->n;) {
@@ -244,7 +248,8 @@ static void fconv_blocks(const dq_conv_f32_rows *f, const fconv_ending *e)
     }
 }
 
-/* Whether blocks, which take less time than other vectors, are not too many more. */
+/* Whether blocks are applicable, and do not compute too many rows twice. They are faster than vectors at
+ * any position. */
 static bool fconv_fits_blocks(const dq_conv_f32_rows *f)
 {
     const size_t down = (f->rows + FCONV_ROWS - 1) / FCONV_ROWS;
@@ -264,10 +269,10 @@ static void conv_direct_f32(const dq_conv_f32_rows *f)
         fconv_rows(f, &e);
 }
 
-/* ---- Channels side by side ----------------------------------------------------------------------------- */
+/* ---- Depthwise, NCHWc ---------------------------------------------------------------------------------- */
 
 enum {
-    FCONV_NCHWC = VF_LANES >= 8 ? DQ_CONV_F32_CHANNELS / VF_LANES : 1, /* vectors of a place */
+    FCONV_NCHWC = VF_LANES >= 8 ? DQ_CONV_F32_CHANNELS / VF_LANES : 1, /* vectors of a position */
     FCONV_PLACES = FCONV_VECTORS / FCONV_NCHWC
 };
 
@@ -299,7 +304,7 @@ static void dwconv_nchwc_f32(const dq_dwconv_nchwc_f32 *f)
 
 /* ---- Copies -------------------------------------------------------------------------------------------- */
 
-/* Fewer than 16, next to each other. */
+/* Copies fewer than 16 contiguous floats. */
 static inline void copy_strided_f32_few(const float *x, size_t n, float *y)
 {
     enum { FOUR = 4, EIGHT = 8 };
@@ -320,7 +325,7 @@ static inline void copy_strided_f32_few(const float *x, size_t n, float *y)
         y[n - 1] = x[n - 1];
 }
 
-/* The last vector covers elements once more. */
+/* Copies one row; the last vector overlaps the one before it. */
 static inline void copy_strided_f32_row(const float *x, size_t step, size_t n, float *y)
 {
     size_t i = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A times a vector, as blocks of one row: strips of A's rows, turned, are their panels. The including file
- * defines ISA(name). */
+/* Template: included once per ISA level. Implements dq_gemv_f32_fn by blocks of one row: strips of A's
+ * rows, transposed, are the panels. The file of the ISA level defines before the include
+ *   ISA(name)             the name of a kernel of this level */
 #include "kernels/kernels.h"
 
 void ISA(dq_gemv_f32)(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y)

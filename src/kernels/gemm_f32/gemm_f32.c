@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Float GEMM, GEMV and im2col in portable C, which define the bits of all results. */
 #include "kernels/kernels.h"
 #include "kernels/simd/vec_c.h"
 
@@ -6,7 +7,7 @@
 
 #include <math.h>
 
-/* One row's sums of a panel, in `sum`: side by side, which compilers keep in vectors. */
+/* Adds k steps of one row and one panel to `sum`. Columns are the inner loop, which compilers vectorize. */
 static void steps(const float *a, const float *b, size_t b_step, size_t k, size_t cols, float sum[DQ_FPANEL])
 {
     for (size_t p = 0; p < k; p++, b += b_step)

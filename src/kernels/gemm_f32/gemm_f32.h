@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contracts of float kernels: GEMM, GEMV, im2col and direct convolution.
  *
- * Every sum is one chain: it begins at +0, or with the sum of the steps before, and takes one fused
- * multiply-add (fmaf: product and sum rounded once) a step, in ascending order. So its bits depend neither on
- * the instruction set nor on how steps, rows and columns are cut into blocks. Which NaN stands for a NaN is
- * open. */
+ * Every sum is one chain. It begins at +0, or with the sum of the steps before, and takes one fused
+ * multiply-add (fmaf: product and sum rounded once) per step, in ascending order. So its bits depend neither
+ * on the instruction set nor on the blocking of steps, rows and columns. Sign and payload of a NaN are
+ * unspecified. */
 #ifndef DQ_KERNELS_GEMM_F32_H
 #define DQ_KERNELS_GEMM_F32_H
 
@@ -14,25 +14,25 @@
 
 enum { DQ_FPANEL = 16 /* columns of a panel of B */ };
 
-/** A function of a finished result: with t = fmaf(x, scale, shift), t < low ? low : t, then t > high ? high :
- * t, x becomes x * t / divisor * factor + term, each of the four rounded. Hard swish is one, however it is
- * written. */
+/** An activation of hard-swish type, however it is written. With t = fmaf(x, scale, shift), t < low ? low
+ * : t, then t > high ? high : t, x becomes x * t / divisor * factor + term; each of the four operations is
+ * rounded. */
 typedef struct dq_hswish_f32 {
     float scale, shift, low, high, divisor, factor, term;
 } dq_hswish_f32;
 
 /** A block of a product: C (rows by cols) from A (rows by k) and B (k by cols).
  *
- *  A's row i, step p is a[i * a_row + p]. B's column j, step p is
- *  b[j / DQ_FPANEL * b_panel + p * b_step + j % DQ_FPANEL]: a plain matrix has b_panel DQ_FPANEL. The last
- *  panel has all its columns in memory, unless b_panel is DQ_FPANEL and rows is 1; columns from `cols` on may
- * hold any values. With k = 0 neither a nor b is read. C's row i begins at c + i * c_row; nothing after
- * `cols` is written.
+ *  Row i, step p of A is a[i * a_row + p]. Column j, step p of B is
+ *  b[j / DQ_FPANEL * b_panel + p * b_step + j % DQ_FPANEL]: a plain matrix has b_panel DQ_FPANEL. All columns
+ * of the last panel are readable, unless b_panel is DQ_FPANEL and rows is 1; columns from `cols` on may hold
+ * any values. With k = 0 neither a nor b is read. Row i of C begins at c + i * c_row; nothing after `cols` is
+ * written.
  *
  *  `next`, or NULL: the first panel of the next block, to be prefetched.
  *  `far`: C and z are not cached; their neighboring columns belong to the next block.
  *
- *  `more`: C holds partial sums, to which this block adds. `last`: the sums are whole after this block,
+ *  `more`: C holds partial sums, to which this block adds. `last`: the sums are complete after this block,
  * and C becomes clamp(alpha * sum + bias[i] + z[i * z_row + j]): three roundings (two where alpha is 1, one
  * less for a bias or a z that is NULL), then x < low ? low : x, then x > high ? high : x, and then `gate`,
  * unless it is NULL. */
@@ -52,20 +52,19 @@ typedef struct dq_gemm_block_f32 {
 
 typedef void dq_gemm_block_f32_fn(const dq_gemm_block_f32 *block);
 
-/** A matrix of rows that are contiguous along the sum, times one vector: y[i] = the sum over p < k of
+/** GEMV with a matrix whose rows are contiguous along the sum: y[i] = the sum over p < k of
  *  a[i * a_row + p] * x[p], for i < rows. */
 typedef void dq_gemv_f32_fn(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y);
 
-/** Steps of a panel: to[c * step + j] = x[c * plane + at[j]], or +0 where at[j] is negative, for c < channels
- * and j < DQ_FPANEL. */
+/** im2col into a panel: to[c * step + j] = x[c * plane + at[j]], or +0 where at[j] is negative, for c <
+ * channels and j < DQ_FPANEL. */
 typedef void dq_im2col_gather_f32_fn(const float *x, const int32_t at[DQ_FPANEL], size_t channels,
                                      size_t plane, size_t step, float *to);
 
-/** A convolution without a matrix product: for r < rows and i < n
+/** Direct convolution of one channel: for r < rows and i < n
  *      y[r * y_row + i] = the sum over t < taps of w[t] * x[offsets[t] + r * x_row + i],
- * with `more` on top of the sum that stands in y. `last`: then clamp(sum + bias), and `gate`, as in a block.
- * `across`, where it is not 0, divides taps, and offsets[t] is offsets[t - across] + x_row from tap `across`
- * on. */
+ * added to the sum in y if `more`. `last`: then clamp(sum + bias), and `gate`, as in a block. `across`, if it
+ * is not 0, divides taps, and offsets[t] is offsets[t - across] + x_row from tap `across` on. */
 typedef struct dq_conv_f32_rows {
     const float *x, *w;
     const size_t *offsets;
@@ -76,14 +75,14 @@ typedef struct dq_conv_f32_rows {
     const dq_hswish_f32 *gate;
 } dq_conv_f32_rows;
 
-enum { DQ_CONV_F32_SLACK = 32 /* floats behind the last one of x that may be read */ };
+enum { DQ_CONV_F32_SLACK = 32 /* readable floats after the last one of x */ };
 
 typedef void dq_conv_direct_f32_fn(const dq_conv_f32_rows *f);
 
 enum { DQ_CONV_F32_CHANNELS = 16, DQ_CONV_F32_PLACES = 8 };
 
-/** A depthwise convolution of DQ_CONV_F32_CHANNELS channels c side by side, each with weights of its own: for
- * i < n, a multiple of DQ_CONV_F32_PLACES,
+/** Depthwise convolution of DQ_CONV_F32_CHANNELS contiguous channels c, each with its own weights: for i <
+ * n, a multiple of DQ_CONV_F32_PLACES,
  *      y[i * pitch + c] = clamp(sum + bias[c]),
  *      sum over t < taps of w[t * DQ_CONV_F32_CHANNELS + c] * x[offsets[t * n + i] + c].
  * The clamp is that of a block. */

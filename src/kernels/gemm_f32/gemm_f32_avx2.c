@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Six rows by two vectors: twelve sums keep both multipliers busy, and leave room for the operands. */
+/* Float GEMM with AVX2. The register tile is six rows by two vectors: twelve accumulators hide the latency
+ * of two FMA units and leave registers for the operands. */
 #include "kernels/kernels.h"
 #include "kernels/simd/vec_avx2.h"
 
@@ -19,11 +20,11 @@ void dq_gemm_block_f32_avx2(const dq_gemm_block_f32 *g)
         tile_block(g);
 }
 
-/* ---- A times a vector -------------------------------------------------------------------------------- */
+/* ---- GEMV ---------------------------------------------------------------------------------------------- */
 
-enum { STEPS = 4, GROUPS = 2 /* sums of eight rows that go on side by side */ };
+enum { STEPS = 4, GROUPS = 2 /* independent accumulators, each of eight rows */ };
 
-/* Four steps of eight rows become four vectors of a step each. */
+/* Transposes four steps of eight rows to one vector per step. */
 INLINE void columns(const float *const row[VF_LANES], size_t p, vf v[STEPS])
 {
     vf h[STEPS], t[STEPS];
@@ -40,7 +41,7 @@ INLINE void columns(const float *const row[VF_LANES], size_t p, vf v[STEPS])
     v[3] = _mm256_shuffle_ps(t[1], t[3], 0xee);
 }
 
-/* `rows` of them, 1 … GROUPS * VF_LANES; the last stands in for those that are missing. */
+/* Computes `rows` rows, 1 … GROUPS * VF_LANES; the last one is repeated for missing ones. */
 static void gemv_rows(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y)
 {
     const float *row[GROUPS][VF_LANES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Twelve rows by two vectors: fourteen loads for 24 products; or six, whose twelve sums keep both multipliers
- * busy, too. */
+/* Float GEMM with AVX-512. The register tile is twelve rows by two vectors, with fourteen loads for 24
+ * FMAs, or six rows by two vectors, whose twelve accumulators also hide the latency of two FMA units. */
 #include "kernels/kernels.h"
 #include "kernels/simd/vec_avx512.h"
 
@@ -13,24 +13,24 @@ enum { PANELS = 2, TALL_ROWS = 12 };
 void dq_gemm_block_f32_avx512(const dq_gemm_block_f32 *g)
 {
     if (g->rows == 1 && (g->b_panel == DQ_FPANEL || g->k == 0))
-        dq_gemm_block_f32_avx2(g); /* memory sets the pace */
+        dq_gemm_block_f32_avx2(g); /* bound by memory bandwidth */
     else if (g->rows == 1)
-        panels(g); /* which the second cache may hold */
+        panels(g); /* panels may be in the L2 cache */
     else if (few_rows(g))
         wide_tiles(g);
     else
         tile_block(g);
 }
 
-/* ---- Windows as steps of a panel ---------------------------------------------------------------------- */
+/* ---- im2col -------------------------------------------------------------------------------------------- */
 
-/* Lanes that stand in memory as they do in the vector, from `from` on. */
+/* Lanes whose elements are contiguous in memory: lane j of `lanes` is from[j]. */
 typedef struct run {
     const float *from;
     __mmask16 lanes;
 } run;
 
-/* Takes the first of the lanes `left` and those in a row with it. */
+/* Removes from `left` its first lane and those contiguous with it, and returns them. */
 static run take_run(const float *x, __m512i distance, __mmask16 *left)
 {
     if (*left == 0)
@@ -43,7 +43,7 @@ static run take_run(const float *x, __m512i distance, __mmask16 *left)
     return (run){x + offset, lanes};
 }
 
-/* Most windows stand in a row or two, or at every second place. */
+/* Most windows are in one or two contiguous segments, or at stride 2. */
 void dq_im2col_gather_f32_avx512(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
                                  size_t step, float *to)
 {

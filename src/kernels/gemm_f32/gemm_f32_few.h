@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_gemm_block_f32_fn of a few rows of A upon panels, for vectors of eight floats or sixteen (WIDE_PANELS).
- * Tiles of two to four rows would wait for their sums, were they not wider than those of gemm_f32_tile.h. */
+/* Template: included once per ISA level. Implements dq_gemm_block_f32_fn for few rows of A and packed
+ * panels, with vectors of eight floats, or of sixteen (WIDE_PANELS). Tiles of two to four rows would be bound
+ * by FMA latency if they were not wider than those of gemm_f32_tile.h. Parameters: those of gemm_f32_flat.h.
+ */
 #ifndef DQ_KERNELS_GEMM_F32_FEW_H
 #define DQ_KERNELS_GEMM_F32_FEW_H
 
@@ -8,7 +10,7 @@
 
 enum { MAX_VECTORS = VF_LANES == 16 ? 4 : 6 };
 
-/* So many vectors, from column `col` on, which is the vector `odd` of a panel. */
+/* Computes `rows` rows by `vectors` vectors from column `col` on, which is vector `odd` of a panel. */
 INLINE void wide_tile(const dq_gemm_block_f32 *g, size_t row, size_t col, int odd, int rows, int vectors)
 {
     const float *a[4], *b = g->b + col / DQ_FPANEL * g->b_panel;
@@ -21,7 +23,7 @@ INLINE void wide_tile(const dq_gemm_block_f32 *g, size_t row, size_t col, int od
     }
     for (size_t p = 0; p < g->k; p++, b += g->b_step) {
         vf x[4], w[MAX_VECTORS];
-        if (vectors < rows) { /* the fewer operands stay in registers */
+        if (vectors < rows) { /* the smaller operand stays in registers */
             for (int v = 0; v < vectors; v++)
                 w[v] = vf_load(b + column_offset((odd + v) * VF_LANES, g->b_panel));
             for (int i = 0; i < rows; i++) {
@@ -44,8 +46,8 @@ INLINE void wide_tile(const dq_gemm_block_f32 *g, size_t row, size_t col, int od
             vf_store(c + (size_t)i * g->c_row + v * VF_LANES, sum[i][v]);
 }
 
-/* Whether a block is such, of sums that stay in the first cache or need nothing else. Eight rows are two
- * tiles, for the second of which the panels' columns must still be there. */
+/* Whether wide tiles are applicable: few rows, and sums that need no epilogue or stay in the L1 cache for
+ * it. Eight rows are two tiles; panels must still be cached for the second one. */
 static bool few_rows(const dq_gemm_block_f32 *g)
 {
     enum { DEEP = 32, TWICE = 256, MAX_RESULTS = 4096 };
@@ -53,7 +55,7 @@ static bool few_rows(const dq_gemm_block_f32 *g)
            g->b_step == DQ_FPANEL && (!g->last || g->rows * g->cols <= MAX_RESULTS);
 }
 
-/* Columns of whole wide tiles; those that are left are others'. */
+/* Computes the columns of whole wide tiles; finish_columns() computes the others. */
 static void wide_tiles(const dq_gemm_block_f32 *g)
 {
     enum { STRIP_COLS = VF_LANES == 16 ? 4 * DQ_FPANEL : 3 * DQ_FPANEL };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_gemm_block_f32_fn of one row of A, whose time is that of reading B: rows of a plain B go
- * straight through memory, and nothing behind its last column is read; panels do, as many at once as
- * registers hold the sums of. Nothing is fetched ahead here: that only gets into the way of what the
- * processor fetches. Before this, a file does what gemm_f32_tile.h wants; and it defines WIDE_PANELS where a
- * panel is one vector.
- */
+/* Template: included once per ISA level. Implements dq_gemm_block_f32_fn for one row of A, bound by the
+ * time to read B. Rows of a plain B are read sequentially, and nothing after its last column is read. Panels
+ * are read sequentially, too, as many at a time as registers hold the accumulators of. There are no software
+ * prefetches, because they only disturb the hardware prefetcher. The file of the ISA level defines before the
+ * include the parameters of gemm_f32_tile.h and
+ *   WIDE_PANELS           if a panel is one vector */
 #ifndef DQ_KERNELS_GEMM_F32_FLAT_H
 #define DQ_KERNELS_GEMM_F32_FLAT_H
 
@@ -14,7 +14,7 @@
 
 enum { FLAT_STEPS = 8 };
 
-/* `steps` rows of B on top of the sums: streams that go straight through memory. */
+/* Adds `steps` rows of B to the sums in C. The rows are sequential streams from memory. */
 INLINE void flat_steps(const dq_gemm_block_f32 *g, size_t p, int steps, bool more)
 {
     const float *b = g->b + p * g->b_step;
@@ -36,7 +36,8 @@ INLINE void flat_steps(const dq_gemm_block_f32 *g, size_t p, int steps, bool mor
     }
 }
 
-/* No steps: what is left to do upon the sums of the first `cols` columns, which stand in c if `more`. */
+/* Runs the epilogue of the first `cols` columns, by a block without steps. c holds their sums if `more`,
+ * else these are 0. */
 static __attribute__((noinline)) void flat_finish(const dq_gemm_block_f32 *g, size_t cols, bool more)
 {
     dq_gemm_block_f32 rest = *g;
@@ -62,10 +63,10 @@ static void flat(const dq_gemm_block_f32 *g)
 
 enum {
     EACH = DQ_FPANEL / VF_LANES,          /* vectors of a panel */
-    MOST_PANELS = VF_LANES == 16 ? 8 : 6, /* whose sums stay in registers and keep multipliers busy */
+    MOST_PANELS = VF_LANES == 16 ? 8 : 6, /* accumulators stay in registers and hide the FMA latency */
 };
 
-/* What is left to do upon the sums of the first `cols` columns, whole panels, and all of the others. */
+/* Runs the epilogue of the first `cols` columns, which are whole panels, and computes the other columns. */
 static __attribute__((noinline)) void finish_columns(const dq_gemm_block_f32 *g, size_t cols)
 {
     flat_finish(g, cols, true);
@@ -78,7 +79,7 @@ static __attribute__((noinline)) void finish_columns(const dq_gemm_block_f32 *g,
         tile_block(&left);
 }
 
-/* So many panels side by side. */
+/* Computes the columns of `count` panels, which is constant in each call. */
 INLINE void some_panels(const dq_gemm_block_f32 *g, size_t col, int count)
 {
     const float *b[MOST_PANELS];
@@ -99,8 +100,8 @@ INLINE void some_panels(const dq_gemm_block_f32 *g, size_t col, int count)
             vf_store(g->c + col + (size_t)(i * DQ_FPANEL + v * VF_LANES), sum[i][v]);
 }
 
-/* Panels are shared out evenly: few at once wait for their sums. Deep ones are as many streams from memory,
- * which two keep busy. */
+/* Distributes panels evenly among passes, because few panels at a time are bound by FMA latency. Deep
+ * panels are separate streams from memory, and two streams use its whole bandwidth. */
 static void panels(const dq_gemm_block_f32 *g)
 {
     enum { DEEP = 512 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Six rows by four vectors: 24 of 32 registers hold sums, five the operands. */
+/* Float GEMM with NEON. The register tile is six rows by four vectors: 24 of 32 registers hold
+ * accumulators, five the operands. */
 #include "kernels/kernels.h"
 #include "kernels/simd/vec_neon.h"
 
@@ -19,10 +20,10 @@ void dq_gemm_block_f32_neon(const dq_gemm_block_f32 *g)
 
 #include "kernels/gemm_f32/fgemv_body.h"
 
-/* ---- Windows as steps of a panel ---------------------------------------------------------------------- */
+/* ---- im2col -------------------------------------------------------------------------------------------- */
 
-/* A vector of each channel. Most windows stand in a row, or at every second place; nothing is read but what
- * one of them holds. */
+/* Gathers one vector per channel. Most windows are contiguous or at stride 2. Only elements of windows are
+ * read. */
 static void gather_vector(const float *x, const int32_t at[VF_LANES], size_t channels, size_t plane,
                           size_t step, float *to)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Float products without fused multiply-add. In double a product is exact, and its sum with a float rounded
- * once; rounding that to float gives what rounding the exact sum would, but where it lies in the middle
- * between two floats, which its low bits show. Such steps are rare, and are taken again by dq_fused_sse41.
+/* Float GEMM without FMA instructions. In double a product is exact, and its sum with a float is rounded
+ * once. Rounding that sum to float gives the same as rounding the exact sum, unless it is in the middle
+ * between two floats, which its low bits show. Such steps are rare, and dq_fused_sse41 repeats them.
  *
- * That needs sums to have 24 bits. A sum below 2^-125 has fewer, but none of them is lost where operands are
- * large enough for their products to be multiples of 2^-149, as floats are: it is exact then. */
+ * This requires sums of 24 significant bits. A sum below 2^-125 has fewer, but it loses none if the operands
+ * are large enough for their products to be multiples of 2^-149, as floats are: then the sum is exact. */
 #include "kernels/kernels.h"
 #include "kernels/requantize/fused_sse41.h"
 #include "kernels/simd/vec_sse41.h"
@@ -13,12 +13,12 @@
 
 #include <string.h>
 
-enum { LANES = 4, VECTORS = DQ_FPANEL / LANES, PAIRS = DQ_FPANEL / 2, STEPS = 16 /* taken again at once */ };
+enum { LANES = 4, VECTORS = DQ_FPANEL / LANES, PAIRS = DQ_FPANEL / 2, STEPS = 16 /* repeated at a time */ };
 
 /* ---- Whether products are large enough ---------------------------------------------------------------- */
 
-/* The least of `least` and the elements of n floats: bits without the sign, doubled, less one: zeros are the
- * largest. */
+/* Minimum of `least` and the magnitudes of n floats, as bits without the sign, doubled, minus one: zeros
+ * are the largest. */
 static __m128i least_bits(__m128i least, const float *x, size_t n)
 {
     const __m128i one = _mm_set1_epi32(1);
@@ -33,7 +33,7 @@ static __m128i least_bits(__m128i least, const float *x, size_t n)
     return least;
 }
 
-/* The exponent of the last bit that a float of these bits may have. */
+/* Exponent of the lowest significand bit of a float of this magnitude. */
 static int last_bit(__m128i least)
 {
     uint32_t lanes[LANES], low = UINT32_MAX;
@@ -54,7 +54,7 @@ static int last_bit_of(const float *x, size_t row, size_t rows, size_t n)
 
 /* ---- Steps of one row and a panel ---------------------------------------------------------------------- */
 
-/* False, when one of the sums was in the middle; they are then not to be used. */
+/* Adds k steps in double. Returns false if one of the sums was in the middle; then the sums are invalid. */
 static bool steps_by_double(const float *a, const float *b, size_t b_step, size_t k, float sums[DQ_FPANEL])
 {
     const __m128i mask = _mm_set1_epi64x(0x1fffffff), middle = _mm_set1_epi64x(-0xf0000000ll);
@@ -149,7 +149,7 @@ static void panel(const dq_gemm_block_f32 *g, size_t col, size_t cols, const flo
 void dq_gemm_block_f32_sse41(const dq_gemm_block_f32 *g)
 {
     const int a_bit = g->k ? last_bit_of(g->a, g->a_row, g->rows, g->k) : 0;
-    const bool open_end = g->rows == 1 && g->b_panel == DQ_FPANEL; /* nothing behind the last column */
+    const bool open_end = g->rows == 1 && g->b_panel == DQ_FPANEL; /* memory may end after the last column */
     size_t col = 0;
     for (; col < g->cols; col += DQ_FPANEL) {
         size_t cols = g->cols - col < DQ_FPANEL ? g->cols - col : DQ_FPANEL;

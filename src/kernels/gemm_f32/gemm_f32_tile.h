@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_gemm_block_f32_fn by tiles of registers, over the vector that a vec_<isa>.h defines, whose minimum and
- * maximum give their second operand where the two are equal or one is NaN. Before this, the file of the
- * instruction set includes that header and defines PANELS, those that a tile spans, 1 or 2: the sums,
- * MOST_ROWS by so many vectors, stay in registers; and TALL_ROWS, 12 where registers hold the sums of so many
- * rows by two vectors, or else 0. Where a tile spans two panels, NARROW is the dq_gemm_block_f32_fn for
- * columns that are fewer. After it, it calls tile_block. */
+/* Template: included once per ISA level. Implements dq_gemm_block_f32_fn with register tiles. The file of
+ * the ISA level defines before the include
+ *   vec_<isa>.h           the vector operations; vf_min and vf_max return their second operand where both are
+ *                         equal or one is NaN
+ *   PANELS                panels of a tile, 1 or 2: accumulators of MOST_ROWS rows stay in registers
+ *   TALL_ROWS             12 if registers hold the accumulators of 12 rows by two vectors, else 0
+ *   NARROW                if PANELS is 2: the dq_gemm_block_f32_fn for fewer columns than a tile has
+ * and calls tile_block after it. */
 #ifndef DQ_KERNELS_GEMM_F32_TILE_H
 #define DQ_KERNELS_GEMM_F32_TILE_H
 
@@ -16,8 +18,9 @@
 
 #define INLINE static inline __attribute__((always_inline))
 enum { TILE_COLS = PANELS * DQ_FPANEL, VECTORS = TILE_COLS / VF_LANES, MOST_ROWS = 6 };
+/* Rows whose stride is a multiple of SAME floats map to the same cache sets. */
 enum { LINE = 16 /* floats of a cache line */, UNROLL = 4, SAME = 512 };
-enum { SPARING = TALL_ROWS ? 2 : 1 /* of so many lines one is fetched ahead: pairs come together */ };
+enum { SPARING = TALL_ROWS ? 2 : 1 /* prefetches one of so many lines: hardware fetches pairs */ };
 
 #ifndef vf_fma_onto
 #define vf_fma_onto(sum, a, b) (void)((sum) = vf_fma(a, b, sum))
@@ -27,21 +30,21 @@ enum { SPARING = TALL_ROWS ? 2 : 1 /* of so many lines one is fetched ahead: pai
 #define vf_fma_tall(sum, a, b) vf_fma_onto(sum, a, b)
 #endif
 
-/* Rows of A that an address reaches from one pointer; pointers of a tile. */
+/* NEAR: rows of A that addressing modes reach from one pointer. POINTERS: pointers of a tile. */
 enum { ROWS_PER_POINTER = 3, POINTERS = (MOST_ROWS + ROWS_PER_POINTER - 1) / ROWS_PER_POINTER };
 
-/* Where column `j` of a tile is in its panels. */
+/* Offset of column `j` of a tile in its panels. */
 static inline size_t column_offset(int j, size_t b_panel)
 {
     return (size_t)(j / DQ_FPANEL) * b_panel + (size_t)(j % DQ_FPANEL);
 }
 
-/* Step number `u` behind those that are done. */
+/* Adds step `u` after those that are done. */
 INLINE void step(const float *const a[POINTERS], size_t a_row, const float *b, size_t b_panel, size_t u,
                  int rows, int vectors, vf sum[MOST_ROWS][VECTORS])
 {
     vf w[VECTORS];
-    __asm__ volatile("" : "+r"(a_row)); /* not added to u beforehand: addresses do that */
+    __asm__ volatile("" : "+r"(a_row)); /* opaque, so that addressing modes add u to it */
     for (int v = 0; v < vectors; v++)
         w[v] = vf_load(b + column_offset(v * VF_LANES, b_panel));
     for (int i = 0; i < rows; i++) {
@@ -51,7 +54,7 @@ INLINE void step(const float *const a[POINTERS], size_t a_row, const float *b, s
     }
 }
 
-/* What is left to do upon whole sums. */
+/* Epilogue of complete sums except for the gate: alpha, bias, z and the clamp. */
 INLINE void finish(const dq_gemm_block_f32 *g, size_t row, const float *z, size_t z_row, int rows,
                    int vectors, vf (*sum)[VECTORS])
 {
@@ -77,8 +80,8 @@ INLINE void finish(const dq_gemm_block_f32 *g, size_t row, const float *z, size_
             sum[i][v] = vf_min(high, vf_max(low, sum[i][v]));
 }
 
-/* Upon a strip that stands in the first cache, or a tile, where rows fall on the same lines of it: in tiles
- * each of their sizes would have this code, and wait for it. */
+/* Applies the gate to a strip in the L1 cache, or to a tile, if its rows map to the same cache sets. A
+ * separate function, because each tile size would inline a copy of this code and wait for its latency. */
 static __attribute__((noinline)) void gate_rows(const dq_hswish_f32 *gate, float *c, size_t c_row,
                                                 size_t rows, size_t cols)
 {
@@ -88,13 +91,12 @@ static __attribute__((noinline)) void gate_rows(const dq_hswish_f32 *gate, float
             vf_store(c + j, hswish_f32_any(&g, vf_load(c + j)));
 }
 
-/* What is fetched into the cache meanwhile: each tile takes its share of the panels that come next; those of
- * the first panels fetch the rows of A of the tile that comes next, which are met there for the first time.
- */
+/* Prefetches by the tiles of a strip. Each tile prefetches its share of the next panels. Tiles of the
+ * first panels also prefetch the rows of A of the next tile, which are read there for the first time. */
 typedef struct stream {
     const float *at;
-    size_t step;       /* onwards, with each step of the sums */
-    size_t last_panel; /* the last of the panels from the first */
+    size_t step;       /* floats to advance per step of the sums */
+    size_t last_panel; /* distance of the last of the panels from the first */
     const float *rows;
 } stream;
 
@@ -112,15 +114,15 @@ static inline stream next_panels(const dq_gemm_block_f32 *g, size_t col, const f
     return (stream){panel, (DQ_FPANEL + tiles - 1) / tiles, last_panel, NULL};
 }
 
-/* Lines: of each of the next panels, of each row of the next tile, and of what a tile ends upon. */
+/* Prefetches `count` cache lines, `step` floats from line to line. */
 INLINE void fetch(const float *from, size_t step, int count)
 {
     for (int i = 0; i < count; i++)
         __builtin_prefetch(from + (size_t)i * step);
 }
 
-/* A tile of rows from number `row` on and of vectors from column `col` on, to and from c and z as they are
- * given: `rows` and `vectors` are constants in each call, so that sums stay in registers. */
+/* Computes a tile of `rows` rows, from row `row` on, by `vectors` vectors. Both are constants in each
+ * call, so that accumulators stay in registers. c and z point to the first element of the tile. */
 INLINE void tile(const dq_gemm_block_f32 *g, size_t row, const float *b, stream *next, float *c, size_t c_row,
                  const float *z, size_t z_row, int rows, int vectors)
 {
@@ -129,7 +131,7 @@ INLINE void tile(const dq_gemm_block_f32 *g, size_t row, const float *b, stream 
     for (int i = 0; i < POINTERS; i++) {
         a[i] = g->k && i * ROWS_PER_POINTER < rows ? g->a + (row + (size_t)(i * ROWS_PER_POINTER)) * a_row
                                                    : g->a;
-        __asm__("" : "+r"(a[i])); /* not one from the other */
+        __asm__("" : "+r"(a[i])); /* opaque, so that no pointer is derived from another */
     }
     vf sum[MOST_ROWS][VECTORS];
     for (int i = 0; i < rows; i++)
@@ -189,7 +191,8 @@ INLINE void tile_rows(const dq_gemm_block_f32 *g, size_t row, size_t rows, const
     }
 }
 
-/* Multiples of a stride as addresses take them: `one` by their scale, and two more. */
+/* Multiples of a stride in bytes: addressing modes scale `one` by 1, 2, 4 and 8; the other two have
+ * registers. */
 typedef struct strides {
     size_t one, three, five;
 } strides;
@@ -209,11 +212,12 @@ INLINE const float *row_at(const float *from, const strides *s, int times)
 enum {
     HEIGHT = TALL_ROWS ? TALL_ROWS : 1,
     LESS = TALL_ROWS ? 8 : 1,
-    HALF_HEIGHT = 6 /* rows that an address reaches */
+    HALF_HEIGHT = 6 /* rows that addressing modes reach */
 };
 
-/* `steps` of a tall tile on top of its sums. The multipliers share their ports with additions, so that
- * addresses are left to the loads: pointers and strides are opaque, lest more of them are made beforehand. */
+/* Adds `steps` steps to the accumulators of a tall tile. The FMA units share their ports with additions,
+ * so that address arithmetic is left to the load units: pointers and strides are opaque, so that compilers do
+ * not compute further ones in advance. */
 INLINE void tall_steps(const float *const a[2], strides *a_row, const float *const b[VECTORS],
                        strides *b_step, int steps, int height, vf (*sum)[VECTORS])
 {
@@ -235,7 +239,7 @@ INLINE void tall_steps(const float *const a[2], strides *a_row, const float *con
     }
 }
 
-/* Rows of a panel's results, to and from c and z as they are given. */
+/* A strip: rows of C, as wide as a tile. c and z point to the first element of the strip. */
 typedef struct strip {
     const dq_gemm_block_f32 *g;
     size_t col, row, rows;
@@ -245,8 +249,8 @@ typedef struct strip {
     size_t c_row, z_row;
 } strip;
 
-/* Rows of c, and of z if any, that the next tall tile meets: they are fetched while one goes through its
- * steps, so many in each LINE of them. */
+/* Rows of c, and of z if any, of the next tall tile. The current tile prefetches `each` of them per LINE
+ * steps. */
 typedef struct coming {
     const float *c, *z;
     size_t c_row, z_row, rows, each;
@@ -278,12 +282,13 @@ INLINE void fetch_coming(coming *to, size_t most)
     }
 }
 
-/* What the next strip's rows end upon, where it comes from afar: a tile's steps are over sooner than memory
- * answers, and no processor foresees rows that are far apart. No further than into the second cache, as fewer
- * lines can be on their way into the first. */
+/* Prefetches C and z of the next strip, if they are not cached. The steps of a tile take less time than a
+ * memory access, and hardware prefetchers do not predict rows with a large stride. The target is the L2
+ * cache, because fewer lines can be in flight to the L1 cache. */
 static __attribute__((noinline)) void fetch_next_columns(const strip *s, size_t row, size_t rows)
 {
-    __asm__ volatile(""); /* calls without an effect are left out, and fetching counts as none */
+    /* Compilers remove calls without side effects, and prefetches do not count as such. */
+    __asm__ volatile("");
     for (size_t i = row; i < row + rows; i++)
         for (int j = 0; j < PANELS; j++) {
             if (!s->g->more)
@@ -293,7 +298,7 @@ static __attribute__((noinline)) void fetch_next_columns(const strip *s, size_t 
         }
 }
 
-/* Rows of a strip, from its row number `row` on, and two panels. */
+/* Computes `height` rows of a strip, from its row `row` on, by two panels. */
 INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int height)
 {
     enum { TIMES = LINE / UNROLL };
@@ -309,7 +314,7 @@ INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int h
     for (int i = 0; i < height; i++)
         for (int v = 0; v < VECTORS; v++)
             sum[i][v] = g->more ? vf_load(c + (size_t)i * s->c_row + v * VF_LANES) : vf_set(0);
-    /* few lines of the next panels once in a while, many as evenly as can be */
+    /* Few prefetches of the next panels are grouped, many are distributed as evenly as possible. */
     const size_t few = next->step <= TIMES, group = few ? TIMES : 1, last_panel = next->last_panel;
     const size_t lines = few ? next->step : (next->step + TIMES - 1) / TIMES;
     const size_t rows = few ? to.each : (to.each + TIMES - 1) / TIMES;
@@ -336,7 +341,7 @@ INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int h
         for (int v = 0; v < VECTORS; v++)
             b[v] = row_at(b[v], &b_step, 1);
     }
-    __asm__("" : "+r"(c)); /* rows' addresses are no state of the steps */
+    __asm__("" : "+r"(c)); /* opaque, so that addresses of rows need no registers during the steps */
     if (g->last)
         finish(g, s->row + row, s->z ? s->z + row * s->z_row : NULL, s->z_row, height, VECTORS, sum);
 #pragma GCC unroll 16
@@ -345,7 +350,7 @@ INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int h
             vf_store(c + (size_t)i * s->c_row + v * VF_LANES, sum[i][v]);
 }
 
-/* Tiles of a strip's rows from one on up to another. */
+/* Computes rows `row` … end - 1 of a strip by tall tiles. */
 INLINE void tall_rows(const strip *s, size_t row, size_t end, stream *next, int height)
 {
     const size_t each = (HEIGHT * LINE + s->g->k - 1) / s->g->k;
@@ -356,7 +361,7 @@ INLINE void tall_rows(const strip *s, size_t row, size_t end, stream *next, int 
     }
 }
 
-/* Alone in functions, as what else stands in registers is in the way. */
+/* Separate functions, so that their tiles do not share registers with other code. */
 static __attribute__((noinline)) void rows_most(const strip *s, size_t end, stream *next)
 {
     tall_rows(s, 0, end, next, HEIGHT);
@@ -372,8 +377,8 @@ static inline size_t tiles_of(size_t rows)
     return (rows + MOST_ROWS - 1) / MOST_ROWS;
 }
 
-/* How many tiles of HEIGHT and of LESS rows a strip begins with: rows that are left are none or five and
- * more, if that can be, as tiles of fewer wait for their sums. */
+/* Numbers of tiles of HEIGHT and of LESS rows at the start of a strip. If possible, no rows are left, or
+ * at least five, because tiles of fewer rows are bound by FMA latency. */
 typedef struct tall {
     size_t most, less;
 } tall;
@@ -381,14 +386,15 @@ typedef struct tall {
 static tall tall_tiles(const strip *s)
 {
     enum { SOME = 16, DEEP = 32 };
-    static const uint8_t less[12] = {0, 1, 1, 0, 2, 0, 0, 1, 1, 2, 2, 0}; /* of rows left by HEIGHT */
+    static const uint8_t less[12] = {0, 1, 1, 0, 2, 0, 0, 1, 1, 2, 2, 0}; /* by rows % HEIGHT */
     if (!TALL_ROWS || s->g->k < (s->g->last ? DEEP : SOME) || s->g->b_step != DQ_FPANEL)
         return (tall){0, 0};
     const size_t few = less[s->rows % HEIGHT], count = few * LESS <= s->rows ? few : 0;
     return (tall){(s->rows - count * LESS) / HEIGHT, count};
 }
 
-/* Rows are shared out evenly: a tile of few rows waits for its sums. */
+/* Computes a strip. Rows are distributed evenly among its tiles, because tiles of few rows are bound by
+ * FMA latency. */
 INLINE void strip_tiles(const strip *s, int vectors)
 {
     const dq_gemm_block_f32 *g = s->g;
@@ -418,7 +424,7 @@ INLINE void strip_tiles(const strip *s, int vectors)
         gate_rows(g->gate, s->c, s->c_row, s->rows, (size_t)vectors * VF_LANES);
 }
 
-/* Each is much code, which stands once. */
+/* Separate functions, because each is much code that should exist once. */
 static __attribute__((noinline)) void strip_whole(const strip *s)
 {
     strip_tiles(s, VECTORS);
@@ -429,7 +435,7 @@ static __attribute__((noinline)) void strip_half(const strip *s)
     strip_tiles(s, VECTORS > 1 ? VECTORS / 2 : 1);
 }
 
-/* A tile of the last panel, of fewer columns than it has: in rooms that are whole. */
+/* Computes a tile of the last panel with fewer columns than it has, in buffers of whole panels. */
 static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols)
 {
     float c[MOST_ROWS * DQ_FPANEL], z[MOST_ROWS * DQ_FPANEL];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Byte-split GEMM in portable C. */
 #include "kernels/kernels.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@ enum {
     LINE = COLS * QUAD
 };
 
-/* A line of lower bytes, then one of upper ones, for each quad. */
+/* Writes for each quad a line of lower bytes, then one of upper bytes. */
 static void gather(const uint8_t *const x[2], const uint32_t *offsets, size_t quads, size_t upper,
                    uint8_t *to)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of int8 weights with 16-bit codes, byte by byte, where a processor adds four products at once: a
- * code is 256 · upper + lower byte, the upper one signed, and planes hold quads of such bytes, which meet
- * four neighbouring weights. */
+/* Contracts of the byte-split GEMM: int8 weights times 16-bit quantized values, for ISA levels with a
+ * dot-product instruction for bytes. A 16-bit value is 256 · upper byte (signed) + lower byte. The two byte
+ * planes hold quads: four contiguous bytes, which are multiplied by four contiguous weights. */
 #ifndef DQ_KERNELS_GEMM_BYTESPLIT_S16S8_H
 #define DQ_KERNELS_GEMM_BYTESPLIT_S16S8_H
 
@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 enum {
-    DQ_GEMM_BYTESPLIT_ROWS = 16, /* of weights, in a panel */
-    DQ_GEMM_BYTESPLIT_COLS = 16, /* of codes: two octets that stand anywhere */
+    DQ_GEMM_BYTESPLIT_ROWS = 16, /* rows of weights in a panel */
+    DQ_GEMM_BYTESPLIT_COLS = 16, /* columns of quantized values: two groups of NR, anywhere in memory */
     DQ_GEMM_BYTESPLIT_NR = 8,
-    DQ_GEMM_BYTESPLIT_DEPTH = 16, /* quads of a block */
-    DQ_GEMM_BYTESPLIT_PANELS = 2, /* that are multiplied together */
+    DQ_GEMM_BYTESPLIT_DEPTH = 16, /* quads of a block along the sum */
+    DQ_GEMM_BYTESPLIT_PANELS = 2, /* maximum panels of a tile */
     DQ_GEMM_BYTESPLIT_WEIGHTS =
         DQ_GEMM_BYTESPLIT_ROWS * DQ_GEMM_BYTESPLIT_DEPTH * 4, /* bytes of a panel's block */
     DQ_GEMM_BYTESPLIT_CODES =
@@ -22,16 +22,17 @@ enum {
     DQ_GEMM_BYTESPLIT_SUMS = DQ_GEMM_BYTESPLIT_PANELS * DQ_GEMM_BYTESPLIT_ROWS * DQ_GEMM_BYTESPLIT_COLS
 };
 
-/** Brings columns to the kernel's own form: quad q of column j is the four bytes at x[j / 8] + offsets[q] + j
- * % 8 * 4, of lower bytes, and those `upper` bytes further, of upper ones, for q < quads. What is behind the
- * last quad of a block of `to` is left as it is. */
+/** Packs columns for the kernel. For q < quads, the lower bytes of quad q of column j are the four bytes
+ * at x[j / 8] + offsets[q] + j % 8 * 4; its upper bytes are `upper` bytes further. The rest of the
+ * last block of `to` is not written. */
 typedef void dq_gemm_bytesplit_s16s8_gather_fn(const uint8_t *const x[2], const uint32_t *offsets,
                                                size_t quads, size_t upper, uint8_t *to);
 
-/** Sums of 1 or 2 panels of weights with gathered columns, modulo 2^32, of lower bytes and of upper ones:
+/** Computes 1 or 2 panels of weights times packed columns, modulo 2^32, separately for lower and upper bytes:
  *      lower[i * DQ_GEMM_BYTESPLIT_COLS + j] = sum over quads q and their bytes b of
- *          w[(i / 16 * blocks + q / 16) * DQ_GEMM_BYTESPLIT_WEIGHTS + i % 16 * 64 + q % 16 * 4 + b] * column
- * j's byte for i < panels * DQ_GEMM_BYTESPLIT_ROWS. `sums` are those of each row of w. */
+ *          w[(i / 16 * blocks + q / 16) * DQ_GEMM_BYTESPLIT_WEIGHTS + i % 16 * 64 + q % 16 * 4 + b]
+ *          * byte b of quad q of column j
+ * for i < panels * DQ_GEMM_BYTESPLIT_ROWS. `sums` has the sum of each row of w. */
 typedef void dq_gemm_bytesplit_s16s8_tile_fn(const int8_t *w, const int32_t *sums, size_t panels,
                                              size_t blocks, const uint8_t *gathered, int32_t *lower,
                                              int32_t *upper);
@@ -39,7 +40,8 @@ typedef void dq_gemm_bytesplit_s16s8_tile_fn(const int8_t *w, const int32_t *sum
 typedef struct dq_gemm_bytesplit_s16s8 {
     dq_gemm_bytesplit_s16s8_gather_fn *gather;
     dq_gemm_bytesplit_s16s8_tile_fn *tile;
-    void (*begin)(void), (*done)(void); /* around calls of tile, on the same thread; NULL: nothing to do */
+    /* Called before and after calls of tile, on the same thread; NULL: nothing to do. */
+    void (*begin)(void), (*done)(void);
 } dq_gemm_bytesplit_s16s8;
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights are the rows of tiles, lines of quads are tiles of columns as they stand. */
+/* Byte-split GEMM with AMX. A panel of weights is a row tile; the lines of quads, as they are packed, are
+ * column tiles. */
 #include "kernels/gemm_s16/gemm_bytesplit_s16s8_avx512.h"
 #include "kernels/gemm_s8/amx_tiles.h"
 #include "kernels/kernels.h"

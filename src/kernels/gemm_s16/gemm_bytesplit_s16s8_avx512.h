@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line of lower bytes, then one of upper ones (`sign_xor` joined to each byte), for each quad. */
+/* Packing of columns with AVX-512: for each quad a line of lower bytes, then a line of upper bytes, each
+ * with an exclusive or with `sign_xor`. */
 #ifndef DQ_KERNELS_GEMM_BYTESPLIT_S16S8_AVX512_H
 #define DQ_KERNELS_GEMM_BYTESPLIT_S16S8_AVX512_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vpdpbusd multiplies unsigned codes with signed weights: upper bytes are kept 128 larger, and what that
- * makes is taken from their sums. */
+/* Byte-split GEMM with vpdpbusd, which multiplies uint8 by int8. Upper bytes are packed plus 128, and 128
+ * times the sum of the weights is subtracted. */
 #include "kernels/gemm_s16/gemm_bytesplit_s16s8_avx512.h"
 #include "kernels/kernels.h"
 
@@ -10,7 +10,7 @@ enum {
     ROWS = DQ_GEMM_BYTESPLIT_ROWS,
     COLS = DQ_GEMM_BYTESPLIT_COLS,
     LINE = QUADS_LINE,
-    MAX_ROWS = 8 /* rows whose sums are kept */
+    MAX_ROWS = 8 /* rows of a register tile */
 };
 
 static void gather(const uint8_t *const x[2], const uint32_t *offsets, size_t quads, size_t upper,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* 16-bit GEMM and GEMV, and requantization to 16 bits, in portable C. */
 #include "kernels/kernels.h"
 
 #include "base/exact.h"
@@ -35,7 +36,7 @@ void dq_gemv_s16s8_c(const int16_t *x, size_t pairs, const int8_t *const b[DQ_GE
     }
 }
 
-/* Exactly. */
+/* Computes the result of row i and column j exactly. */
 static uint16_t value_of(const dq_q16_sums *s, size_t i, size_t j)
 {
     const dq_q16_sums one = dq_q16_rest(s, i, j);
@@ -51,12 +52,12 @@ static uint16_t value_of(const dq_q16_sums *s, size_t i, size_t j)
 
 enum { BLOCK = 64 };
 
-/* Columns j … j + n - 1 of row i. `high`, `extra` and `step` are known in most calls, so that compilers make
- * vectors of it. */
+/* Requantizes columns j … j + n - 1 of row i. `high`, `extra` and `step` are constants in most calls, so
+ * that compilers vectorize the loop. */
 static inline __attribute__((always_inline)) void block_of(const dq_q16_sums *s, size_t i, size_t j, size_t n,
                                                            bool high, bool extra, size_t step, uint16_t *out)
 {
-    const double magic = 6755399441055744.0; /* adding 1.5 * 2^52 and taking it away rounds */
+    const double magic = 6755399441055744.0; /* adding and subtracting 1.5 * 2^52 rounds to a whole number */
     const dq_q16_sums at = dq_q16_rest(s, i, j);
     const double least = s->lo - s->zero_point, most = s->hi - s->zero_point, margin = 0.5 - s->error;
     double off[BLOCK];

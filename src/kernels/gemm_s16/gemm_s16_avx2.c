@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* 16-bit GEMM with vpmaddwd, and requantization to 16 bits in fixed point (requantize_s64.h). */
 #include "kernels/requantize/requantize_s64.h"
 #include "kernels/simd/vec_avx2.h"
 
@@ -14,15 +15,15 @@ static inline __m256i load(const int16_t *x)
     return _mm256_loadu_si256((const __m256i *)(const void *)x);
 }
 
-/* Keeps the compiler from seeing that a place was read before: it would keep what is there in a register,
- * which sums need. */
+/* Hides from the compiler that memory at x was read before: it would keep the value in a register that
+ * accumulators need. */
 static inline const int16_t *afresh(const int16_t *x)
 {
     __asm__ volatile("" : "+r"(x));
     return x;
 }
 
-/* Sums of a row: what compilers keep in registers, as they do not an array of them. */
+/* Accumulators of a row. A struct, because compilers keep it in registers, but not an array. */
 typedef struct row {
     __m256i first, second, third;
 } row;
@@ -47,8 +48,9 @@ static inline void put(const row *r, int blocks, int32_t *c)
         _mm256_storeu_si256((__m256i *)(void *)(c + 2 * LANES), r->third);
 }
 
-/* `blocks` is constant in each call, so that sums stay in registers: twelve of sixteen. The others hold two
- * vectors of b, one of a and a product; the third vector of b is read from the cache each time. */
+/* Computes a tile. `blocks` is constant in each call, so that accumulators stay in registers: twelve of
+ * sixteen. The others hold two vectors of b, one of a and a product; the third vector of b is read from the
+ * cache each time. */
 static inline __attribute__((always_inline)) void tile(const int16_t *a, size_t pairs,
                                                        const int16_t *const b[], const uint32_t *offsets,
                                                        int blocks, int32_t *c)
@@ -81,12 +83,12 @@ void dq_gemm_s16_avx2(const int16_t *a, size_t pairs, const int16_t *const b[DQ_
         tile(a, pairs, b, offsets, 1, c);
 }
 
-/* ---- Sums to 16 bits ----------------------------------------------------------------------------------- */
+/* ---- Requantization to 16 bits ------------------------------------------------------------------------- */
 
-/* What is the same for all rows. */
+/* Constants of all rows, from fixed_point (requantize_s64.h). */
 typedef struct form {
     __m256d begin;
-    __m256i low, add, most, sign_xor, near; /* near: twice */
+    __m256i low, add, most, sign_xor, near; /* near: twice that of fixed_point */
 } form;
 
 static inline form form_of(const fixed_point *f)
@@ -99,10 +101,11 @@ static inline form form_of(const fixed_point *f)
                   .near = _mm256_set1_epi32(2 * f->near)};
 }
 
+/* A row of sums, and its scales and shifts. */
 typedef struct q16_row {
     const int32_t *sums, *high;
     const double *extra, *scale, *shift;
-    __m256d same_scale, same_shift; /* without a step; form.begin is in it */
+    __m256d same_scale, same_shift; /* for a col_step of 0; same_shift includes form.begin */
 } q16_row;
 
 static inline __m256d doubles(const int32_t *x)
@@ -110,7 +113,8 @@ static inline __m256d doubles(const int32_t *x)
     return _mm256_cvtepi32_pd(_mm_loadu_si128((const __m128i *)(const void *)x));
 }
 
-/* Four sums from column j on; `high`, `extra` and `step` are constant in each call. */
+/* Scales four sums from column j on to fixed-point numbers; `high`, `extra` and `step` are constant in
+ * each call. */
 static inline __attribute__((always_inline)) __m256 four(const form *f, const q16_row *r, size_t j, bool high,
                                                          bool extra, bool step)
 {
@@ -126,8 +130,8 @@ static inline __attribute__((always_inline)) __m256 four(const form *f, const q1
     return _mm256_castpd_ps(_mm256_fmadd_pd(v, scale, shift));
 }
 
-/* Eight results before saturation to int16, numbers 0 1 4 5 and 2 3 6 7 in the halves. `least`: the
- * smallest fractions so far. */
+/* Eight results before saturation to int16, with columns 0 1 4 5 and 2 3 6 7 in the two halves. Updates
+ * `least`, the smallest fractions. */
 static inline __attribute__((always_inline)) __m256i eight(const form *f, const q16_row *r, size_t j,
                                                            bool high, bool extra, bool step, __m256i *least)
 {
@@ -137,7 +141,7 @@ static inline __attribute__((always_inline)) __m256i eight(const form *f, const 
     return _mm256_add_epi32(_mm256_max_epi32(upper, f->low), f->add);
 }
 
-/* Sixteen results in order. */
+/* Saturates sixteen results and puts them in order. */
 static inline __m256i sixteen_values(const form *f, __m256i first, __m256i second)
 {
     __m256i v = _mm256_packs_epi32(first, second); /* 0 1 4 5, 8 9 12 13, 2 3 6 7, 10 11 14 15 */
@@ -145,8 +149,9 @@ static inline __m256i sixteen_values(const form *f, __m256i first, __m256i secon
     return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-/* Rows from row i on, until there are all or one is not sure: its number. At least eight columns, the last
- * of which reach back over those before them. No function is called, so that constants stay in registers. */
+/* Requantizes rows from row i on. Stops at the first row with a result near a tie and returns its index,
+ * or the number of rows. There are at least eight columns; the last vector overlaps the one before it. No
+ * function is called, so that constants stay in registers. */
 static inline __attribute__((always_inline)) size_t put_until_tie(const dq_q16_sums *s,
                                                                   const fixed_point *fixed, size_t i,
                                                                   bool high, bool extra, bool step,
@@ -189,7 +194,7 @@ static inline __attribute__((always_inline)) size_t put_until_tie(const dq_q16_s
     return i;
 }
 
-/* put_until_tie for rows of any kind. */
+/* Calls put_until_tie with its constants. */
 static size_t put_any(const dq_q16_sums *s, const fixed_point *f, size_t i, uint16_t *out)
 {
     const bool high = s->high != NULL, extra = s->extra != NULL, step = s->col_step != 0;
@@ -202,7 +207,7 @@ static size_t put_any(const dq_q16_sums *s, const fixed_point *f, size_t i, uint
                 : put_until_tie(s, f, i, false, false, false, out);
 }
 
-/* The same for fewer than eight columns, made as many. */
+/* The same for fewer than eight columns, padded to eight. */
 static size_t put_few(const dq_q16_sums *s, const fixed_point *f, size_t i, uint16_t *out)
 {
     for (; i < s->rows; i++) {

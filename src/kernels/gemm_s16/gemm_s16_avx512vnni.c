@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vpdpwssd adds both products of a pair to a sum. The first two octets of columns are one vector, the third
- * is half of one. */
+/* 16-bit GEMM with vpdpwssd, which adds both products of a pair to a sum. The first two groups of eight
+ * columns fill one vector, the third one half of a vector. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
@@ -13,7 +13,7 @@ static inline __m256i load(const int16_t *x)
     return _mm256_loadu_si256((const __m256i *)(const void *)x);
 }
 
-/* `blocks` is constant in each call, so that sums stay in registers. */
+/* Computes a tile. `blocks` is constant in each call, so that accumulators stay in registers. */
 static inline __attribute__((always_inline)) void tile(const int16_t *a, size_t pairs,
                                                        const int16_t *const b[], const uint32_t *offsets,
                                                        int blocks, int32_t *c)
@@ -59,8 +59,8 @@ void dq_gemm_s16_avx512vnni(const int16_t *a, size_t pairs, const int16_t *const
         tile(a, pairs, b, offsets, 1, c);
 }
 
-/* Up to 32 outputs: neighbours from x on are those of every second one, those from x + 1 on, of the others.
- */
+/* Computes up to 32 outputs. Pairs of elements loaded from x give every second output, those loaded from x
+ * + 1 the others. */
 static inline void outputs(const int16_t *x, const ptrdiff_t *offsets, const int16_t *w, size_t taps,
                            int32_t init, size_t n, int32_t *out)
 {

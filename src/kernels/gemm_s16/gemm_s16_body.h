@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_gemm_s16_fn for vectors of four, an octet after the other. Before this, an instruction set's file
- * includes its vec_<isa>.h and defines ISA(name). */
+/* Template: included once per ISA level. Implements dq_gemm_s16_fn for vectors of four, one group of
+ * DQ_GEMM_S16_NR columns at a time. The file of the ISA level defines before the include
+ *   vec_<isa>.h           the vector operations
+ *   ISA(name)             the name of a kernel of this level */
 #include "kernels/kernels.h"
 
 #include <string.h>

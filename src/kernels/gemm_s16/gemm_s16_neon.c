@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* 16-bit GEMM, GEMV and depthwise convolution with NEON, and requantization to 16 bits. */
 #include "kernels/simd/vec_neon.h"
 
 #define ISA(name) name##_neon
@@ -7,15 +8,15 @@
 #include "kernels/gemm_s16/gemm_s16_body.h"
 #include "kernels/gemm_s16/gemv_s16s8_body.h"
 
-/* Sums to 16 bits, two at a time: as in requantize_neon.c, fmaxnm gives the other operand where one is NaN.
- */
+/* Constants of requantization to 16 bits, two sums at a time. As in requantize_neon.c, fmaxnm returns the
+ * other operand if one is NaN. */
 typedef struct q16_form {
     const dq_q16_sums *s;
     vd low, high;
     int32x2_t zero;
 } q16_form;
 
-/* `off`: the largest distance from a whole number so far. */
+/* Requantizes two sums. Updates `off`, the largest distance from a whole number. */
 static inline int32x2_t two(const q16_form *f, size_t at, size_t extra, vd scale, vd shift, vd *off)
 {
     vd v = vcvtq_f64_s64(vmovl_s32(vld1_s32(f->s->sums + at)));

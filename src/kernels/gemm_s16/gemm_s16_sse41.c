@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* 16-bit GEMM, GEMV and depthwise convolution with SSE4.1. */
 #include "kernels/simd/vec_sse41.h"
 
 #define ISA(name) name##_sse41

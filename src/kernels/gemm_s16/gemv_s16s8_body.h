@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_gemv_s16s8_fn over the vector that a vec_<isa>.h defines. Before this, an instruction set's file
- * includes that header and defines ISA(name). */
+/* Template: included once per ISA level. Implements dq_gemv_s16s8_fn. The file of the ISA level defines
+ * before the include
+ *   vec_<isa>.h           the vector operations
+ *   ISA(name)             the name of a kernel of this level */
 #include "kernels/kernels.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tile registers of AMX, as products of two tiles of rows by two of columns use them: registers 0 to 3
- * are the sums (0 and 1 those of the first rows), 4 and 5 rows, 6 and 7 columns. To give them their shape
- * takes as long as ten products of tiles, so that it is done once for many. */
+/* AMX tile configuration for products of two row tiles by two column tiles. Registers 0 to 3 are the
+ * accumulators (0 and 1 for the first row tile), 4 and 5 row tiles, 6 and 7 column tiles. Loading a
+ * configuration takes as long as ten tile products, so that one serves many products. */
 #ifndef DQ_KERNELS_AMX_TILES_H
 #define DQ_KERNELS_AMX_TILES_H
 
@@ -10,16 +10,17 @@
 #include <stdint.h>
 
 enum {
-    SIDE = 16,          /* rows of a tile, and columns of sums */
+    SIDE = 16,          /* rows of a tile, and columns of an accumulator tile */
     LINE = 64,          /* bytes of a tile's row */
     TILE = SIDE * LINE, /* bytes of a tile */
-    PAIR = 2 * SIDE     /* rows, and columns, that are multiplied together */
+    PAIR = 2 * SIDE     /* rows, and columns, of a block of 2 × 2 tiles */
 };
 
-/* The tiles' intrinsics of gcc do not say what memory they read: it is written by here. */
+/* Compiler barrier: memory at p is written before this point. gcc's tile intrinsics do not declare the memory
+ * that they read. */
 #define WRITTEN(p) __asm__ volatile("" ::"r"(p) : "memory")
 
-/* What ldtilecfg reads: bytes a row of each register, and its rows. */
+/* Operand of ldtilecfg: bytes per row (`line`) and rows of each register. */
 typedef struct tile_shapes {
     uint8_t palette, start_row, reserved[14];
     uint16_t line[16];
@@ -32,7 +33,8 @@ static inline void load_shapes(const tile_shapes *s)
     _tile_loadconfig(s);
 }
 
-/* For `first` rows (1 … SIDE) and `second` ones more (0: their registers cannot be used). */
+/* Configures row tiles of `first` rows (1 … SIDE) and `second` rows (0: the second row tile and its
+ * accumulators are not used). */
 static inline void shape_tiles(size_t first, size_t second)
 {
     enum { SUMS = 4, ROWS = 2, COLUMNS = 2 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integer products in portable C. A panel stores nr columns interleaved, one position after another, so that
- * the inner loop over columns has a constant length and no carried dependence: compilers vectorize it as
- * 16-bit products widened to 32 bits. */
+/* 8-bit GEMM in portable C. A panel interleaves nr columns position by position. The inner loop over columns
+ * thus has a constant length and no carried dependence, so that compilers vectorize it as 16-bit products
+ * widened to 32 bits. */
 #include "base/checked.h"
 #include "kernels/gemm_s8/gemm_s8_pack.h"
 #include "kernels/kernels.h"
@@ -41,7 +41,7 @@ static size_t pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *su
     return size;
 }
 
-/* Rows past `rows` repeat the last one, so that there is one loop for all heights. */
+/* Rows past `rows` repeat the last one, so that one loop serves all tile heights. */
 static void tile(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
                  size_t c_stride)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contracts of the 8-bit GEMM, which matrix products and convolutions use: int32 accumulators.
+/* Contracts of the 8-bit GEMM with int32 accumulators, used by matrix products and convolutions.
  *
  * A holds activations, B weights. B is always int8: for uint8 weights the caller inverts the sign bit and
- * lowers the zero point by 128, which does not change the sum. A is uint8 or int8, as the kernel requires
+ * lowers the zero point by 128, which does not change the result. A is uint8 or int8, as the kernel requires
  * (dq_gemm_s8.a_signed). All sums are exact modulo 2^32 for all operands: no kernel may saturate or wrap a
  * partial sum in fewer bits.
  *
- * A row of A consists of `runs` contiguous runs of `run` bytes, at rows[i] + offsets[t]. A plain matrix has
- * one run of K bytes. An NHWC convolution has one run for each kernel position (or kernel row); its rows are
- * the windows of the image (indirect GEMM). The kernel packs B into column panels in a layout of its own. */
+ * A row of A consists of `runs` segments of `run` contiguous bytes, at rows[i] + offsets[t]. A plain matrix
+ * has one segment of K bytes. An NHWC convolution has one segment for each kernel position (or kernel row);
+ * its rows are the windows of the image (indirect GEMM). The kernel packs B into panels of columns in its own
+ * layout. */
 #ifndef DQ_KERNELS_GEMM_S8_H
 #define DQ_KERNELS_GEMM_S8_H
 
@@ -19,47 +20,47 @@
 enum {
     DQ_GEMM_S8_MR_MAX = 64, /* bounds of dq_gemm_s8.mr and nr */
     DQ_GEMM_S8_NR_MAX = 64,
-    DQ_GEMM_S8_SLACK = 64 /* bytes that may be read past each run (they are multiplied by zero or dropped) */
+    DQ_GEMM_S8_SLACK = 64 /* readable bytes after each segment; kernels multiply them by zero or drop them */
 };
 
 typedef struct dq_gemm_s8_a {
     const uint8_t *const *rows;
-    const ptrdiff_t *offsets; /* `runs` of them */
+    const ptrdiff_t *offsets; /* offset of each of the `runs` segments in a row */
     size_t runs, run;
     bool exceeds_caches; /* the panels are probably not cached */
     const int32_t *sums; /* the sum of each row, if known; or NULL */
     /* packed_a_size bytes, aligned to 64, in which the kernel packs these rows. The first byte is 0 before
-     * the first tile of these rows. Tiles of other rows only after dq_gemm_s8.done. */
+     * the first tile of these rows. Other rows follow only after dq_gemm_s8.done. */
     void *packed;
 } dq_gemm_s8_a;
 
-/** Use of packed weights: many rows in many runs; many rows in one run; or few rows, so that reading the
- * weights takes the time. */
+/** Expected use of packed weights: many rows in many calls; many rows in one call; or few rows, so that the
+ * time to read the weights dominates. */
 enum { DQ_GEMM_S8_OFTEN, DQ_GEMM_S8_ONCE, DQ_GEMM_S8_FEW };
 
-/** B before packing: element (run t, position p, column j) is the byte
+/** B before packing: element (segment t, position p, column j) is the byte
  *  data[j * col_stride + t * run_stride + p / inner * outer_stride + p % inner * inner_stride] ^ sign_xor. */
 typedef struct dq_gemm_s8_b {
     const uint8_t *data;
     size_t cols, runs, run, inner;
     size_t col_stride, run_stride, outer_stride, inner_stride;
     uint8_t sign_xor; /* 0x80 for uint8 weights, else 0 */
-    uint8_t use;      /* DQ_GEMM_S8_…: decides how much time packing may take */
+    uint8_t use;      /* DQ_GEMM_S8_…: bounds the time of packing */
 } dq_gemm_s8_b;
 
-/** Maximum bytes of a panel: a multiple of 64; 0 on overflow of size_t. */
+/** Maximum bytes of a panel, a multiple of 64; 0 if the size overflows size_t. */
 typedef size_t dq_gemm_s8_panel_size_fn(size_t runs, size_t run);
 
-/** Bytes of dq_gemm_s8_a.packed for up to `rows` rows and panels of b, of which runs, run and use count; 0
- * when it does not fit in a size_t. */
+/** Bytes of dq_gemm_s8_a.packed for up to `rows` rows and panels of b (its runs, run and use matter); 0 if
+ * the size overflows size_t. */
 typedef size_t dq_gemm_s8_packed_a_size_fn(const dq_gemm_s8_b *b, size_t rows);
 
 /** Packs columns first … first + nr - 1 (zeros past b->cols) into `panel` (aligned to 64, panel_size bytes)
  * and writes the nr column sums. Returns the bytes used, a multiple of 64, which depend on the weights. */
 typedef size_t dq_gemm_s8_pack_fn(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *sums);
 
-/** c[i * c_stride + j] = init[j] + sum of A's row i times the panel's column j, for i < rows (1 … mr) and all
- * j < nr. */
+/** Computes a tile: c[i * c_stride + j] = init[j] + row i of A times column j of the panel, for i < rows (1 …
+ * mr) and all j < nr. */
 typedef void dq_gemm_s8_tile_fn(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init,
                                 int32_t *c, size_t c_stride);
 
@@ -73,17 +74,17 @@ typedef void dq_gemm_s8_sums_fn(const dq_gemm_s8_a *a, size_t rows, int32_t *sum
 typedef struct dq_gemm_s8 {
     unsigned mr, nr; /* rows and columns of a tile */
     bool a_signed;   /* A is int8, else uint8 */
-    bool dots; /* has a dot-product instruction of four products: two rows of bytes take less time than a row
- of 16-bit values in dq_gemm_s16_fn */
+    bool dots; /* the ISA has a dot-product instruction for bytes: two rows of bytes take less time than a row
+                  of int16 in dq_gemm_s16_fn */
     dq_gemm_s8_panel_size_fn *panel_size;
-    dq_gemm_s8_packed_a_size_fn *packed_a_size; /* NULL: the kernel keeps nothing */
+    dq_gemm_s8_packed_a_size_fn *packed_a_size; /* NULL: the kernel does not pack A */
     dq_gemm_s8_pack_fn *pack;
     dq_gemm_s8_tile_fn *tile;
     dq_gemm_s8_done_fn *done; /* NULL: nothing to do */
     dq_gemm_s8_sums_fn *sums;
+    const struct dq_gemm_s8 *few; /* for DQ_GEMM_S8_FEW, with the same a_signed; NULL: this one */
     const struct dq_gemm_s8
-        *few; /* for weights packed with DQ_GEMM_S8_FEW, with the same a_signed; NULL: this one */
-    const struct dq_gemm_s8 *other_sign; /* for the other signedness of A, but not for few; NULL: none */
+        *other_sign; /* the same panel layout for the other signedness of A; not for `few`; NULL: none */
 } dq_gemm_s8;
 
 /** c[j] -= factor * v[j], modulo 2^32. */
@@ -92,7 +93,7 @@ typedef void dq_subtract_scaled_s32_fn(int32_t *c, size_t n, int32_t factor, con
 /** dst[c * dst_stride + r] = src[r * src_stride + c] ^ sign_xor for r < rows, c < cols. */
 typedef void dq_transpose_x8_fn(const uint8_t *src, size_t src_stride, size_t rows, size_t cols,
                                 uint8_t sign_xor, uint8_t *dst, size_t dst_stride);
-/** The same for 16- and 32-bit elements (strides in elements), as they are. */
+/** The same for 16- and 32-bit elements (strides in elements), without sign_xor. */
 typedef void dq_transpose_x16_fn(const uint16_t *src, size_t src_stride, size_t rows, size_t cols,
                                  uint16_t *dst, size_t dst_stride);
 typedef void dq_transpose_x32_fn(const uint32_t *src, size_t src_stride, size_t rows, size_t cols,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integer products by the tile registers of AMX: tdpbusd adds 16 rows by 64 positions, uint8, times 64
- * positions by 16 columns, int8, to int32 sums without saturating: exact for all operands. tdpbssd does the
- * same of rows of int8.
+/* 8-bit GEMM with AMX tile registers. tdpbusd multiplies 16 rows by 64 positions of uint8 with 64 positions
+ * by 16 columns of int8 and adds to int32 accumulators without saturation: exact for all operands. tdpbssd
+ * does the same for int8 rows.
  *
- * A panel has the tiles of its first 16 columns one behind the other, then those of the others. Rows are read
- * where they are if they stand at one distance for long enough, as in a matrix or in the windows of an image
- * row; else they are copied into tiles once for all panels. */
+ * A panel holds the tiles of its first 16 columns, then those of the other 16. Tiles of A are loaded in place
+ * if enough rows have a constant stride, as in a matrix or in the windows of one image row. Otherwise the
+ * rows are copied into tiles once for all panels. */
 #include "kernels/gemm_s8/amx_tiles.h"
 #include "kernels/gemm_s8/gemm_s8_pack.h"
 #include "kernels/kernels.h"
@@ -18,19 +18,19 @@ enum {
     MR = 64,
     NR = PAIR,
     GROUP = 4,
-    HEAD = 64,        /* bytes before a panel's tiles: the first says how many columns of tiles it has */
-    MAX_ROW_TILES = 8 /* tiles of a block's rows */
+    HEAD = 64,        /* bytes before a panel's tiles; the first byte is its number of tile columns */
+    MAX_ROW_TILES = 8 /* row tiles of a block */
 };
 
-/* What dq_gemm_s8_a.packed begins with. Tiles have all the same number of rows; one may reach back among the
- * rows of that before it. */
+/* Head of dq_gemm_s8_a.packed: where the row tiles are. All tiles have the same number of rows; a tile may
+ * overlap the one before it. */
 typedef struct ready {
-    uint8_t made;   /* 0: not yet */
-    bool is_signed; /* the rows */
+    uint8_t made;   /* 0: not filled in yet */
+    bool is_signed; /* rows are int8 */
     uint8_t count, rows;
-    uint8_t row[MAX_ROW_TILES]; /* each tile's first */
-    size_t runs, run;           /* run: tiles of one */
-    size_t line, step;          /* bytes from row to row, and from a tile to that of the next positions */
+    uint8_t row[MAX_ROW_TILES]; /* first row of each tile */
+    size_t runs, run;           /* segments, and tiles per segment */
+    size_t line, step;          /* bytes between rows of a tile, and between tiles along the positions */
     const uint8_t *x[MAX_ROW_TILES];
     const ptrdiff_t *offsets;
 } ready;
@@ -42,8 +42,8 @@ static size_t lines_of(size_t positions)
     return (positions + LINE - 1) / LINE;
 }
 
-/* Positions of a run in packed weights: whole lines if that is not many more tiles, so that rows need not be
- * copied. */
+/* Positions per segment in packed weights. Segments are padded to whole tile rows of 64 bytes if that adds at
+ * most half as many tiles; then rows of A need not be copied. */
 static size_t run_size(size_t runs, size_t run)
 {
     size_t groups = (run + GROUP - 1) / GROUP * GROUP, least = lines_of(groups * runs);
@@ -64,7 +64,7 @@ static size_t panel_size(size_t runs, size_t run)
                : 0;
 }
 
-/* Columns of tiles that a panel has. */
+/* Number of tile columns of a panel: 1 or 2. */
 static size_t panel_tiles(const void *panel)
 {
     return *(const uint8_t *)panel;
@@ -73,7 +73,7 @@ static size_t panel_tiles(const void *panel)
 static size_t pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *sums)
 {
     const size_t run = run_size(b->runs, b->run), size = tiles_of(b->runs, b->run) * TILE;
-    const bool padded = run - b->run >= GROUP; /* run by run */
+    const bool padded = run - b->run >= GROUP; /* pack segment by segment */
     uint8_t *to = (uint8_t *)panel + HEAD;
     memset(panel, 0, HEAD);
     memset(sums, 0, NR * sizeof *sums);
@@ -108,8 +108,8 @@ static size_t packed_a_size(const dq_gemm_s8_b *b, size_t rows)
 
 /* ---- Rows --------------------------------------------------------------------------------------------- */
 
-/* Rows first … first + n - 1 to tiles of all their positions. What of a run's last group is past its end
- * meets zeros. */
+/* Copies rows first … first + n - 1 into one column of tiles per 64 positions. Bytes after a segment's end,
+ * up to a whole group, are multiplied by zero weights. */
 static __attribute__((noinline)) void copy_rows(const dq_gemm_s8_a *a, size_t first, size_t n, uint8_t *tiles)
 {
     const size_t run = run_size(a->runs, a->run);
@@ -131,7 +131,8 @@ static __attribute__((noinline)) void copy_rows(const dq_gemm_s8_a *a, size_t fi
     }
 }
 
-/* Shares strips of rows out among tiles of as many rows each. False: that are too many tiles. */
+/* Partitions strips of `strip` rows into tiles of equal height; the last tile of a strip may overlap the one
+ * before it. Returns false if strips do not divide the rows, or if that takes too many tiles. */
 static __attribute__((cold)) bool cut_rows(size_t rows, size_t strip, ready *r)
 {
     size_t pieces = (strip + SIDE - 1) / SIDE, n = (strip + pieces - 1) / pieces;
@@ -145,10 +146,11 @@ static __attribute__((cold)) bool cut_rows(size_t rows, size_t strip, ready *r)
     return true;
 }
 
-/* Whether rows stand in strips at one distance. */
+/* Returns whether the rows form strips of equal length with one constant stride, so that tiles are loaded in
+ * place. If so, fills in r. */
 static bool find_rows(const dq_gemm_s8_a *a, size_t rows, ready *r)
 {
-    enum { ENOUGH = 8 /* rows of a tile: fewer would leave too much of it empty */ };
+    enum { ENOUGH = 8 /* minimum rows of a tile: fewer leave too much of it unused */ };
     const size_t run = run_size(a->runs, a->run);
     if (a->runs > 1 && run % LINE != 0)
         return false;
@@ -194,7 +196,7 @@ static void make_ready(const dq_gemm_s8_a *a, size_t rows, ready *r)
 
 /* ---- Products ----------------------------------------------------------------------------------------- */
 
-/* Rows of int8 or of uint8. */
+/* Tile product for int8 or uint8 rows. */
 #define DOTS(c, a, b)                                                                                        \
     do {                                                                                                     \
         if (is_signed)                                                                                       \
@@ -203,9 +205,9 @@ static void make_ready(const dq_gemm_s8_a *a, size_t rows, ready *r)
             _tile_dpbusd(c, a, b);                                                                           \
     } while (0)
 
-/* Two tiles of rows by one or two columns of tiles; x2 and c2 may be NULL. On the way `lines` lines a step
- * from `ahead` on are fetched. What is the same for all steps is known where this is called: asking for it in
- * each of few steps would show. */
+/* Multiplies one or two row tiles (x2 and c2 may be NULL) by one or two tile columns (w2 may be NULL). Each
+ * step prefetches `lines` cache lines from `ahead` on. Callers pass loop invariants as constants: when there
+ * are few steps, testing them in each step costs measurable time. */
 static inline __attribute__((always_inline)) void multiply(bool is_signed, const ready *r, const uint8_t *x,
                                                            const uint8_t *x2, const uint8_t *w,
                                                            const uint8_t *w2, const uint8_t *ahead,
@@ -213,7 +215,7 @@ static inline __attribute__((always_inline)) void multiply(bool is_signed, const
                                                            int32_t *c2, size_t c_stride)
 {
     const size_t line = r->line, step = r->step, to_next = c_stride * sizeof *c;
-    _tile_loadd(0, init, 0); /* each row the same */
+    _tile_loadd(0, init, 0); /* stride 0: each row is init */
     if (w2)
         _tile_loadd(1, init + SIDE, 0);
     if (x2)
@@ -253,13 +255,14 @@ static inline __attribute__((always_inline)) void multiply(bool is_signed, const
 static void sum_rows(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
                      size_t c_stride)
 {
-    enum { SHORT = 8 /* steps: long panels are streams, which processors fetch ahead themselves */ };
+    enum { SHORT = 8 /* steps; for longer panels the hardware prefetcher suffices */ };
     ready *r = a->packed;
     if (!r->made)
         make_ready(a, rows, r);
     const size_t steps = r->runs * r->run, size = steps * TILE;
     const uint8_t *w = (const uint8_t *)panel + HEAD, *w2 = panel_tiles(panel) > 1 ? w + size : NULL;
-    /* of the panel behind this one, if it comes from memory; shared out among two pairs */
+    /* Lines per step to prefetch from the next panel, if panels come from memory. The first two pairs of row
+     * tiles share the work. */
     const size_t lines = !a->exceeds_caches || steps > SHORT ? 0 : r->count > 2 ? SIDE : 2 * SIDE;
     const uint8_t *ahead = (w2 ? w2 : w) + size;
     for (size_t i = 0; i < r->count; i += 2, ahead += size) {
@@ -322,6 +325,7 @@ static void done(void)
 
 static const dq_gemm_s8 of_signed_rows = GEMM_S8_AMX(true, .tile = tile_signed, .sums = sums_signed);
 
-/* Few rows would leave most of a tile empty, and want no more than to read the weights. */
+/* Few rows would leave most of a tile unused. Their time is that of reading the weights, for which VNNI
+ * suffices. */
 const dq_gemm_s8 dq_gemm_s8_amx = GEMM_S8_AMX(false, .tile = tile, .sums = dq_gemm_s8_sums_u8_avx2,
                                               .few = &dq_gemm_s8_avx512vnni, .other_sign = &of_signed_rows);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the integer products of arm share. The instructions multiply int8 by int8, and rows are uint8: a row's
- * bytes less 128 are multiplied, and the column's sum of weights times 128, which stands at the panel's head,
- * is added. */
+/* Packing shared by the ARM 8-bit GEMM kernels whose instructions multiply int8 by int8. Rows of A are uint8:
+ * the kernels multiply (a - 128) and add 128 times the column's sum of weights, which the head of the panel
+ * holds. */
 #ifndef DQ_KERNELS_GEMM_S8_ARM_H
 #define DQ_KERNELS_GEMM_S8_ARM_H
 

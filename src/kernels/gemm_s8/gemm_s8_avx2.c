@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exact products of uint8 and int8 without a dot instruction: see gemm_s8_avx2.h for how weights are split.
- * Safe parts are multiplied 2 rows by 16 columns at a time, words 4 by 16.
+/* Exact 8-bit GEMM of uint8 and int8 without a dot-product instruction; gemm_s8_avx2.h describes how weights
+ * are split. The register tile of safe parts is 3 rows by 16 columns for whole batches, up to 4 by 16
+ * otherwise; that of words is 4 by 16.
  *
- * The rest is added for up to 64 rows at once: an entry of a column concerns the same position of all rows,
- * so for this part the rows are turned, 64 (or, of few rows, 32) bytes to a position. Four entries make a
- * step: their bytes are interleaved to four of each row, and multiplied as the safe parts are. */
+ * The rest of the weights is added for up to 64 rows at once. An entry of a column multiplies the same
+ * position of all rows. Therefore the rows are transposed for this part, to 64 bytes per position (32 for up
+ * to 32 rows). A record of four entries is a step: the bytes are interleaved to four of each row, and
+ * multiplied as the safe parts are. */
 #include "kernels/gemm_s8/gemm_s8_avx2.h"
 #include "kernels/gemm_s8/gemm_s8_avx2_sums.h"
 
@@ -13,15 +15,15 @@
 #include "kernels/kernels.h"
 
 enum { MR = 64, NR = DQ_AVX2_NR, VECTORS = NR / LANES, GROUP = DQ_AVX2_GROUP };
-enum { HEIGHT = 4, DEEP_HEIGHT = 3 /* rows at a time */ };
-enum { HALF = 32, TRANSPOSE = 16 /* positions turned at once */ };
+enum { HEIGHT = 4, DEEP_HEIGHT = 3 /* rows of a register tile */ };
+enum { HALF = 32, TRANSPOSE = 16 /* positions transposed at a time */ };
 
 /* ---- Safe parts --------------------------------------------------------------------------------------- */
 
-/* A panel for some rows. */
+/* The safe parts of a panel, or some of their groups. */
 typedef struct part {
     const int8_t *weights;
-    const ptrdiff_t *at; /* of each group of weights, in a row */
+    const ptrdiff_t *at; /* offset in a row of each group of weights */
     size_t groups, depth, c_stride;
 } part;
 
@@ -32,8 +34,8 @@ static inline __attribute__((always_inline)) void widen(const row16 *r, row32 *s
     sums->high = _mm256_add_epi32(sums->high, _mm256_madd_epi16(r->high, ones));
 }
 
-/* Whole batches of three rows, as many as keep all sums in registers; returns how many groups are left.
- * `depth` is constant in each call, so that the inner loop unrolls, and only that one. */
+/* Adds whole batches for three rows: the most rows whose sums all stay in registers. Returns the number of
+ * groups left. `depth` is constant in each call, so that the inner loop, and only that one, is unrolled. */
 static inline __attribute__((always_inline)) size_t sum_batches(const uint8_t *const *rows,
                                                                 const ptrdiff_t *at, const int8_t *w,
                                                                 size_t groups, size_t depth,
@@ -62,7 +64,7 @@ static inline __attribute__((always_inline)) size_t sum_batches(const uint8_t *c
     return groups;
 }
 
-/* One group of up to four rows. */
+/* Adds one group for up to four rows. */
 static inline __attribute__((always_inline)) void sum_one(const uint8_t *const *rows, ptrdiff_t at,
                                                           const int8_t *w, int height, row32 sums[HEIGHT])
 {
@@ -75,7 +77,7 @@ static inline __attribute__((always_inline)) void sum_one(const uint8_t *const *
     }
 }
 
-/* Two groups, whose weights stay in registers, but for those that find no place. */
+/* Adds two groups for up to four rows. The weights of both stay in registers as far as these suffice. */
 static inline __attribute__((always_inline)) void sum_two(const uint8_t *const *rows, const ptrdiff_t *at,
                                                           const int8_t *w, int height, row32 sums[HEIGHT])
 {
@@ -92,8 +94,8 @@ static inline __attribute__((always_inline)) void sum_two(const uint8_t *const *
     }
 }
 
-/* Adds the sums of `height` rows, which is constant in each call, to c by twos: parts of a batch are safe as
- * it is, and where its depth is odd, its last group stands alone. */
+/* Adds the products of `height` rows, which is constant in each call, to c, two groups at a time. Any part of
+ * a safe batch is safe. If the depth is odd, the last group of a batch is added by itself. */
 static inline __attribute__((always_inline)) void sum_twos(const part *p, const uint8_t *const *rows,
                                                            int height, int32_t *c)
 {
@@ -131,7 +133,7 @@ static void sum_rows(const part *p, const uint8_t *const *rows, size_t count, in
         sum_twos(p, rows, 1, c);
 }
 
-/* Adds the sums of most rows, which it returns the number of, in groups that make whole batches. */
+/* Adds the products of whole batches for most rows, and returns the number of these rows. */
 static inline __attribute__((always_inline)) size_t sum_deep(const part *p, const uint8_t *const *rows,
                                                              size_t count, int32_t *c, size_t depth)
 {
@@ -164,17 +166,17 @@ static void sum_all(const part *p, const uint8_t *const *rows, size_t count, int
 
 /* ---- Rows kept for all panels ------------------------------------------------------------------------- */
 
-/* dq_gemm_s8_a.packed: this, rows as words, turned rows, where each group of positions is in a
- * row, and where those of a panel are in its order. */
+/* dq_gemm_s8_a.packed holds, in this order: this head; the rows as 16-bit words; the transposed rows; the
+ * offset in a row of each group of positions; the same offsets in the order of a panel. */
 enum { KEPT_WORDS = 1, KEPT_PACKED = 2, KEPT_GROUPS = 4, KEPT_SUMS = 8 };
 typedef struct kept_head {
-    uint8_t kept; /* the contract's first byte: what is there */
+    uint8_t kept; /* the contract's first byte: KEPT_… flags of the parts that are filled in */
     uint8_t padding[63];
-    int32_t terms[MR]; /* of each row: the sum of x0 x2 + x1 x3 */
-    int32_t sums[MR];  /* of each row */
+    int32_t terms[MR]; /* for each row the sum of x0 x2 + x1 x3 */
+    int32_t sums[MR];  /* for each row the sum of its bytes */
 } kept_head;
 
-/* Positions of a row, with room for what is written past its end. */
+/* Computes the positions of a row, including one vector that may be written past its end. */
 static bool row_size(size_t runs, size_t run, size_t *positions)
 {
     enum { VECTOR = 32 };
@@ -193,8 +195,8 @@ static size_t packed_a_size(const dq_gemm_s8_b *b, size_t rows)
     return all;
 }
 
-/* Bytes of a run as words; returns the sum of x0 x2 + x1 x3 over its groups in lanes. What is past its end is
- * zero. */
+/* Widens the bytes of a segment to 16-bit words, with zeros past its end. Returns the sum of x0 x2 + x1 x3
+ * over its groups as partial sums in the lanes. */
 static __m256i widen_run(const uint8_t *x, size_t run, uint16_t *to)
 {
     enum { STEP = 16 };
@@ -211,7 +213,7 @@ static __m256i widen_run(const uint8_t *x, size_t run, uint16_t *to)
     return terms;
 }
 
-/* The rows as words, `positions` of each, made when they are first asked for. */
+/* Returns the rows as 16-bit words, `positions` per row. The first call creates them. */
 static const uint16_t *row_words(const dq_gemm_s8_a *a, size_t rows, size_t positions)
 {
     kept_head *head = a->packed;
@@ -235,7 +237,7 @@ static const uint16_t *row_words(const dq_gemm_s8_a *a, size_t rows, size_t posi
 
 /* ---- Words -------------------------------------------------------------------------------------------- */
 
-enum { WORDS_HEIGHT = 4, WORDS_GROUP = NR * GROUP /* words of a group */ };
+enum { WORDS_HEIGHT = 4, WORDS_GROUP = NR * GROUP /* 16-bit words of a group */ };
 
 /* `height` is constant in each call. */
 static inline __attribute__((always_inline)) void sum_words(const uint16_t *x, size_t positions, int height,
@@ -260,7 +262,7 @@ static inline __attribute__((always_inline)) void sum_words(const uint16_t *x, s
     }
 }
 
-/* `terms`: of the rows. */
+/* Computes up to four rows by 16 columns. `terms` holds the sum of x0 x2 + x1 x3 of each row. */
 static inline __attribute__((always_inline)) void words_rows(const uint16_t *x, size_t positions, int height,
                                                              const int32_t *terms, const void *panel,
                                                              size_t groups, const int32_t *init, int32_t *c,
@@ -300,9 +302,9 @@ static void multiply_words(const dq_gemm_s8_a *a, size_t rows, const void *panel
         words_rows(x, positions, 1, terms, panel, groups, init, c, c_stride);
 }
 
-/* ---- Turned rows -------------------------------------------------------------------------------------- */
+/* ---- Transposed rows ---------------------------------------------------------------------------------- */
 
-/* One step of a transpose of 16 by 16 bytes in each half: rows i and i + 8 interleaved. */
+/* One step of a transpose of 16 by 16 bytes in each 128-bit half: interleaves rows i and i + 8. */
 static inline __attribute__((always_inline)) void interleave(const __m256i in[TRANSPOSE],
                                                              __m256i out[TRANSPOSE])
 {
@@ -312,7 +314,7 @@ static inline __attribute__((always_inline)) void interleave(const __m256i in[TR
     }
 }
 
-/* 16 positions of 32 rows. */
+/* Transposes 16 positions of 32 rows. */
 static void transpose_square(const uint8_t *const x[HALF], ptrdiff_t from, uint8_t *to, size_t step)
 {
     __m256i a[TRANSPOSE], b[TRANSPOSE];
@@ -329,13 +331,14 @@ static void transpose_square(const uint8_t *const x[HALF], ptrdiff_t from, uint8
         _mm256_storeu_si256((__m256i *)(void *)(to + (size_t)i * step), a[i]);
 }
 
-/* Rows of which each eight stand in a half of a vector of their own. */
+/* Whether at most 16 rows are transposed, eight into each 128-bit half. */
 static bool are_few(size_t rows)
 {
     return rows <= 2 * LANES;
 }
 
-/* What is turned past a run's end is overwritten by the next, or multiplied by nothing. */
+/* Transposes rows to `step` bytes per position. Bytes transposed past a segment's end are overwritten by the
+ * next segment, or not used. */
 static void pack(const dq_gemm_s8_a *a, size_t rows, size_t step, uint8_t *out)
 {
     for (size_t half = 0; half < step; half += HALF) {
@@ -355,7 +358,7 @@ static void pack(const dq_gemm_s8_a *a, size_t rows, size_t step, uint8_t *out)
 
 /* ---- The rest ----------------------------------------------------------------------------------------- */
 
-/* The entries of one column for 32 rows: out[v] has rows 4v … 4v + 3, and the same 16 further. */
+/* Adds one record of a column for 32 rows: out[v] has rows 4v … 4v + 3 and 16 + 4v … 16 + 4v + 3. */
 static inline __attribute__((always_inline)) void rest_step(const uint8_t *packed, const dq_avx2_record *r,
                                                             size_t step, __m256i out[4])
 {
@@ -372,7 +375,7 @@ static inline __attribute__((always_inline)) void rest_step(const uint8_t *packe
     }
 }
 
-/* sums[v]: vector v of `halves` times 4, as rest_step has them. */
+/* Sums all records of a column for `halves` times 32 rows, in rest_step()'s order of rows. */
 static inline __attribute__((always_inline)) void rest_column(const uint8_t *packed, const dq_avx2_record *r,
                                                               size_t records, int halves, int32_t *sums)
 {
@@ -387,7 +390,7 @@ static inline __attribute__((always_inline)) void rest_column(const uint8_t *pac
             _mm256_storeu_si256((__m256i *)(void *)(sums + (h * 4 + v) * LANES), acc[h][v]);
 }
 
-/* The same of few rows: two vectors. */
+/* The same for at most 16 rows: two vectors. */
 static inline void rest_column_few(const uint8_t *packed, const dq_avx2_record *r, size_t records,
                                    int32_t *sums)
 {
@@ -408,8 +411,8 @@ static inline void rest_column_few(const uint8_t *packed, const dq_avx2_record *
         _mm256_storeu_si256((__m256i *)(void *)(sums + v * LANES), acc[v]);
 }
 
-/* Adds eight columns of a vector's eight rows, of which the last four are `row_stride` from the first, to c:
- * column j's are at sums + j * MR. */
+/* Transposes eight columns of one vector of eight rows and adds them to c. The vector's last four rows are
+ * `row_stride` rows after its first four. Column j is at sums + j * MR. */
 static void add_square(const int32_t *sums, size_t row, size_t row_stride, size_t rows, int32_t *c,
                        size_t c_stride)
 {
@@ -460,7 +463,7 @@ static void add_rest(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *hea
                        c_stride);
 }
 
-/* Where so many groups are in a row of one run; rounded up to whole vectors. */
+/* Computes the offsets of `groups` groups in a row of one segment; writes whole vectors. */
 static void offsets_in_run(const uint16_t *order, size_t groups, ptrdiff_t offset, ptrdiff_t *to)
 {
     enum { PLACES = 4, LOG_GROUP = 2 };
@@ -471,7 +474,7 @@ static void offsets_in_run(const uint16_t *order, size_t groups, ptrdiff_t offse
     }
 }
 
-/* Where each group of the panel is in a row. */
+/* Returns the offset in a row of each group of the panel. */
 static const ptrdiff_t *group_offsets(const dq_gemm_s8_a *a, const uint16_t *order)
 {
     kept_head *kept = a->packed;
@@ -492,7 +495,7 @@ static const ptrdiff_t *group_offsets(const dq_gemm_s8_a *a, const uint16_t *ord
     return ordered;
 }
 
-/* The initial values, and what the columns' shifts come to. */
+/* Sets c to the initial values plus, in shifted columns, shift * (sum of the row). */
 static void begin_sums(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *head, const int32_t *init,
                        int32_t *c, size_t c_stride)
 {
@@ -541,7 +544,7 @@ static void tile(const dq_gemm_s8_a *a, size_t rows, const void *panel, const in
 
 /* ---- Sums of rows ------------------------------------------------------------------------------------- */
 
-/* vpsadbw against zero adds eight bytes to a 64-bit lane; a run of less than a vector is added byte by byte.
+/* vpsadbw against zero adds eight bytes to a 64-bit lane. The remainder of a segment is added byte by byte.
  */
 void dq_gemm_s8_sums_u8_avx2(const dq_gemm_s8_a *a, size_t rows, int32_t *out)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Packs weights for the AVX2 8-bit GEMM: gemm_s8_avx2.h describes the layout. */
 #include "kernels/gemm_s8/gemm_s8_avx2.h"
 
 #include "base/checked.h"
@@ -10,14 +11,14 @@
 enum {
     NR = DQ_AVX2_NR,
     GROUP = DQ_AVX2_GROUP,
-    MAX_PAIR_SUM = 128, /* size of same-signed weights that are summed in 16 bits: 255 * 128 < 2^15 */
-    MOST_ENTRY = 127,   /* of a rest */
-    MOST_GROUPS = (1 << 16) / GROUP, /* positions fit in 16 bits */
-    OPEN = 4
+    MAX_PAIR_SUM = 128, /* maximum magnitude of weights of one sign in a 16-bit sum: 255 * 128 < 2^15 */
+    MOST_ENTRY = 127,   /* maximum magnitude of an entry of the rest */
+    MOST_GROUPS = (1 << 16) / GROUP, /* so that positions fit in 16 bits */
+    OPEN = 4                         /* open pairs of a column */
 };
 
-/* What the ways cost for a group of weights and a row, as measured on an AMD EPYC without VNNI: in batches of
- * a depth, in words, and an entry of the rest for each weight of the group. */
+/* Costs per group of weights and row, measured on an AMD EPYC without VNNI: for batches of each depth, for
+ * words (COST_WORDS), and for entries of the rest, as many as the group has weights (COST_ENTRY). */
 typedef struct way {
     uint8_t depth, cost;
 } way;
@@ -29,7 +30,7 @@ static bool positions_of(size_t runs, size_t run, size_t *positions)
     return dq_align_size(run, GROUP, positions) && dq_mul_size(*positions, runs, positions);
 }
 
-/* Words take more than any split that is worth it. */
+/* The layout of words is larger than that of any split that is worth its time. */
 size_t dq_gemm_s8_avx2_panel_size(size_t runs, size_t run)
 {
     size_t positions, bytes, all;
@@ -42,7 +43,7 @@ size_t dq_gemm_s8_avx2_panel_size(size_t runs, size_t run)
 
 /* ---- Shifts ------------------------------------------------------------------------------------------- */
 
-/* What does not fit in a byte of a shifted weight. */
+/* The part of a shifted weight that does not fit in int8. */
 typedef struct excess {
     uint16_t position;
     uint8_t column;
@@ -52,12 +53,12 @@ typedef struct excess {
 enum { MOST_EXCESS = 64, LEAST_SHIFT = 8 };
 
 typedef struct shifts {
-    int8_t of[NR], broadcast[DQ_AVX2_GROUP_BYTES]; /* the latter as a group's weights stand */
+    int8_t of[NR], broadcast[DQ_AVX2_GROUP_BYTES]; /* per column; repeated in the layout of a group */
     size_t count;
     excess excess[MOST_EXCESS];
 } shifts;
 
-/* Means of the columns, whose sums are given; false when all are near zero. */
+/* Computes the means of the columns from their sums. Returns false if all means are near zero. */
 static bool find_shifts(const int32_t *sums, size_t count, shifts *s)
 {
     bool any = false;
@@ -72,7 +73,7 @@ static bool find_shifts(const int32_t *sums, size_t count, shifts *s)
     return any;
 }
 
-/* Shifts a whole group; false, and nothing is changed, where some do not fit. */
+/* Shifts a whole group. Returns false, and changes nothing, if some weights do not fit. */
 static bool shift_all(const shifts *s, int8_t *w)
 {
     __m256i fits = _mm256_set1_epi8(-1), shifted[2];
@@ -89,7 +90,8 @@ static bool shift_all(const shifts *s, int8_t *w)
     return true;
 }
 
-/* Shifts a group whose first `live` positions are there; false where too many do not fit. */
+/* Shifts a group with `live` positions that are not padding. Weights that do not fit become excess; returns
+ * false if there are too many of these. */
 static bool shift_group(shifts *s, int8_t *w, size_t position, size_t live)
 {
     for (size_t j = 0; j < NR; j++)
@@ -120,22 +122,24 @@ static bool shift_panel(shifts *s, int8_t *w, const dq_gemm_s8_b *b)
 
 /* ---- Batches ------------------------------------------------------------------------------------------ */
 
-/* Sums of the positive and of the negative weights of each pair of a group, or of a batch: at most 255. */
+/* Magnitude sums of the positive and of the negative weights, for each pair of a group or batch, saturated to
+ * 255. */
 typedef struct lanes {
     __m256i more, less;
 } lanes;
 
-enum { WINDOW = 32, AT_ONCE = 8, PENALTY = 30 /* of a sum that is not safe, beside its excess */ };
+enum { WINDOW = 32, AT_ONCE = 8, PENALTY = 30 /* cost of an unsafe sum in addition to its excess */ };
 
-/* Groups that may be taken now stand side by side, others wait behind them; places that are not taken up are
- * as heavy as can be, and weigh nothing. */
+/* Assigns groups to batches greedily. Groups enter the window in their natural order; batches take groups
+ * from the window. Unused entries of the window have the largest sums, so that no batch prefers them, and the
+ * largest lightness, so that no batch starts with them. */
 typedef struct arranger {
     const lanes *groups;
     size_t count;
     uint16_t *order;
     lanes window[WINDOW];
-    uint16_t number[WINDOW], lightness[WINDOW]; /* UINT16_MAX less a group's total */
-    size_t waiting, next;                       /* places taken up, and the first group of the others */
+    uint16_t number[WINDOW], lightness[WINDOW]; /* lightness: UINT16_MAX - total of the group's sums */
+    size_t waiting, next;                       /* entries in use, and the first group outside */
 } arranger;
 
 static lanes pair_sums(const int8_t *w)
@@ -155,7 +159,7 @@ static inline lanes join(lanes a, lanes b)
     return (lanes){_mm256_adds_epu8(a.more, b.more), _mm256_adds_epu8(a.less, b.less)};
 }
 
-/* Of all sums, in four lanes. */
+/* Total of all sums, as partial sums in four 64-bit lanes. */
 static inline __m256i total(lanes v)
 {
     const __m256i zero = _mm256_setzero_si256();
@@ -168,7 +172,7 @@ static inline uint32_t of_lanes(__m256i v)
     return (uint32_t)(_mm_cvtsi128_si32(half) + _mm_extract_epi32(half, 2));
 }
 
-/* What is not safe about sums, in four lanes. */
+/* Excess of all sums over the bound, with penalties, as partial sums in four 64-bit lanes. */
 static inline __m256i badness(lanes sum)
 {
     const __m256i zero = _mm256_setzero_si256(), most = _mm256_set1_epi8((char)MAX_PAIR_SUM);
@@ -179,14 +183,15 @@ static inline __m256i badness(lanes sum)
     return total((lanes){more, less});
 }
 
-/* A bit for each sum that is not safe. */
+/* A bit mask of the sums that are not safe. */
 static inline uint32_t unsafe(__m256i sums)
 {
     const __m256i most = _mm256_set1_epi8((char)MAX_PAIR_SUM);
     return ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(sums, most), most));
 }
 
-/* At which byte of a group the weights of sum number i begin: packing to bytes takes eight of each half. */
+/* Byte offset in a group of the pair whose sum has index i: vpackuswb interleaves the two vectors in blocks
+ * of eight sums. */
 static size_t sum_offset(unsigned i)
 {
     return i / 8 % 2 * 32 + i / 16 * 16 + i % 8 * 2;
@@ -199,8 +204,8 @@ static void enter_group(arranger *a, size_t i, size_t group)
     a->lightness[i] = (uint16_t)(UINT16_MAX - of_lanes(total(a->groups[group])));
 }
 
-/* Takes the group at place i, whose place the next one gets, or the last of those at hand; returns its sums.
- */
+/* Takes the group at entry i of the window into the current batch and returns its sums. The next group, or
+ * the last one of the window, moves to entry i. */
 static lanes take(arranger *a, size_t i, size_t *done)
 {
     const __m256i all = _mm256_set1_epi8(-1);
@@ -219,7 +224,8 @@ static lanes take(arranger *a, size_t i, size_t *done)
     return taken;
 }
 
-/* Which of eight numbers is least, the first of equal ones, if it is less than *least. */
+/* Index of the least of eight numbers, the first of equal ones, if it is less than *least; otherwise `best`.
+ * Updates *least. */
 static inline size_t least_of_8(__m128i numbers, size_t first, size_t best, uint32_t *least)
 {
     uint32_t found = (uint32_t)_mm_cvtsi128_si32(_mm_minpos_epu16(numbers)), here = found & UINT16_MAX;
@@ -239,7 +245,7 @@ static size_t heaviest(const arranger *a)
     return best;
 }
 
-/* The badness of four groups, each joined with `sum`, in the four words of 64 bits. */
+/* Badness of four groups, each added to `sum`, as the four 16-bit words of the low 64 bits. */
 static inline __m128i badness_of_4(const lanes *groups, lanes sum)
 {
     __m256i words = badness(join(sum, groups[0]));
@@ -250,7 +256,7 @@ static inline __m128i badness_of_4(const lanes *groups, lanes sum)
     return _mm_add_epi16(half, _mm_unpackhi_epi64(half, half));
 }
 
-/* Which goes best with those whose sum is given; of equally good ones the first. */
+/* Index of the group that adds the least excess to a batch with sums `sum`; the first of equal ones. */
 static size_t mate(const arranger *a, lanes sum)
 {
     size_t best = 0;
@@ -262,7 +268,7 @@ static size_t mate(const arranger *a, lanes sum)
     return best;
 }
 
-/* Orders the groups for batches of `depth`. Each begins with the heaviest of the groups at hand. */
+/* Orders the groups for batches of `depth`. Each batch starts with the heaviest group of the window. */
 static void arrange(arranger *a, size_t depth)
 {
     const __m256i all = _mm256_set1_epi8(-1);
@@ -282,8 +288,8 @@ static void arrange(arranger *a, size_t depth)
     }
 }
 
-/* What a panel costs. How many entries it takes is judged by groups as they stand: arranging leaves about
- * half of a few, and most of many. */
+/* Estimates the cost of a panel. The number of entries is estimated from the groups in natural order: if they
+ * are up to 2 % of the weights, arranging removes at least half of them, otherwise a smaller share. */
 static double cost_of(const arranger *a, const way *by)
 {
     __m256i bad = _mm256_setzero_si256();
@@ -298,7 +304,7 @@ static double cost_of(const arranger *a, const way *by)
     return (by->cost + COST_ENTRY * left) * (double)a->count;
 }
 
-/* The one that costs least, or NULL when words cost less. */
+/* The depth with the least cost, or NULL if words cost less. */
 static const way *find_way(const arranger *a)
 {
     double least = (double)COST_WORDS * (double)a->count;
@@ -313,24 +319,24 @@ static const way *find_way(const arranger *a)
 
 /* ---- Splitting ---------------------------------------------------------------------------------------- */
 
-/* Pairs of a column that still want a second entry. */
+/* Pairs of a column that still lack their second entry; a ring buffer. */
 typedef struct open_pairs {
     uint32_t number[OPEN];
-    int rest[OPEN]; /* of the first entry; 0: none is open here */
+    int rest[OPEN]; /* value of the first entry; 0: not in use */
     uint32_t next;
 } open_pairs;
 
-/* Records are made in the order in which they are wanted, each for one column. */
+/* Creates records on demand, each for one column; sort_records() orders them by column at the end. */
 typedef struct splitter {
     int8_t *safe;
     const uint16_t *order;
     size_t groups, depth;
     dq_avx2_record *records;
-    uint8_t *columns; /* of record r at columns[-1 - r]: they grow towards the records */
+    uint8_t *columns; /* column of record r is columns[-1 - r]: grows down towards the records */
     size_t count, capacity;
-    uint32_t spare[NR]; /* 1 + the column's record that has a pair to spare, or 0 */
+    uint32_t spare[NR]; /* 1 + index of the column's record with an unused pair, or 0 */
     open_pairs open[NR];
-    size_t total; /* entries, those missing in open pairs among them */
+    size_t total; /* entries, including the missing ones of open pairs */
 } splitter;
 
 static void write_entry(const splitter *s, uint32_t pair, size_t second, size_t position, int rest)
@@ -345,8 +351,8 @@ static bool fit(int a, int b)
     return (a < 0) != (b < 0) || (a + b <= MAX_PAIR_SUM && a + b >= -MAX_PAIR_SUM);
 }
 
-/* An entry joins one that waits for company with which it is safe, or waits itself; false when there is no
- * room for it. */
+/* Adds an entry: second in an open pair in which both are safe, or first in a new open pair. Returns false if
+ * there is no memory for another record. */
 static bool put(splitter *s, size_t column, size_t position, int rest)
 {
     open_pairs *open = &s->open[column];
@@ -374,7 +380,7 @@ static bool put(splitter *s, size_t column, size_t position, int rest)
     return true;
 }
 
-/* The pairs at `w` of n groups, in words; zeros stand for more. */
+/* Loads the pairs at `w` of n groups as 16-bit words; the remaining words are zero. */
 static inline __m128i pairs_of(const int8_t *w, size_t n)
 {
     uint16_t pair[MOST_DEPTH] = {0};
@@ -386,8 +392,8 @@ static inline __m128i pairs_of(const int8_t *w, size_t n)
                           (short)pair[5], (short)pair[6], (short)pair[7]);
 }
 
-/* Splits the weights, of one sign, of the n groups from number `first` on whose products a lane of 16 bits
- * sums, with those of the first group at byte `at`: the largest give first. */
+/* Splits weights of one sign until their 16-bit sum is safe, the largest first. The sum is over n groups from
+ * index `first` on, and over the pair at byte `at` of each group. */
 static bool split(splitter *s, size_t first, size_t n, size_t at, int sign)
 {
     const __m128i zero = _mm_setzero_si128();
@@ -416,7 +422,7 @@ static bool split(splitter *s, size_t first, size_t n, size_t at, int sign)
     return true;
 }
 
-/* Goes over all weights; false when there is no room for the records. */
+/* Splits all weights of a panel. Returns false if there is no memory for the records. */
 static bool split_panel(splitter *s, const shifts *shifted)
 {
     for (size_t i = 0; i < shifted->count; i++)
@@ -438,7 +444,7 @@ static bool split_panel(splitter *s, const shifts *shifted)
     return true;
 }
 
-/* Counts each column's records and puts them behind each other, in place. */
+/* Counts the records of each column and sorts them by column, in place. */
 static void sort_records(splitter *s, uint16_t counts[NR])
 {
     size_t next[NR], end[NR], at = 0;
@@ -463,14 +469,14 @@ static void sort_records(splitter *s, uint16_t counts[NR])
         }
 }
 
-/* Chooses how to multiply the weights at `natural`, and splits them. Returns the bytes behind the head, or 0
- * where words are better. Records come where the natural weights were, and behind them, at the end of what
- * words would take, their columns: what has no room there is more than is worth it. */
+/* Chooses the depth of batches for the weights at `natural`, and splits them. Returns the bytes after the
+ * head, or 0 if words are faster. Records overwrite the natural weights; their columns grow down from the end
+ * of the memory that words would take. A rest that does not fit there is not worth its time. */
 static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural, const shifts *shifted)
 {
     uint16_t *order = (uint16_t *)(void *)(head + 1);
     int8_t *safe = (int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
-    lanes *sums = (lanes *)(void *)safe; /* until weights come there */
+    lanes *sums = (lanes *)(void *)safe; /* until the safe weights overwrite them */
     arranger a;
     a.groups = sums;
     a.count = groups;
@@ -501,7 +507,8 @@ static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural, c
 
 /* ---- Words -------------------------------------------------------------------------------------------- */
 
-/* Groups of bytes become words at `to`, which may begin before them as long as it ends where they do. */
+/* Widens groups of bytes to 16-bit words at `to`, and sums the terms w0 w2 + w1 w3 of each column. `to` may
+ * overlap `from` if it does not end after it. */
 static void make_words(const int8_t *from, size_t groups, int32_t *terms, int16_t *to)
 {
     __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
@@ -531,7 +538,7 @@ size_t dq_gemm_s8_avx2_pack(const dq_gemm_s8_b *b, size_t first, void *panel, in
     size_t groups = b->runs * dq_avx2_groups(b->run), bytes = groups * DQ_AVX2_GROUP_BYTES;
     int8_t *at = (int8_t *)(head + 1);
     memset(head, 0, sizeof *head);
-    /* bytes stand in the second half of what words take, until they become what is wanted */
+    /* The bytes are first packed into the second half of the memory for words. */
     int8_t *natural = at + dq_avx2_order_bytes(groups) + bytes;
     dq_gemm_s8_pack_avx2(b, first, NR, natural, sums);
     size_t used = 0;
@@ -541,7 +548,7 @@ size_t dq_gemm_s8_avx2_pack(const dq_gemm_s8_b *b, size_t first, void *panel, in
         if (!head->shifted || shift_panel(&by, natural, b))
             used = choose(head, groups, natural, &by);
         memcpy(head->shift, by.of, sizeof by.of);
-        if (used == 0) /* something else may be there by now */
+        if (used == 0) /* choose() and shift_panel() may have changed them */
             dq_gemm_s8_pack_avx2(b, first, NR, natural, sums);
     }
     if (used == 0) {

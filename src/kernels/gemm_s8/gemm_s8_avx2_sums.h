@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of bytes times weights, for a row and 16 columns: first in 16 bits, then in 32. */
+/* Accumulators of a row and 16 columns for the AVX2 8-bit GEMM: first 16-bit, then 32-bit. */
 #ifndef DQ_KERNELS_GEMM_S8_AVX2_SUMS_H
 #define DQ_KERNELS_GEMM_S8_AVX2_SUMS_H
 
@@ -8,8 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Sums are to be added to where it is written: gcc would first make many products, and write them to memory
- * because registers do not hold them. */
+/* Keeps additions in source order: gcc would compute many products first and spill them to memory. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-tree-ter", "no-tree-reassoc")
 #endif
@@ -28,17 +27,18 @@ static inline __m256i load(const void *p)
     return _mm256_loadu_si256((const __m256i *)p);
 }
 
-/* Weights of 16 columns, in registers: gcc would read them again for each row, and loads are scarce. */
+/* Loads the weights of 16 columns into registers. Without the barrier gcc reloads them for each row, and load
+ * ports are the bottleneck. */
 static inline __attribute__((always_inline)) void load_columns(const int8_t *w, __m256i *low, __m256i *high)
 {
     *low = load(w);
     *high = load(w + 32);
-#ifndef DQ_SIMDE /* where a vector may be an array */
+#ifndef DQ_SIMDE /* SIMDe may represent a vector as an array */
     __asm__("" : "+x"(*low), "+x"(*high));
 #endif
 }
 
-/* Sums of a row in 16 bits: what compilers keep in registers, as they do not an array of them. */
+/* 16-bit sums of a row. A struct, because compilers keep it in registers, but not an array. */
 typedef struct row16 {
     __m256i low, high;
 } row16;
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) void add(row16 *r, const uint8_t *x
     r->high = first ? high : _mm256_add_epi16(r->high, high);
 }
 
-/* Of a row: its sums in 32 bits. */
+/* 32-bit sums of a row. */
 typedef struct row32 {
     __m256i low, high;
 } row32;

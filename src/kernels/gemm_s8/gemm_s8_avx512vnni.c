@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eight rows by two vectors: sixteen sums hide the instruction's latency, and eight row pointers stay in
- * registers. */
+/* 8-bit GEMM with AVX-512 VNNI. The register tile is eight rows by two vectors: sixteen accumulators hide the
+ * instruction's latency, and eight row pointers stay in registers. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 256-bit vectors (AVX-VNNI): six rows by two of them fill the sixteen registers. */
+/* 8-bit GEMM with AVX-VNNI (256-bit vectors). The register tile is six rows by two vectors and fills the
+ * sixteen registers. */
 #include "kernels/kernels.h"
 
 #include <immintrin.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sdot adds four int8 products to a 32-bit sum, exact for all operands. A tile has 8 rows by 8 columns:
- * sixteen sums, and a vector of each row meets four groups of weights. */
+/* 8-bit GEMM with sdot, which adds four int8 products to a 32-bit sum, exact for all operands. The register
+ * tile is 8 rows by 8 columns: sixteen accumulators. A vector of a row holds four groups of positions. */
 #include "kernels/gemm_s8/gemm_s8_arm.h"
 #include "kernels/kernels.h"
 
@@ -18,14 +18,14 @@ static size_t pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *su
     return dq_arm_pack(b, first, NR, GROUP, panel, sums);
 }
 
-/* Sixteen bytes of a row less 128. Those past its end are read (dq_gemm_s8's slack) and meet no weights, or
- * zeros. */
+/* Loads sixteen bytes of a row and subtracts 128. Bytes past its end are read (DQ_GEMM_S8_SLACK), and are not
+ * used or meet zero weights. */
 static inline int8x16_t lowered(const uint8_t *x)
 {
     return vreinterpretq_s8_u8(veorq_u8(vld1q_u8(x), vdupq_n_u8(0x80)));
 }
 
-/* The lane must be a constant. */
+/* Multiplies one group of positions, lane `lane` of the rows' vectors; the lane must be a constant. */
 #define STEP_OF(lane)                                                                                        \
     do {                                                                                                     \
         int8x16_t b0 = vld1q_s8(b), b1 = vld1q_s8(b + 16);                                                   \

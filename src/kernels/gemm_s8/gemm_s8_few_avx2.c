@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exact products of so few rows that reading the weights takes the time: bytes as they are, 32 columns side
- * by side, so that a panel goes straight through memory and each position of a row is loaded once for all of
- * them.
+/* Exact 8-bit GEMM for few rows, where the time to read the weights dominates. Weights stay bytes. A panel
+ * has 32 columns: it is read sequentially, and each position of a row is loaded once for all of them.
  *
- * Rows are split, not weights: of bytes below 16, products of any pairs of weights fit in 16 bits, and
- * DEPTH sums of them do. */
+ * Instead of the weights, the rows are split, into low and high halves of each byte. Of values below 16, a
+ * pair of products fits in 16 bits for any weights, and so do sums of DEPTH pairs: 8 * 2 * 15 * 128 < 2^15.
+ */
 #include "kernels/gemm_s8/gemm_s8_avx2_sums.h"
 
 #include "base/checked.h"
@@ -12,7 +12,7 @@
 #include "kernels/kernels.h"
 
 enum { MR = 64, NR = 32, GROUP = 4, GROUP_BYTES = NR * GROUP, HALF = GROUP_BYTES / 2, DEPTH = 8 };
-enum { SPLIT_GROUP = 2 * GROUP /* bytes of a row: low halves, then high ones */, HEAD = 64 };
+enum { SPLIT_GROUP = 2 * GROUP /* bytes of a row per group: low halves, then high ones */, HEAD = 64 };
 
 static size_t panel_size(size_t runs, size_t run)
 {
@@ -31,7 +31,7 @@ static size_t groups_of(size_t run)
     return (run + GROUP - 1) / GROUP;
 }
 
-/* Bytes of a row in halves, with room for what is written past its end. */
+/* Computes the bytes of a split row, including one vector that may be written past its end. */
 static bool row_size(size_t runs, size_t run, size_t *size)
 {
     enum { VECTOR = 32 };
@@ -39,7 +39,7 @@ static bool row_size(size_t runs, size_t run, size_t *size)
            dq_align_size(*size, VECTOR, size) && dq_add_size(*size, VECTOR, size);
 }
 
-/* The contract's first byte, in a line of its own, and the rows. */
+/* 64 bytes with the contract's first byte, then the split rows. */
 static size_t packed_a_size(const dq_gemm_s8_b *b, size_t rows)
 {
     size_t size;
@@ -61,7 +61,7 @@ static void split_run(const uint8_t *x, size_t run, uint8_t *to)
     }
 }
 
-/* Made when they are first asked for. */
+/* Returns the split rows, `row` bytes each. The first call creates them. */
 static const uint8_t *row_halves(const dq_gemm_s8_a *a, size_t rows, size_t row)
 {
     uint8_t *kept = a->packed, *halves = kept + HEAD;
@@ -76,7 +76,7 @@ static const uint8_t *row_halves(const dq_gemm_s8_a *a, size_t rows, size_t row)
 
 /* ---- Products ----------------------------------------------------------------------------------------- */
 
-/* Sums of a row in 16 bits, of its low halves and of its high ones. */
+/* 16-bit sums of a row: those of the low halves and those of the high ones. */
 typedef struct halves16 {
     row16 low, high;
 } halves16;
@@ -101,8 +101,8 @@ static inline __attribute__((always_inline)) void widen(const halves16 *s, row32
     acc->high = _mm256_add_epi32(acc->high, high);
 }
 
-/* Two products of `depth` groups of a row with 16 columns, which share the row or the columns; `depth` is
- * constant in each call. */
+/* Adds two products of `depth` groups of a row with 16 columns each. The two share the row or the columns.
+ * `depth` is constant in each call. */
 static inline __attribute__((always_inline)) void batch(const uint8_t *x0, const int8_t *w0,
                                                         const uint8_t *x1, const int8_t *w1, size_t depth,
                                                         row32 *acc0, row32 *acc1)
@@ -130,7 +130,7 @@ static void one_row(const uint8_t *x, const int8_t *w, size_t groups, const int3
     write_row(&right, c + NR / 2);
 }
 
-/* The second row `row` bytes behind the first. */
+/* `row`: bytes from the first row to the second. */
 static void two_rows(const uint8_t *x, size_t row, const int8_t *w, size_t groups, const int32_t *init,
                      int32_t *c, size_t c_stride)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usmmla multiplies two rows of eight uint8 by two columns of eight int8 and adds to a square of four 32-bit
- * sums, exact for all operands. A tile has 8 rows by 8 columns: sixteen such squares. */
+/* 8-bit GEMM with usmmla, which multiplies two rows of eight uint8 by two columns of eight int8 and adds to a
+ * 2 × 2 block of 32-bit sums, exact for all operands. The register tile is 8 rows by 8 columns: sixteen such
+ * blocks. */
 #include "kernels/gemm_s8/gemm_s8_pack.h"
 #include "kernels/kernels.h"
 
@@ -18,8 +19,8 @@ static size_t pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *su
     return dq_gemm_s8_pack(b, first, NR, GROUP, panel, sums);
 }
 
-/* `pairs` of rows is constant in each call, so that the loops over them unroll and sums stay in registers. Of
- * an odd number of rows the last is computed twice. */
+/* `pairs`, the pairs of rows, is constant in each call, so that the loops over them unroll and sums stay in
+ * registers. If the number of rows is odd, the last row is computed twice. */
 static inline __attribute__((always_inline)) void tile_rows(const dq_gemm_s8_a *a, size_t rows, int pairs,
                                                             const int8_t *b, const int32_t *init, int32_t *c,
                                                             size_t c_stride)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_gemm_s8_pack for groups of four positions: matrices whose columns are neighbours in memory, or of which
- * each group stands at one stride, are interleaved by vectors, 16 columns at a time; the rest by the portable
- * code. */
+/* dq_gemm_s8_pack for groups of four positions, 16 columns at a time. Vectors interleave matrices with
+ * contiguous columns, with contiguous positions, or with one stride within each group. Portable code packs
+ * the others. */
 #include "kernels/gemm_s8/gemm_s8_pack.h"
 
 #include <immintrin.h>
@@ -11,10 +11,10 @@ enum {
     COLS = 16,
     GROUP = 4,
     BYTES = COLS * GROUP,
-    AT_ONCE = 4 /* groups of columns that run along memory */
+    AT_ONCE = 4 /* groups packed at a time if positions are contiguous */
 };
 
-/* Sums of 16 columns so far. */
+/* Running sums of 16 columns. */
 typedef struct sums16 {
     __m256i low, high;
 } sums16;
@@ -30,7 +30,7 @@ static inline __m256i sums_of(__m128i a, __m128i b)
     return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
-/* A group: v[i] has columns 4i … 4i + 3. */
+/* Stores a group and adds to the column sums: v[i] has columns 4i … 4i + 3. */
 static inline void store_group(const __m128i v[4], uint8_t *to, sums16 *sums)
 {
     for (int i = 0; i < 4; i++)
@@ -44,7 +44,7 @@ static const uint8_t *position(const dq_gemm_s8_b *b, const uint8_t *run, size_t
     return run + p / b->inner * b->outer_stride + p % b->inner * b->inner_stride;
 }
 
-/* A run whose columns are neighbours; groups are `step` bytes apart. */
+/* Packs a segment whose columns are contiguous; packed groups are `step` bytes apart from start to start. */
 static void across(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t step, sums16 *sums)
 {
     __m128i sign_xor = _mm_set1_epi8((char)b->sign_xor), zero = _mm_setzero_si128(), v[4];
@@ -65,7 +65,7 @@ static void across(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_
     }
 }
 
-/* Four groups of four columns, `row_stride` bytes from each other: out[g] has group g of the four. */
+/* Transposes four groups of four columns, `row_stride` bytes from column to column: out[g] has group g. */
 static inline void four_columns(const uint8_t *x, size_t row_stride, __m128i sign_xor, __m128i out[AT_ONCE])
 {
     __m128i a = load16(x, sign_xor), b = load16(x + row_stride, sign_xor);
@@ -78,7 +78,7 @@ static inline void four_columns(const uint8_t *x, size_t row_stride, __m128i sig
     out[3] = _mm_unpackhi_epi64(high, high2);
 }
 
-/* A run whose positions are neighbours. */
+/* Packs a segment whose positions are contiguous. */
 static void along(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t step, sums16 *sums)
 {
     enum { LENGTH = AT_ONCE * GROUP };
@@ -104,7 +104,8 @@ static void along(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t
     }
 }
 
-/* A run whose columns and positions are both apart; a group's are at one stride. */
+/* Packs a segment where neither columns nor positions are contiguous; within a group, positions have one
+ * stride. */
 static void row_stride(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t step, sums16 *sums)
 {
     __m128i sign_xor = _mm_set1_epi8((char)b->sign_xor), v[4];
@@ -148,7 +149,8 @@ static void pack16(const dq_gemm_s8_b *b, size_t first, size_t step, uint8_t *to
 size_t dq_gemm_s8_pack_avx2(const dq_gemm_s8_b *b, size_t first, size_t nr, void *panel, int32_t *sums)
 {
     size_t size = dq_gemm_s8_panel_size(b->runs, b->run, nr, GROUP);
-    bool groups = b->col_stride == 1 || b->inner >= b->run || b->inner % GROUP == 0; /* at one stride each */
+    bool groups =
+        b->col_stride == 1 || b->inner >= b->run || b->inner % GROUP == 0; /* one stride within each group */
     if (b->cols - first < nr || !groups || b->runs * b->run == 0)
         return dq_gemm_s8_pack(b, first, nr, GROUP, panel, sums);
     for (size_t j = 0; j < nr; j += COLS)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* smull of int8 pairs and sadalp, which adds the two products of a pair to a 32-bit sum: neither can
- * overflow. A tile has 4 rows by 16 columns; the rows' bytes, less 128, are kept in pieces beside it. */
+/* 8-bit GEMM with smull of int8 pairs and sadalp, which adds the two products of a pair to a 32-bit sum:
+ * neither can overflow. The register tile is 4 rows by 16 columns. The rows' bytes minus 128 are first
+ * written to a buffer, CHUNK positions at a time. */
 #include "kernels/gemm_s8/gemm_s8_arm.h"
 #include "kernels/kernels.h"
 
@@ -18,7 +19,7 @@ static size_t pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *su
     return dq_arm_pack(b, first, NR, GROUP, panel, sums);
 }
 
-/* Bytes past n are read (dq_gemm_s8's slack) and meet weights of zero. */
+/* Writes x - 128 to out. Bytes past n are read (DQ_GEMM_S8_SLACK) and meet zero weights. */
 static inline void lower(const uint8_t *x, size_t n, int8_t *out)
 {
     for (size_t k = 0; k < n; k += STEP)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Packing of B and row sums of A in portable C. */
 #include "kernels/gemm_s8/gemm_s8_pack.h"
 
 #include "base/checked.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pmaddwd of a row's bytes widened with zeros and weights widened with their sign: exact for all operands. A
- * tile of 3 rows by 16 columns; rows are widened once for it, weights when they are loaded. */
+/* 8-bit GEMM with pmaddwd of zero-extended row bytes and sign-extended weights: exact for all operands. The
+ * register tile is 3 rows by 16 columns. Rows are widened once per tile, weights when they are loaded. */
 #include "kernels/gemm_s8/gemm_s8_pack.h"
 #include "kernels/kernels.h"
 
@@ -19,7 +19,7 @@ static size_t pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *su
     return dq_gemm_s8_pack(b, first, NR, GROUP, panel, sums);
 }
 
-/* Bytes past n are read (dq_gemm_s8's slack) and meet weights of zero. */
+/* Zero-extends n bytes. Bytes past n are read (DQ_GEMM_S8_SLACK) and meet zero weights. */
 static inline void widen(const uint8_t *x, size_t n, uint16_t *out)
 {
     for (size_t k = 0; k < n; k += STEP) {

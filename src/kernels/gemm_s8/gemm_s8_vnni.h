@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integer products by vpdpbusd, which adds four u8 x s8 products to an int32 without saturating: exact for
- * all operands. Before this, an instruction set's file defines
+/* Template: included once per ISA level. 8-bit GEMM with vpdpbusd, which adds four u8 × s8 products to an
+ * int32 without saturation: exact for all operands. The file of the ISA level defines before the include
  *   vec                   a vector of LANES int32
  *   MR, VECTORS           rows of a tile, at most 8, and vectors of its columns: the sums stay in registers
  *   v_load, v_store, v_set, v_add, v_dot(sums, u8, s8)
- * and after it the record. */
+ * and after it the dq_gemm_s8 record, DQ_GEMM_S8_VNNI. */
 #ifndef DQ_KERNELS_GEMM_S8_VNNI_H
 #define DQ_KERNELS_GEMM_S8_VNNI_H
 
@@ -18,7 +18,7 @@
 enum {
     NR = VECTORS * LANES,
     GROUP = 4,
-    HEAD = 64,  /* bytes before a panel's weights: how many vectors of columns it has */
+    HEAD = 64,  /* bytes before a panel's weights; the first is its number of column vectors */
     NARROW = 16 /* the fewest columns that are packed */
 };
 
@@ -37,7 +37,7 @@ static size_t pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *su
     return HEAD + dq_gemm_s8_pack_avx2(b, first, cols, (uint8_t *)panel + HEAD, sums);
 }
 
-/* Four positions of all rows. */
+/* Adds the products of four positions for all rows. */
 INLINE void step(const uint8_t *const x[MR], size_t at, const int8_t *b, int rows, int vectors,
                  vec acc[MR][VECTORS])
 {
@@ -53,9 +53,9 @@ INLINE void step(const uint8_t *const x[MR], size_t at, const int8_t *b, int row
     }
 }
 
-/* `rows` and `vectors` are constants in each call; the last row of `count` stands in for those that are
- * missing. Columns that the panel does not have get init. Few sums would wait for each other: of these there
- * are twice as many. */
+/* Computes a tile. `rows` and `vectors` are constants in each call; rows from `count` on repeat the last one.
+ * Columns that the panel does not have get init. With few accumulators, the latency of the additions would
+ * dominate: then twice as many are used, for alternate groups. */
 INLINE void tile_rows(const dq_gemm_s8_a *a, int rows, int vectors, int count, const int8_t *b,
                       const int32_t *init, int32_t *c, size_t c_stride)
 {

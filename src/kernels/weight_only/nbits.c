@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Weight-only products in portable C. */
 #include "kernels/kernels.h"
 
 #include <math.h>
@@ -6,8 +7,8 @@
 
 enum { COLS = DQ_NBITS_COLS };
 
-/* The sums of a piece of `count` words with each of some lines of digits, which stand `row_stride` for each
- * word's parts, or, when that is 4, side by side. */
+/* Computes the sums of a piece of `count` words with each of some lines of digits. Lines are `row_stride`
+ * bytes from each other; if that is 4, the lines of each part of a word are contiguous. */
 static void piece(const uint32_t *words, size_t count, unsigned bits, const int8_t *digits, size_t lines,
                   size_t row_stride, int32_t sums[][COLS])
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounded rows times codes of 4 or 8 bits by tile registers: of a piece, 16 rows of 32 digits times 16
- * columns.
+/* Products of rounded rows with weights of 4 or 8 bits in AMX tiles. For each piece, a tile product is 16
+ * rows of 32 digits times 16 columns.
  *
- * Codes are spread to bytes, less their zero points, once for all rows, some pieces at a time. AVX-512 scales
- * the sums of a piece while the tiles multiply the next. It does one float operation a cycle then, as half of
- * its multipliers wait for the tiles: so what can be done with integers is. */
+ * Quantized values minus their zero points are unpacked to bytes once for all rows, some pieces at a time.
+ * AVX-512 scales the sums of a piece while the tiles multiply the next one. Meanwhile it does one float
+ * operation per cycle, because one of its two FMA units waits for the tiles. So integers are used wherever
+ * possible. */
 #include "kernels/gemm_s8/amx_tiles.h"
 #include "kernels/kernels.h"
 
@@ -13,15 +14,15 @@
 enum {
     COLS = DQ_NBITS_COLS,
     VECTORS = COLS / SIDE,
-    WORDS = DQ_NBITS_PIECE / 8, /* of 4 bits */
-    STEPS = DQ_NBITS_PIECE / 4, /* rows of a tile of codes */
-    PIECES_PER_STEP = 4         /* pieces at a time: their codes stay in the first cache */
+    WORDS = DQ_NBITS_PIECE / 8, /* words of a piece of 4-bit values */
+    STEPS = DQ_NBITS_PIECE / 4, /* rows of a tile of quantized values */
+    PIECES_PER_STEP = 4         /* pieces at a time: their bytes stay in the L1 cache */
 };
 
-/* Registers: the sums of each vector of columns, digits, codes. */
+/* Tile registers: the sums of each vector of columns, then digits, then quantized values. */
 enum { DIGITS = VECTORS, CODES };
 
-/* Some pieces: codes less their zero points, and scales. */
+/* Some pieces: quantized values minus their zero points, and scales. */
 typedef struct pieces {
     _Alignas(LINE) uint8_t qvalues[PIECES_PER_STEP][VECTORS][STEPS][LINE];
     const float *scales[PIECES_PER_STEP];
@@ -38,7 +39,8 @@ static void shape_pieces(size_t rows)
     load_shapes(&s);
 }
 
-/* A piece of `count` words. What stands behind them meets digits that are 0. */
+/* Unpacks a piece of `count` words of 4-bit values. Values after these words are multiplied by digits of
+ * 0. */
 static void broadcast(const uint32_t *words, size_t count, const float *zeros,
                       uint8_t qvalues[VECTORS][STEPS][LINE])
 {
@@ -55,7 +57,7 @@ static void broadcast(const uint32_t *words, size_t count, const float *zeros,
     }
 }
 
-/* Of 8 bits, less 128: the codes of a word in the order in which its digits stand. */
+/* Unpacks a piece of 8-bit values minus 128, in the order of the digits of a word. */
 static void unpack_bytes(const uint32_t *words, size_t count, uint8_t qvalues[VECTORS][STEPS][LINE])
 {
     const __m512i order = _mm512_set4_epi32(0x0f0d0e0c, 0x0b090a08, 0x07050604, 0x03010200);
@@ -67,7 +69,7 @@ static void unpack_bytes(const uint32_t *words, size_t count, uint8_t qvalues[VE
         }
 }
 
-/* The sums of a piece of some rows onto y. */
+/* Scales the sums of a piece of some rows and adds them to y. */
 static void add(int32_t sums[VECTORS][SIDE][SIDE], const float *factors, size_t rows, const float *scales,
                 float *y)
 {
@@ -82,14 +84,14 @@ static void add(int32_t sums[VECTORS][SIDE][SIDE], const float *factors, size_t 
         }
 }
 
-/* The next piece's products after those before went to memory: other tiles are busy meanwhile. */
+/* Stores the sums of the previous piece and starts those of the next one; other tiles are busy meanwhile. */
 #define NEXT(v)                                                                                              \
     _tile_stored(v, sums[v], LINE);                                                                          \
     _tile_zero(v);                                                                                           \
     _tile_loadd(5, p->qvalues[k][v], LINE);                                                                  \
     _tile_dpbssd(v, 4, 5)
 
-/* Up to 16 rows from number `row` on. */
+/* Computes up to 16 rows from row `row` on. */
 static void multiply(const pieces *p, const dq_nbits_rounded *x, size_t row, size_t rows, float *y)
 {
     _Alignas(LINE) int32_t sums[VECTORS][SIDE][SIDE];
@@ -112,7 +114,7 @@ static void multiply(const pieces *p, const dq_nbits_rounded *x, size_t row, siz
     add(sums, factors + (p->count - 1) * x->rows, rows, p->scales[p->count - 1], y);
 }
 
-/* All rows, of pieces with which x begins; then it begins behind them. */
+/* Computes all rows of the pieces at the start of x, and advances x past them. */
 static void multiply_rows(pieces *p, unsigned bits, dq_nbits_rounded *x, size_t *shaped, float *y)
 {
     _Alignas(LINE) int8_t bytes[PIECES_PER_STEP * DQ_NBITS_ROWS * DQ_NBITS_PIECE];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Weight-only products with AVX2, by pairwise multiplication of bytes (nbits_pairs.h). */
 #include "kernels/gemm_s8/accumulate_avx2.h"
 #include "kernels/simd/vec_avx2.h"
 
@@ -10,7 +11,7 @@ enum { WHOLE = 1, LOOKS_UP = 0 };
 #include "kernels/weight_only/nbits_body.h"
 #include "kernels/weight_only/nbits_rounded_body.h"
 
-/* The bytes of 16 values: all first ones in both halves of a vector, all second ones, … */
+/* A table of 16 floats, split into bytes: bytes[i] has byte i of each float, in both halves of a vector. */
 typedef struct lookup {
     vi bytes[4];
 } lookup;
@@ -29,8 +30,8 @@ static inline lookup lookup_of(const float *table)
                      _mm256_broadcastsi128_si256(_mm_unpackhi_epi64(b, d))}};
 }
 
-/* Every second code of the words, from the one in the low bits of `codes` on: bytes of four codes of four
- * columns in each half, the columns' first codes in front. */
+/* Looks up every second quantized value of the words, from the one in the low bits of `codes` on. In each
+ * half, `codes` has four values of four columns: first one of each column, then the next of each column. */
 ALWAYS_INLINE void look_up_half(const lookup *table, vi qvalues, vf *value)
 {
     vi b[4];

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Weight-only products with AVX-512 without VNNI, by pairwise multiplication of bytes (nbits_pairs.h). */
 #include "kernels/simd/vec_avx512.h"
 
 #define ISA(name) name##_avx512
 enum { WHOLE = 0, LOOKS_UP = 1 };
 
-/* Now: see accumulate_avx2.h. */
+/* Adds in source order: see accumulate_avx2.h. */
 static inline void add_now(vi *sum, vi term)
 {
     *sum = _mm512_add_epi16(*sum, term);
-#ifndef DQ_SIMDE /* where a vector may be an array */
+#ifndef DQ_SIMDE /* SIMDe may represent a vector as an array */
     __asm__("" : "+v"(*sum));
 #endif
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vpdpbusd adds four products to an int32, so that codes need not be narrow. All columns at once: twelve sums
- * hide the instruction's latency. */
+/* Weight-only products with vpdpbusd, which adds four products to an int32, so that no 16-bit sums are
+ * needed. All columns are one tile: twelve accumulators hide the instruction's latency. */
 #include "kernels/simd/vec_avx512.h"
 
 #define ISA(name) name##_avx512vnni

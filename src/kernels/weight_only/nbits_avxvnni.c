@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vpdpbusd adds four products to an int32, so that codes need not be narrow. */
+/* Weight-only products with vpdpbusd, which adds four products to an int32, so that no 16-bit sums are
+ * needed. */
 #include "kernels/simd/vec_avx2.h"
 
 #define ISA(name) name##_avxvnni

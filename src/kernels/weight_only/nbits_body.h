@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codes stand in the bytes of a word, or two of 8 bits in its halves: masked, they are multiplied with digits
- * of x. Some vectors of columns with a sum for each line of digits: those of a row, or one of each of some
- * rounded rows.
+/* Template: included once per ISA level. Products of weights of few bits with digits of x. Quantized
+ * values are in the bytes of a word, or, if they have 8 bits, in its 16-bit halves; a mask extracts them
+ * before they are multiplied by digits. A tile is VECTORS vectors of columns with an accumulator per line of
+ * digits: the lines are the digits of one row, or of several rounded rows with one digit each.
  *
- * Before this, an instruction set's file includes its vec_<isa>.h and defines ISA(name) and
+ * The file of the ISA level includes its vec_<isa>.h before, and defines
+ *   ISA(name)                     the name of a kernel of this level
+ *   VECTORS                       vectors of columns of a tile: its accumulators stay in registers
+ *   WHOLE                         whether whole pieces of 4-bit values, four words, are unrolled
+ *   add_products(&sum, codes, d)  adds to each lane of sum the products of four quantized values of at most
+ *                                 4 bits with four digits
+ *   dot_s16(&sum, codes, d)      likewise of two quantized values and digits of 16 bits, as int32
+ *   in_32(sum, by)                `by`, 1 or 256, times a sum of add_products, as int32
  *
- *   VECTORS                       of columns side by side: their sums stay in registers
- *   WHOLE                         whether whole pieces of 4-bit codes, four words, are taken without a loop
- *   add_products(&sum, codes, d)  adds the products of four codes, of 4 bits or fewer, with four digits to
- *                                 each lane's sum
- *   dot_s16(&sum, codes, d)      likewise of two codes and digits of 16 bits, as int32
- *   in_32(sum, by)                `by`, 1 or 256, times the sums of add_products, as int32
- *
- * After it was 0, a sum gets 8 products of each lane at most: pairs of products of 4 bits, which are at most
- * 2 * 15 * 128 in size, may thus be summed in 16 bits, as nbits_pairs.h does. */
+ * A sum gets at most 8 products per lane after it was 0. Sums of two products of 4-bit values are at most 2 *
+ * 15 * 128 in magnitude, so that they may be added up in 16 bits, as nbits_pairs.h does. */
 #include "kernels/kernels.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, LINES = 4, AHEAD = 2048 /* bytes */ };
+enum { COLS = DQ_NBITS_COLS, LINES = 4, AHEAD = 2048 /* bytes to prefetch ahead */ };
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE vi four_bytes(const int8_t *p)
@@ -29,8 +30,8 @@ ALWAYS_INLINE vi four_bytes(const int8_t *p)
     return vi_set(bytes);
 }
 
-/* Asks for what stands AHEAD of so many words of all columns. For one row all is read once, with more work
- * than that what the processor fetches by itself would overlap with it. */
+/* Prefetches `count` words of all columns, AHEAD bytes ahead. For a single row each word is read once, and
+ * there is too much work per word for the hardware prefetcher to overlap it with loads. */
 ALWAYS_INLINE void fetch_ahead(const void *words, size_t count)
 {
     enum { LINE = 64 };
@@ -39,8 +40,8 @@ ALWAYS_INLINE void fetch_ahead(const void *words, size_t count)
         __builtin_prefetch((const char *)words + AHEAD + at);
 }
 
-/* Adds the products of a word of some vectors of columns with `lines` of digits, which stand `row_stride`;
- * all but the pointers are constants in each call. */
+/* Adds the products of a word of each column with `lines` lines of digits, `row_stride` bytes from line to
+ * line. All but the pointers are constants in each call. */
 ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *digits, int lines,
                                  int row_stride, vi sum[VECTORS][LINES])
 {
@@ -64,8 +65,8 @@ ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *
     }
 }
 
-/* Sums of `count` words, as int32, the second line's times `second`: in memory, so that what is done with
- * them may stand in a loop. */
+/* Computes int32 sums of `count` words, those of the second line times `second`. They are stored to
+ * memory, so that callers may loop over them. */
 ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool whole, const int8_t *digits,
                          int lines, int row_stride, int second, vi out[VECTORS][LINES])
 {
@@ -87,14 +88,14 @@ ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool who
             out[v][e] = bits == 8 ? sum[v][e] : in_32(sum[v][e], e == 1 ? second : 1);
 }
 
-/* The contract's whole zero points. */
+/* `whole` of dq_nbits_s32_fn. */
 ALWAYS_INLINE vi whole_of(vf zero, unsigned bits)
 {
     return vf_nearest(vf_min(vf_max(zero, vf_set(0)), vf_set((float)((1 << bits) - 1))));
 }
 
-/* What all columns take of a piece: `middle` is the zero point of all unless there are `zeros`, `total` the
- * sum of the piece's integers. */
+/* Adds a piece to y for all columns. `middle` is the zero point of all columns if `zeros` is NULL, `total`
+ * the sum of the piece's integers. */
 ALWAYS_INLINE void columns(int bits, const uint32_t *words, size_t count, const float *scales,
                            const float *zeros, vi middle, const int8_t *digits, float factor, int32_t total,
                            float *y)
@@ -105,7 +106,7 @@ ALWAYS_INLINE void columns(int bits, const uint32_t *words, size_t count, const 
     const vf f = vf_set(factor);
     const vi by[2] = {vi_set(low), vi_set((total - low) / HIGH)};
     const vi less[2] = {vi_mul(middle, by[0]), vi_mul(middle, by[1])};
-    /* what follows the products waits for them: all columns at once it waits less */
+    /* the epilogue waits for the products; it waits less if it follows those of all columns */
     int32_t sums[2][COLS];
     for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
         vi sum[VECTORS][LINES];
@@ -129,7 +130,7 @@ ALWAYS_INLINE void columns(int bits, const uint32_t *words, size_t count, const 
     }
 }
 
-/* What zero points have beside their whole parts, times -x. */
+/* Adds the products of the zero points' fractions with -x. */
 static __attribute__((noinline)) void add_fractions(const dq_nbits *b, size_t block, float minus_x, float *y)
 {
 #pragma GCC unroll 1
@@ -144,7 +145,7 @@ static __attribute__((noinline)) void add_fractions(const dq_nbits *b, size_t bl
 ALWAYS_INLINE void strip(const dq_nbits *b, int bits, const dq_nbits_row *x, float *y)
 {
     const size_t most = DQ_NBITS_PIECE_WORDS(bits);
-    /* read once: what is written to y might be any of it, for all that compilers know */
+    /* a copy, because compilers assume that stores to y may change *b */
     const dq_nbits w = *b;
     const uint32_t *words = w.words;
     const int8_t *digits = x->digits;

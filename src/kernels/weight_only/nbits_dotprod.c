@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sdot adds four products to an int32: of codes of 4 bits, which are no less when they have a sign. */
+/* Weight-only products with sdot, which adds four int8 products to an int32. Quantized values of at most 4
+ * bits are nonnegative as int8, too. */
 #include "kernels/simd/vec_neon.h"
 
 #define ISA(name) name##_dotprod

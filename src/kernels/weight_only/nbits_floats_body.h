@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_nbits_f32_fn. Before this, an instruction set's file includes nbits_body.h and defines
- *
- *   lookup, lookup_of(table)          a table of 16 floats, ready to be looked up in
- *   look_up(from, word, each, value)  the values of a word's codes of `each` bits, 4 unless
- *   LOOKS_UP                          is 1: that is faster than to make floats of codes, and codes may have
- *                                     2 bits where the table has the same value for all that stand behind */
+/* Template: included once per ISA level. Implements dq_nbits_f32_fn. The file of the ISA level includes
+ * nbits_body.h before, and defines
+ *   lookup, lookup_of(table)          a table of 16 floats in registers
+ *   look_up(from, word, each, value)  looks up a word's quantized values of `each` bits: 4, or 2 if LOOKS_UP
+ *   LOOKS_UP                          1 if a lookup is faster than a conversion to float. Quantized values of
+ *                                     2 bits are then looked up with the two bits above them, which the table
+ *                                     ignores */
 
-/* A panel's columns of some words: all but the pointers, `zero` and `scale` are constants in each call. */
+/* Dequantizes some words of one vector of columns to a panel. All but the pointers, `zero` and `scale` are
+ * constants in each call. */
 ALWAYS_INLINE void panel_as_floats(const uint32_t *words, size_t count, int each, const lookup *table,
                                    bool ready, vf zero, vf scale, float *to)
 {
@@ -14,7 +16,7 @@ ALWAYS_INLINE void panel_as_floats(const uint32_t *words, size_t count, int each
     for (size_t n = 0; n < count; n++, words += COLS) {
         const vi word = vi_load(words);
         vf value[16];
-        if (each == 8) /* as many stand behind them, and come next */
+        if (each == 8) /* the following words are needed next */
             __builtin_prefetch(words + count * COLS);
         if (table)
             look_up(table, word, each, value);
@@ -32,7 +34,7 @@ ALWAYS_INLINE void as_floats(const dq_nbits *b, int bits, size_t block, size_t f
 {
     enum { CODES = 16 };
     const bool look = !bits || (LOOKS_UP && bits < 8);
-    float numbers[CODES]; /* of what a code's bits and those behind it say, less the zero point of all */
+    float numbers[CODES]; /* the float of each index, minus the zero point of all columns if they share one */
     for (int i = 0; look && i < CODES; i++)
         numbers[i] = (bits ? (float)(i & ((1 << bits) - 1)) : b->table[i]) - (b->zeros ? 0 : b->middle);
     lookup values;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Weight-only products with NEON, by pairwise multiplication of bytes (nbits_pairs.h). */
 #include "kernels/simd/vec_neon.h"
 
 #define ISA(name) name##_neon
@@ -17,7 +18,7 @@ static inline void add_now(vi *sum, vi term)
 typedef uint8x16x4_t lookup;
 #define lookup_of(table) vld1q_u8_x4((const uint8_t *)(table))
 
-/* The bytes of each value, by their places in the table's 64. */
+/* Looks up the bytes of each float by their indices in the table's 64 bytes. */
 ALWAYS_INLINE void look_up(const lookup *table, vi word, int each, vf *value)
 {
     const vi mask = vi_set((1 << each) - 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nbits_body.h wants of an instruction set that multiplies bytes in pairs. Before this, its file defines
- * add_now(sum, term), which adds numbers of 16 bits. */
+/* Template: included once per ISA level. Parameters of nbits_body.h for ISA levels that multiply bytes in
+ * pairs. The file of the ISA level defines before the include
+ *   add_now(sum, term)    adds 16-bit numbers */
 enum { VECTORS = 2 };
 #define add_products(sum, qvalues, digits) add_now(sum, vi_pairs_8(qvalues, digits))
 #define dot_s16(sum, qvalues, digits) (*(sum) = vi_add(*(sum), vi_dot_16(qvalues, digits)))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_nbits_s8_fn. Before this, an instruction set's file includes nbits_body.h. */
+/* Template: included once per ISA level. Implements dq_nbits_s8_fn. The file of the ISA level includes
+ * nbits_body.h before. */
 
-/* A piece of all columns; `bits` and `rows` are constants in each call. */
+/* Adds a piece to y for all columns; `bits` and `rows` are constants in each call. */
 ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits, const float *scales,
                                    const float *zeros, const dq_nbits_rounded *x, int rows, float *y)
 {
@@ -22,7 +23,7 @@ ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits
     }
 }
 
-/* The rows, `side` by side. */
+/* Computes all rows, `side` rows at a time. */
 ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, const dq_nbits_rounded *x, int side, float *y)
 {
     const size_t most = DQ_NBITS_PIECE_WORDS(bits), rows = x->rows;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Weight-only products with SSE4.1, by pairwise multiplication of bytes (nbits_pairs.h). */
 #include "kernels/simd/vec_sse41.h"
 
 #define ISA(name) name##_sse41
