@@ -156,12 +156,12 @@ static dq_status give(dq_arena *arena, dq_tensor *t, size_t count, const dq_item
 static dq_status give_array(dq_arena *arena, dq_tensor *t, size_t count, size_t more,
                             const dq_tensor ***items, dq_error *err)
 {
-    struct dq_item_storage *workspace = DQ_NEW(arena, struct dq_item_storage);
+    struct dq_item_storage *storage = DQ_NEW(arena, struct dq_item_storage);
     *items = DQ_NEW_ARRAY(arena, count + more ? count + more : 1, const dq_tensor *);
-    if (!workspace || !*items)
+    if (!storage || !*items)
         return out_of_memory(count, err);
-    *workspace = (struct dq_item_storage){.items = *items, .capacity = count + more, .used = count};
-    return give(arena, t, count, &(dq_item_list){.items = *items, .workspace = workspace}, err);
+    *storage = (struct dq_item_storage){.items = *items, .capacity = count + more, .used = count};
+    return give(arena, t, count, &(dq_item_list){.items = *items, .storage = storage}, err);
 }
 
 dq_status dq_items_alloc(dq_arena *arena, dq_tensor *t, size_t count, const dq_tensor ***items, dq_error *err)
@@ -174,21 +174,21 @@ dq_status dq_items_alloc(dq_arena *arena, dq_tensor *t, size_t count, const dq_t
 static const node *tree_of(maker *m, const dq_tensor *t)
 {
     dq_item_list *list = t->data;
-    struct dq_item_storage *workspace = list->workspace;
+    struct dq_item_storage *storage = list->storage;
     if (list->root || !list->items)
         return list->root;
-    if (!workspace || !workspace->root || workspace->rooted > t->count) {
+    if (!storage || !storage->root || storage->rooted > t->count) {
         list->root = build(m, list->items, t->count);
     } else {
-        list->root = workspace->root;
-        for (size_t i = workspace->rooted; i < t->count; i++)
+        list->root = storage->root;
+        for (size_t i = storage->rooted; i < t->count; i++)
             list->root = insert(m, list->root, i, list->items[i]);
     }
     if (m->failed)
         list->root = NULL;
-    else if (workspace && workspace->rooted < t->count) {
-        workspace->root = list->root;
-        workspace->rooted = t->count;
+    else if (storage && storage->rooted < t->count) {
+        storage->root = list->root;
+        storage->rooted = t->count;
     }
     return list->root;
 }
@@ -203,30 +203,28 @@ static void copy_items(const dq_tensor **to, const dq_tensor *const *from, size_
 static dq_status append(dq_arena *arena, const dq_tensor *from, const dq_tensor *item, dq_tensor *to,
                         dq_error *err)
 {
-    struct dq_item_storage *workspace = list_of(from)->workspace;
+    struct dq_item_storage *storage = list_of(from)->storage;
     const size_t count = from->count;
-    if (workspace->used == workspace->capacity) {
+    if (storage->used == storage->capacity) {
         const dq_tensor **items;
         DQ_TRY(give_array(arena, to, count + 1, count + 1, &items, err));
-        copy_items(items, workspace->items, count);
+        copy_items(items, storage->items, count);
         items[count] = item;
-        workspace->outgrown = true;
-        list_of(to)->workspace->root = workspace->root;
-        list_of(to)->workspace->rooted = workspace->rooted;
+        storage->outgrown = true;
+        list_of(to)->storage->root = storage->root;
+        list_of(to)->storage->rooted = storage->rooted;
         return DQ_OK;
     }
-    workspace->items[workspace->used++] = item;
-    return give(arena, to, count + 1, &(dq_item_list){.items = workspace->items, .workspace = workspace},
-                err);
+    storage->items[storage->used++] = item;
+    return give(arena, to, count + 1, &(dq_item_list){.items = storage->items, .storage = storage}, err);
 }
 
 /* Whether append() applies: the list is the longest in its storage, which is not full or was not copied
  * before. */
 static bool can_append(const dq_tensor *t)
 {
-    const struct dq_item_storage *workspace = list_of(t)->items ? list_of(t)->workspace : NULL;
-    return workspace && workspace->used == t->count &&
-           (workspace->used < workspace->capacity || !workspace->outgrown);
+    const struct dq_item_storage *storage = list_of(t)->items ? list_of(t)->storage : NULL;
+    return storage && storage->used == t->count && (storage->used < storage->capacity || !storage->outgrown);
 }
 
 dq_status dq_items_insert(dq_arena *arena, const dq_tensor *from, size_t at, const dq_tensor *item,

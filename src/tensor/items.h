@@ -12,9 +12,9 @@
 
 /** The items of a list, stored in an array or in the nodes of a tree. */
 typedef struct dq_item_list {
-    const dq_tensor *const *items;     /* array of the items; NULL: the list is a tree */
-    const struct dq_item_node *root;   /* root of the tree; for an array NULL, or a tree of the same items */
-    struct dq_item_storage *workspace; /* memory shared with longer lists; NULL: append copies */
+    const dq_tensor *const *items;   /* array of the items; NULL: the list is a tree */
+    const struct dq_item_node *root; /* root of the tree; for an array NULL, or a tree of the same items */
+    struct dq_item_storage *storage; /* memory shared with longer lists; NULL: append copies */
 } dq_item_list;
 
 /** Returns item i of a sequence or optional whose data is set, in at most logarithmic time. */

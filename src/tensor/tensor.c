@@ -79,7 +79,7 @@ dq_status dq_tensor_new(dq_arena *arena, dq_dtype dtype, size_t rank, const int6
     return DQ_OK;
 }
 
-void dq_tensor_gather(const dq_tensor *t, const void *from, size_t size, void *to)
+void dq_tensor_expand(const dq_tensor *t, const void *from, size_t size, void *to)
 {
     const size_t run = t->repeats ? t->block : t->count, bytes = run * size;
     for (size_t i = 0; i < t->count; i += run)

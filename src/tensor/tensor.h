@@ -26,7 +26,7 @@ struct dq_tensor {
                               initializers of a mapped file. The planner gives most operators an aligned copy
                               (ops/op.h). */
     size_t block, repeats; /* Broadcast view, if times is not 0: data stores each block of `run` elements
-                          once, and the tensor repeats each block `times` times (dq_tensor_gather). The
+                          once, and the tensor repeats each block `times` times (dq_tensor_expand). The
                           planner makes one only where all readers support it (ops/op.h). */
     bool owned; /* data, and the strings or items in it, were allocated for this tensor (owned.h) … */
     const dq_allocator *allocator; /* … by this allocator, which lives as long; NULL: malloc */
@@ -57,7 +57,7 @@ static inline size_t dq_tensor_stored_index(const dq_tensor *t, size_t i)
 }
 /** Copies all `count` elements, `size` bytes each, to `to`, expanding a broadcast view. `from` holds the
  * stored elements: data, or data converted to another type. */
-void dq_tensor_gather(const dq_tensor *t, const void *from, size_t size, void *to);
+void dq_tensor_expand(const dq_tensor *t, const void *from, size_t size, void *to);
 
 bool dq_tensor_same_shape(const dq_tensor *a, const dq_tensor *b);
 

@@ -163,15 +163,15 @@ static void run_winograd_s8(call *c)
 /* `rows` of them with two panels. */
 static void multiply_block(call *c, size_t rows)
 {
-    enum { STEPS = 128, COLS = 2 * DQ_FPANEL };
+    enum { STEPS = 128, COLS = 2 * DQ_GEMM_F32_NR };
     const dq_gemm_block_f32 block = {.rows = rows,
                                      .cols = COLS,
                                      .k = STEPS,
                                      .a = X(float),
                                      .b = Z(float),
                                      .a_row = STEPS,
-                                     .b_step = DQ_FPANEL,
-                                     .b_panel = STEPS * DQ_FPANEL,
+                                     .b_step = DQ_GEMM_F32_NR,
+                                     .b_panel = STEPS * DQ_GEMM_F32_NR,
                                      .c = Y(float),
                                      .c_row = COLS};
     c->k->gemm_block_f32(&block);
@@ -272,8 +272,8 @@ static void run_conv_nc4hw4_s8(call *c)
 static void run_im2col_gather_f32(call *c)
 {
     enum { CHANNELS = 64, PLANE = 20 };
-    static const int32_t at[DQ_FPANEL] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    c->k->im2col_gather_f32(X(float), at, CHANNELS, PLANE, DQ_FPANEL, Y(float));
+    static const int32_t at[DQ_GEMM_F32_NR] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    c->k->im2col_gather_f32(X(float), at, CHANNELS, PLANE, DQ_GEMM_F32_NR, Y(float));
     c->work.read = c->work.written = CHANNELS * sizeof at;
 }
 

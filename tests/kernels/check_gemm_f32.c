@@ -80,7 +80,8 @@ static void check_block(const dq_kernels *k, const dq_gemm_block_f32 *g, const f
             expected = g->more ? was[at] : 0;
             for (size_t p = 0; p < g->k; p++)
                 expected = fmaf(g->a[i * g->a_row + p],
-                                g->b[j / DQ_FPANEL * g->b_panel + p * g->b_step + j % DQ_FPANEL], expected);
+                                g->b[j / DQ_GEMM_F32_NR * g->b_panel + p * g->b_step + j % DQ_GEMM_F32_NR],
+                                expected);
             if (g->last)
                 expected = finished(g, i, j, expected);
         }
@@ -105,12 +106,12 @@ void check_gemm_block_f32(const dq_kernels *k)
                                .low = kernel_random(2) ? 0 : -INFINITY,
                                .high = kernel_random(2) ? 1 : INFINITY,
                                .gate = some_gate()};
-        size_t panels = (g.cols + DQ_FPANEL - 1) / DQ_FPANEL;
+        size_t panels = (g.cols + DQ_GEMM_F32_NR - 1) / DQ_GEMM_F32_NR;
         bool plain = kernel_random(2);
-        size_t b_size = panels * DQ_FPANEL * g.k;
+        size_t b_size = panels * DQ_GEMM_F32_NR * g.k;
         g.a_row = g.k + kernel_random(3);
-        g.b_panel = plain ? DQ_FPANEL : DQ_FPANEL * g.k;
-        g.b_step = plain ? panels * DQ_FPANEL : DQ_FPANEL;
+        g.b_panel = plain ? DQ_GEMM_F32_NR : DQ_GEMM_F32_NR * g.k;
+        g.b_step = plain ? panels * DQ_GEMM_F32_NR : DQ_GEMM_F32_NR;
         if (plain && g.rows == 1) { /* nothing behind the last column */
             g.b_step = g.cols;
             b_size = g.cols * g.k;
@@ -153,10 +154,10 @@ void check_im2col_gather_f32(const dq_kernels *k)
 {
     for (int round = 0; round < 400; round++) {
         size_t channels = 1 + kernel_random(5), plane = 16 + kernel_random(60),
-               step = DQ_FPANEL * (1 + kernel_random(3));
-        int32_t at[DQ_FPANEL], first = (int32_t)kernel_random((uint32_t)plane - 15);
+               step = DQ_GEMM_F32_NR * (1 + kernel_random(3));
+        int32_t at[DQ_GEMM_F32_NR], first = (int32_t)kernel_random((uint32_t)plane - 15);
         int32_t low = (int32_t)kernel_random(20), high = (int32_t)kernel_random(20);
-        for (int32_t j = 0; j < DQ_FPANEL; j++) {
+        for (int32_t j = 0; j < DQ_GEMM_F32_NR; j++) {
             int32_t resolve = round % 4 == 0   ? first + j
                               : round % 4 == 1 ? (first + j + (j > 8 ? low - high : 0))
                               : round % 4 == 2 ? first + 2 * j
@@ -166,11 +167,11 @@ void check_im2col_gather_f32(const dq_kernels *k)
                         : resolve;
         }
         const float *x = numbers(round, OPERAND, channels * plane);
-        float *to = kernel_memory(((channels - 1) * step + DQ_FPANEL) * sizeof *to);
+        float *to = kernel_memory(((channels - 1) * step + DQ_GEMM_F32_NR) * sizeof *to);
         k->im2col_gather_f32(x, at, channels, plane, step, to);
         for (size_t c = 0; c < channels; c++)
-            for (size_t j = 0; j < step && (c + 1 < channels || j < DQ_FPANEL); j++) {
-                float expected = j < DQ_FPANEL && at[j] >= 0 ? x[c * plane + (size_t)at[j]] : 0;
+            for (size_t j = 0; j < step && (c + 1 < channels || j < DQ_GEMM_F32_NR); j++) {
+                float expected = j < DQ_GEMM_F32_NR && at[j] >= 0 ? x[c * plane + (size_t)at[j]] : 0;
                 KERNEL_FAIL_UNLESS(same_or_nan(to[c * step + j], expected),
                                    "round %d, channel %zu, lane %zu: %.9g, expected %.9g", round, c, j,
                                    (double)to[c * step + j], (double)expected);

@@ -119,10 +119,11 @@ static void check_output(const dq_winograd_f32 *f, size_t channels, bool finite)
 /* A kernel's row of 3 taps, or of 2. */
 static void check_line(const dq_winograd_f32 *f, size_t panels, size_t taps, bool finite)
 {
-    const size_t tiles = panels * DQ_FPANEL, panel = DQ_FPANEL * (1 + kernel_random(3)), row = tiles + 3;
+    const size_t tiles = panels * DQ_GEMM_F32_NR, panel = DQ_GEMM_F32_NR * (1 + kernel_random(3)),
+                 row = tiles + 3;
     float *x = numbers(taps * row + tiles, finite), *v[4], of[SIDE];
     for (size_t p = 0; p < SIDE; p++)
-        v[p] = kernel_memory(((panels - 1) * panel + DQ_FPANEL) * sizeof *v[p]);
+        v[p] = kernel_memory(((panels - 1) * panel + DQ_GEMM_F32_NR) * sizeof *v[p]);
     if (taps == 2)
         v[2] = NULL;
     f->line(x, row, panels, taps, v, panel);
@@ -135,7 +136,7 @@ static void check_line(const dq_winograd_f32 *f, size_t panels, size_t taps, boo
                                    : p == 1  ? of[1]
                                              : of[1] - of[2];
             if (v[p])
-                want("a line", v[p][i / DQ_FPANEL * panel + i % DQ_FPANEL], expected, (size_t)p, i);
+                want("a line", v[p][i / DQ_GEMM_F32_NR * panel + i % DQ_GEMM_F32_NR], expected, (size_t)p, i);
         }
     }
 }
@@ -170,7 +171,7 @@ void check_winograd_f32(const dq_kernels *k)
         check_weights(k->winograd_f32, 1 + kernel_random(5), round % 2);
         check_output(k->winograd_f32, STEP * (1 + kernel_random(4)), round % 2);
         check_line(k->winograd_f32, 1 + kernel_random(4), 2 + kernel_random(2), round % 2);
-        check_line_output(k->winograd_f32, DQ_FPANEL * (1 + kernel_random(4)), round % 2);
+        check_line_output(k->winograd_f32, DQ_GEMM_F32_NR * (1 + kernel_random(4)), round % 2);
         kernel_done();
     }
 }

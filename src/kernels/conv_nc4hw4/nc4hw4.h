@@ -38,13 +38,13 @@ typedef void dq_nc4hw4_sums_fn(const uint8_t *x, const ptrdiff_t *offsets, size_
 typedef void dq_nc4hw4_store_fn(const int32_t *c, size_t c_stride, size_t n, size_t channels,
                                 const dq_requantize_to *to);
 
-/** Returns an exact scale (docs/glossary.md) for dq_nc4hw4_requantize_fn: a float that gives the results of
- * multiplier 0 for all sums of magnitude up to `largest`. Returns 0 if it finds none. */
+/** Returns an exact scale (docs/glossary.md) for dq_nc4hw4_requantize_row_fn: a float that gives the results
+ * of multiplier 0 for all sums of magnitude up to `largest`. Returns 0 if it finds none. */
 typedef float dq_nc4hw4_exact_scale_fn(const dq_requantize_to *to, double largest);
 
 /** Requantizes a row: to->out[p] from c[p] for p < n by dq_requantize_s32_fn, with an exact scale from
  * dq_nc4hw4_exact_scale_fn; n >= 1. c may be read up to the next multiple of 2 * DQ_NC4HW4_PIXELS. */
-typedef void dq_nc4hw4_requantize_fn(const int32_t *c, size_t n, float scale, const dq_requantize_to *to);
+typedef void dq_nc4hw4_requantize_row_fn(const int32_t *c, size_t n, float scale, const dq_requantize_to *to);
 
 typedef struct dq_conv_nc4hw4_s8 {
     size_t lanes;   /* pixels per vector */
@@ -57,7 +57,7 @@ typedef struct dq_conv_nc4hw4_s8 {
     dq_nc4hw4_sums_fn *sums;
     dq_nc4hw4_store_fn *store;
     dq_nc4hw4_exact_scale_fn *exact_scale; /* NULL: no exact scales, … */
-    dq_nc4hw4_requantize_fn *qvalues;      /* … and this is NULL, too */
+    dq_nc4hw4_requantize_row_fn *qvalues;  /* … and this is NULL, too */
 } dq_conv_nc4hw4_s8;
 
 /** Portable C, which kernels call for remainders. */
@@ -68,6 +68,6 @@ dq_nc4hw4_panel_size_fn dq_nc4hw4_panel_size_sse41;
 dq_nc4hw4_pack_fn dq_nc4hw4_pack_sse41;
 dq_nc4hw4_store_fn dq_nc4hw4_store_avx2;
 dq_nc4hw4_exact_scale_fn dq_nc4hw4_exact_scale_avx2;
-dq_nc4hw4_requantize_fn dq_nc4hw4_requantize_avx2, dq_nc4hw4_requantize_avx512;
+dq_nc4hw4_requantize_row_fn dq_nc4hw4_requantize_avx2, dq_nc4hw4_requantize_avx512;
 
 #endif

@@ -40,7 +40,7 @@ typedef struct head {
     float scale, shift; /* shift: 0 without a bias of floats */
     int16_t zero_point;
     int8_t sign_xor;
-    bool couples;          /* three couples: six taps, every second one byte after the one before */
+    bool row_pairs;        /* three couples: six taps, every second one byte after the one before */
     uint32_t groups, each; /* groups, and taps of each group */
 } head;
 _Static_assert(sizeof(head) % sizeof(uint64_t) == 0, "taps come in whole words");
@@ -177,7 +177,7 @@ static bool find_taps(const int16_t *w, const size_t *at, size_t n, tap *taps, s
     return true;
 }
 
-static void begin_groups(const head *h, tap *out)
+static void set_initial_values(const head *h, tap *out)
 {
     for (size_t g = 0; g < h->groups; g++, out += h->each + 1) {
         int begin = h->groups > 1 ? INT16_MIN : 0;
@@ -189,7 +189,7 @@ static void begin_groups(const head *h, tap *out)
 
 /* Distributes the taps among the groups, each to the lightest one. Returns false if a group becomes too
  * heavy. */
-static bool share_out(const tap *taps, size_t count, const head *h, tap *out)
+static bool distribute_taps(const tap *taps, size_t count, const head *h, tap *out)
 {
     int sizes[GROUPS_MOST] = {0};
     size_t taken[GROUPS_MOST] = {0}, groups = h->groups, each = h->each;
@@ -204,7 +204,7 @@ static bool share_out(const tap *taps, size_t count, const head *h, tap *out)
             return false;
         out[lightest * (each + 1) + ++taken[lightest]] = taps[i];
     }
-    begin_groups(h, out);
+    set_initial_values(h, out);
     return true;
 }
 
@@ -216,7 +216,7 @@ static bool find_groups(const tap *taps, size_t count, size_t capacity, head *h,
         for (size_t each = (count + groups - 1) / groups, i = 0; i < 2; i++, each++) {
             h->groups = (uint32_t)groups;
             h->each = (uint32_t)each;
-            if (groups * (each + 1) <= capacity && share_out(taps, count, h, out))
+            if (groups * (each + 1) <= capacity && distribute_taps(taps, count, h, out))
                 return true;
         }
     return false;
@@ -242,7 +242,7 @@ static bool split(const int16_t *w, int first, int second, tap taps[2])
 
 /* Makes couples of a 3×3 kernel. The first of two groups has the taps of one row, and the first tap of the
  * row that both groups share. */
-static bool find_couples(const int16_t *w, const size_t *at, size_t n, head *h, tap *out)
+static bool make_row_pairs(const int16_t *w, const size_t *at, size_t n, head *h, tap *out)
 {
     enum { WIDE = 4, ANY = 2 * GROUP_MOST };
     tap taps[EACH] = {0};
@@ -267,7 +267,7 @@ static bool find_couples(const int16_t *w, const size_t *at, size_t n, head *h, 
             continue;
         for (size_t t = 0; t < EACH; t++)
             out[t + t / h->each + 1] = taps[t];
-        begin_groups(h, out);
+        set_initial_values(h, out);
         return true;
     }
     return false;
@@ -299,8 +299,8 @@ static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_
     h->scale = dq_nc4hw4_exact_scale_avx2(to, largest);
     if (h->scale == 0 || largest >= 0x1p22)
         return false;
-    h->couples = find_couples(w, at, n, h, out);
-    if (!h->couples &&
+    h->row_pairs = make_row_pairs(w, at, n, h, out);
+    if (!h->row_pairs &&
         (!find_taps(w, at, n, taps, &count) || !find_groups(taps, count, capacity_for(n), h, out)))
         return false;
     h->shift = exact_scale_shift(to);
@@ -344,14 +344,14 @@ static inline __m256i load(const void *p)
  * new vector, and a vector has 16 consecutive windows instead of the even or the odd ones of 32. */
 typedef struct windows {
     const uint8_t *x;
-    size_t down, n, all, column;
+    size_t row_pitch, n, all, column;
     bool strided;
 } windows;
 
-static inline windows begin_windows(const uint8_t *x, size_t down, bool strided, size_t rows, size_t n)
+static inline windows begin_windows(const uint8_t *x, size_t row_pitch, bool strided, size_t rows, size_t n)
 {
-    size_t all = strided ? rows * ((n + HALF - 1) / HALF * HALF) : (rows - 1) * down + n;
-    return (windows){.x = x, .down = down, .n = n, .all = all, .strided = strided};
+    size_t all = strided ? rows * ((n + HALF - 1) / HALF * HALF) : (rows - 1) * row_pitch + n;
+    return (windows){.x = x, .row_pitch = row_pitch, .n = n, .all = all, .strided = strided};
 }
 
 /* Finds the first bytes of the vectors of a chunk, which begins with output i. Calls go from chunk to
@@ -371,7 +371,7 @@ static inline void find_vectors(windows *w, size_t i, const uint8_t *from[VECTOR
         from[k] = w->x + w->column * STEP;
         if (i + (k + 1) * HALF < w->all && ++w->column * HALF >= w->n) {
             w->column = 0;
-            w->x += w->down;
+            w->x += w->row_pitch;
         }
     }
 }
@@ -408,15 +408,15 @@ static __attribute__((noinline)) void sum_taps(windows *w, const head *h, __m256
 }
 
 /* The couples of a channel, broadcast to vectors. */
-typedef struct couples {
+typedef struct row_pairs {
     size_t at[ROWS];
     __m256i w[EACH], begin[2];
-} couples;
+} row_pairs;
 
-static inline __attribute__((always_inline)) couples couples_of(const head *h, bool one)
+static inline __attribute__((always_inline)) row_pairs couples_of(const head *h, bool one)
 {
     const tap *t = (const tap *)(h + 1);
-    couples c = {.begin = {_mm256_set1_epi16((int16_t)t->at), _mm256_setzero_si256()}};
+    row_pairs c = {.begin = {_mm256_set1_epi16((int16_t)t->at), _mm256_setzero_si256()}};
     if (!one)
         c.begin[1] = _mm256_set1_epi16((int16_t)t[ROWS + 1].at);
     for (int i = 0; i < EACH; i++) {
@@ -432,7 +432,7 @@ static inline __attribute__((always_inline)) couples couples_of(const head *h, b
 static inline __attribute__((always_inline)) void sum_couples(const windows *w, const head *h, bool one,
                                                               __m256i *sums)
 {
-    const couples c = couples_of(h, one);
+    const row_pairs c = couples_of(h, one);
     const uint8_t *rows[ROWS] = {w->x + c.at[0], w->x + c.at[1], w->x + c.at[2]};
     for (size_t i = 0; i < w->all; i += STEP, sums += i % CHUNK || one ? 2 : 2 + VECTORS) {
         __m256i even[2] = {c.begin[0], c.begin[1]}, odd[2] = {c.begin[0], c.begin[1]};
@@ -455,7 +455,7 @@ static inline __attribute__((always_inline)) void sum_couples(const windows *w, 
 static inline __attribute__((always_inline)) void sum_stride(const windows *w, const head *h, bool one,
                                                              __m256i *sums)
 {
-    const couples c = couples_of(h, one);
+    const row_pairs c = couples_of(h, one);
     const uint8_t *rows[ROWS] = {w->x + c.at[0], w->x + c.at[1], w->x + c.at[2]};
     const size_t width = (w->n + HALF - 1) / HALF * STEP; /* in bytes of x */
     for (size_t i = 0, row = 0, at = 0; i < w->all; i += HALF, sums += i % CHUNK || one ? 1 : 1 + VECTORS) {
@@ -470,14 +470,14 @@ static inline __attribute__((always_inline)) void sum_stride(const windows *w, c
         at += STEP;
         if (at == width) {
             at = 0;
-            row += w->down;
+            row += w->row_pitch;
         }
     }
 }
 
 static void sum_all(windows *w, const head *h, __m256i *sums)
 {
-    if (!h->couples)
+    if (!h->row_pairs)
         sum_taps(w, h, sums);
     else if (w->strided && h->groups == 1)
         sum_stride(w, h, true, sums);
@@ -584,20 +584,20 @@ static void put_rows(const uint8_t *from, size_t step, size_t rows, size_t n, ui
     }
 }
 
-static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const void *packed, size_t n,
+static void put(const uint8_t *x, size_t row_pitch, size_t stride, size_t rows, const void *packed, size_t n,
                 uint8_t *out)
 {
     __m256i sums[MAX_OUTPUTS / HALF * GROUPS_MOST];
     uint8_t made[MAX_OUTPUTS];
     const head *h = packed;
     const bool strided = stride != 1;
-    const size_t pitch = strided ? (n + HALF - 1) / HALF * HALF : down;
+    const size_t pitch = strided ? (n + HALF - 1) / HALF * HALF : row_pitch;
     const size_t rows_at_once = n && n < MAX_OUTPUTS ? 1 + (MAX_OUTPUTS - n) / pitch : 1;
     for (size_t i = 0, some; i < rows; i += some) {
         some = rows - i < rows_at_once ? rows - i : rows_at_once;
         for (size_t j = 0, width; j < n; j += width) {
             width = n - j < MAX_OUTPUTS ? n - j : MAX_OUTPUTS;
-            windows w = begin_windows(x + i * down + j * stride, down, strided, some, width);
+            windows w = begin_windows(x + i * row_pitch + j * stride, row_pitch, strided, some, width);
             const size_t all = w.all;
             sum_all(&w, h, sums);
             if (h->shift == 0)

@@ -154,9 +154,9 @@ qvalues(const uint8_t *const x[QUAD], const quad *q, size_t quads, bool strided,
  */
 typedef struct units {
     const uint8_t *x;
-    size_t down, across, column; /* across: units of a row */
-    size_t left;                 /* units left to compute */
-    bool both;                   /* the last unit also has windows two bytes further */
+    size_t row_pitch, across, column; /* across: units of a row */
+    size_t left;                      /* units left to compute */
+    bool both;                        /* the last unit also has windows two bytes further */
 } units;
 
 /* Finds the two vectors of the next unit. The vectors of the last unit reach no farther than its windows;
@@ -170,7 +170,7 @@ static inline void next_unit(units *u, const uint8_t *x[2])
     u->left--;
     if (++u->column == u->across) {
         u->column = 0;
-        u->x += u->down;
+        u->x += u->row_pitch;
     }
 }
 
@@ -204,7 +204,7 @@ static void put_rows(const uint8_t *from, size_t pitch, size_t rows, size_t n, u
         }
 }
 
-static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const void *packed, size_t n,
+static void put(const uint8_t *x, size_t row_pitch, size_t stride, size_t rows, const void *packed, size_t n,
                 uint8_t *out)
 {
     enum { ROW = 3 }; /* quads of a 3×3 kernel */
@@ -214,8 +214,8 @@ static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const
     if (n == 0)
         return;
     const unsigned each = strided ? 5 : 6; /* log2 of the windows of a unit */
-    const size_t whole = (((n - 1) >> each) + 1) << each, step = strided ? down / 2 : down;
-    const bool one = (!strided || down % 2 == 0) && step < whole;
+    const size_t whole = (((n - 1) >> each) + 1) << each, step = strided ? row_pitch / 2 : row_pitch;
+    const bool one = (!strided || row_pitch % 2 == 0) && step < whole;
     const size_t pitch = one ? step : whole;
     const size_t rows_at_once = n > OUTPUTS_PER_BLOCK ? 1
                                 : (rows - 1) * pitch + n <= OUTPUTS_PER_BLOCK
@@ -226,8 +226,8 @@ static void put(const uint8_t *x, size_t down, size_t stride, size_t rows, const
         for (size_t j = 0, width; j < n; j += width) {
             width = n - j < OUTPUTS_PER_BLOCK ? n - j : OUTPUTS_PER_BLOCK;
             size_t all = one ? (some - 1) * pitch + width : width, across = ((all - 1) >> each) + 1;
-            units u = {.x = x + i * down + j * stride,
-                       .down = down,
+            units u = {.x = x + i * row_pitch + j * stride,
+                       .row_pitch = row_pitch,
                        .across = across,
                        .left = one ? across : across * some,
                        .both = (all - 1 - ((across - 1) << each)) * stride > 1};

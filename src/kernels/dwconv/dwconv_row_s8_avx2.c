@@ -125,15 +125,15 @@ static inline void byte_strip(const uint8_t *x, size_t step, size_t rows, const 
                               size_t n, int32_t *out)
 {
     pairs p = pairs_at(x);
-    __m256i young = both(init, p.first, p.third, w[0], w[1]);
+    __m256i next_row = both(init, p.first, p.third, w[0], w[1]);
     p = pairs_at(x + step);
-    __m256i old = both(young, p.first, p.third, w[2], w[3]);
-    young = both(init, p.first, p.third, w[0], w[1]);
+    __m256i this_row = both(next_row, p.first, p.third, w[2], w[3]);
+    next_row = both(init, p.first, p.third, w[0], w[1]);
     for (x += 2 * step; rows; rows--, x += step, out += n) {
         p = pairs_at(x);
-        _mm256_storeu_si256((void *)out, both(old, p.first, p.third, w[4], w[5]));
-        old = both(young, p.first, p.third, w[2], w[3]);
-        young = both(init, p.first, p.third, w[0], w[1]);
+        _mm256_storeu_si256((void *)out, both(this_row, p.first, p.third, w[4], w[5]));
+        this_row = both(next_row, p.first, p.third, w[2], w[3]);
+        next_row = both(init, p.first, p.third, w[0], w[1]);
     }
 }
 

@@ -75,15 +75,15 @@ static inline __attribute__((always_inline)) void strip(const uint8_t *x, size_t
                                                         __m512i w[SIDE][PARTS], int parts, __m512i init,
                                                         __mmask16 some, size_t n, int32_t *out)
 {
-    __m512i row = windows_at(x), young = add(init, row, w[0], parts);
+    __m512i row = windows_at(x), next_row = add(init, row, w[0], parts);
     row = windows_at(x + step);
-    __m512i old = add(young, row, w[1], parts);
-    young = add(init, row, w[0], parts);
+    __m512i this_row = add(next_row, row, w[1], parts);
+    next_row = add(init, row, w[0], parts);
     for (x += 2 * step; rows; rows--, x += step, out += n) {
         row = windows_at(x);
-        _mm512_mask_storeu_epi32(out, some, add(old, row, w[2], parts));
-        old = add(young, row, w[1], parts);
-        young = add(init, row, w[0], parts);
+        _mm512_mask_storeu_epi32(out, some, add(this_row, row, w[2], parts));
+        this_row = add(next_row, row, w[1], parts);
+        next_row = add(init, row, w[0], parts);
     }
 }
 

@@ -60,7 +60,7 @@ typedef size_t dq_dwconv_requantize_size_fn(size_t elements);
 typedef bool dq_dwconv_requantize_pack_fn(const int16_t *w, const size_t *at, size_t elements, int32_t init,
                                           const dq_requantize_to *to, void *packed);
 typedef size_t dq_dwconv_requantize_resolve_fn(const void *packed, size_t pitch, void *out);
-typedef void dq_dwconv_requantize_put_fn(const uint8_t *x, size_t down, size_t stride, size_t rows,
+typedef void dq_dwconv_requantize_put_fn(const uint8_t *x, size_t row_pitch, size_t stride, size_t rows,
                                          const void *packed, size_t n, uint8_t *out);
 
 typedef struct dq_dwconv_requantize_s8 {

@@ -74,9 +74,9 @@ static void gather_half(const float *x, const int32_t *at, size_t channels, size
                                                       _mm256_castsi256_ps(valid), sizeof *x));
 }
 
-void dq_im2col_gather_f32_avx2(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
-                               size_t step, float *to)
+void dq_im2col_gather_f32_avx2(const float *x, const int32_t at[DQ_GEMM_F32_NR], size_t channels,
+                               size_t plane, size_t step, float *to)
 {
-    for (int j = 0; j < DQ_FPANEL; j += LANES)
+    for (int j = 0; j < DQ_GEMM_F32_NR; j += LANES)
         gather_half(x, at + j, channels, plane, step, to + j);
 }

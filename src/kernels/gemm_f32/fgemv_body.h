@@ -6,7 +6,7 @@
 
 void ISA(dq_gemv_f32)(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y)
 {
-    enum { STRIP = DQ_FPANEL, MAX_STEPS = 64 /* steps at a time */ };
+    enum { STRIP = DQ_GEMM_F32_NR, MAX_STEPS = 64 /* steps at a time */ };
     float transposed[STRIP * MAX_STEPS] = {0};
     for (size_t i = 0; i < rows; i += STRIP) {
         size_t n = rows - i < STRIP ? rows - i : STRIP, p = 0;

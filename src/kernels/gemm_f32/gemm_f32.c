@@ -8,7 +8,8 @@
 #include <math.h>
 
 /* Adds k steps of one row and one panel to `sum`. Columns are the inner loop, which compilers vectorize. */
-static void steps(const float *a, const float *b, size_t b_step, size_t k, size_t cols, float sum[DQ_FPANEL])
+static void steps(const float *a, const float *b, size_t b_step, size_t k, size_t cols,
+                  float sum[DQ_GEMM_F32_NR])
 {
     for (size_t p = 0; p < k; p++, b += b_step)
         for (size_t j = 0; j < cols; j++)
@@ -33,11 +34,11 @@ static float finished(const dq_gemm_block_f32 *g, size_t i, size_t j, float x)
 
 void dq_gemm_block_f32_c(const dq_gemm_block_f32 *g)
 {
-    for (size_t col = 0; col < g->cols; col += DQ_FPANEL) {
-        const float *b = g->k ? g->b + col / DQ_FPANEL * g->b_panel : g->b;
-        size_t cols = g->cols - col < DQ_FPANEL ? g->cols - col : DQ_FPANEL;
+    for (size_t col = 0; col < g->cols; col += DQ_GEMM_F32_NR) {
+        const float *b = g->k ? g->b + col / DQ_GEMM_F32_NR * g->b_panel : g->b;
+        size_t cols = g->cols - col < DQ_GEMM_F32_NR ? g->cols - col : DQ_GEMM_F32_NR;
         for (size_t i = 0; i < g->rows; i++) {
-            float *c = g->c + i * g->c_row + col, sum[DQ_FPANEL] = {0};
+            float *c = g->c + i * g->c_row + col, sum[DQ_GEMM_F32_NR] = {0};
             for (size_t j = 0; j < cols && g->more; j++)
                 sum[j] = c[j];
             steps(g->k ? g->a + i * g->a_row : g->a, b, g->b_step, g->k, cols, sum);
@@ -57,10 +58,10 @@ void dq_gemv_f32_c(const float *a, size_t a_row, size_t rows, size_t k, const fl
     }
 }
 
-void dq_im2col_gather_f32_c(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
+void dq_im2col_gather_f32_c(const float *x, const int32_t at[DQ_GEMM_F32_NR], size_t channels, size_t plane,
                             size_t step, float *to)
 {
     for (size_t c = 0; c < channels; c++, x += plane, to += step)
-        for (size_t j = 0; j < DQ_FPANEL; j++)
+        for (size_t j = 0; j < DQ_GEMM_F32_NR; j++)
             to[j] = at[j] < 0 ? 0 : x[at[j]];
 }

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DQ_FPANEL = 16 /* columns of a panel of B */ };
+enum { DQ_GEMM_F32_NR = 16 /* columns of a panel of B */ };
 
 /** An activation of hard-swish type, however it is written. With t = fmaf(x, scale, shift), t < low ? low
  * : t, then t > high ? high : t, x becomes x * t / divisor * factor + term; each of the four operations is
@@ -24,10 +24,10 @@ typedef struct dq_hswish_f32 {
 /** A block of a product: C (rows by cols) from A (rows by k) and B (k by cols).
  *
  *  Row i, step p of A is a[i * a_row + p]. Column j, step p of B is
- *  b[j / DQ_FPANEL * b_panel + p * b_step + j % DQ_FPANEL]: a plain matrix has b_panel DQ_FPANEL. All columns
- * of the last panel are readable, unless b_panel is DQ_FPANEL and rows is 1; columns from `cols` on may hold
- * any values. With k = 0 neither a nor b is read. Row i of C begins at c + i * c_row; nothing after `cols` is
- * written.
+ *  b[j / DQ_GEMM_F32_NR * b_panel + p * b_step + j % DQ_GEMM_F32_NR]: a plain matrix has b_panel
+ * DQ_GEMM_F32_NR. All columns of the last panel are readable, unless b_panel is DQ_GEMM_F32_NR and rows is 1;
+ * columns from `cols` on may hold any values. With k = 0 neither a nor b is read. Row i of C begins at c + i
+ * * c_row; nothing after `cols` is written.
  *
  *  `next`, or NULL: the first panel of the next block, to be prefetched.
  *  `far`: C and z are not cached; their neighboring columns belong to the next block.
@@ -57,8 +57,8 @@ typedef void dq_gemm_block_f32_fn(const dq_gemm_block_f32 *block);
 typedef void dq_gemv_f32_fn(const float *a, size_t a_row, size_t rows, size_t k, const float *x, float *y);
 
 /** im2col into a panel: to[c * step + j] = x[c * plane + at[j]], or +0 where at[j] is negative, for c <
- * channels and j < DQ_FPANEL. */
-typedef void dq_im2col_gather_f32_fn(const float *x, const int32_t at[DQ_FPANEL], size_t channels,
+ * channels and j < DQ_GEMM_F32_NR. */
+typedef void dq_im2col_gather_f32_fn(const float *x, const int32_t at[DQ_GEMM_F32_NR], size_t channels,
                                      size_t plane, size_t step, float *to);
 
 /** Direct convolution of one channel: for r < rows and i < n

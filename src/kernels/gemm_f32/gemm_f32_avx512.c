@@ -12,7 +12,7 @@ enum { PANELS = 2, TALL_ROWS = 12 };
 
 void dq_gemm_block_f32_avx512(const dq_gemm_block_f32 *g)
 {
-    if (g->rows == 1 && (g->b_panel == DQ_FPANEL || g->k == 0))
+    if (g->rows == 1 && (g->b_panel == DQ_GEMM_F32_NR || g->k == 0))
         dq_gemm_block_f32_avx2(g); /* bound by memory bandwidth */
     else if (g->rows == 1)
         panels(g); /* panels may be in the L2 cache */
@@ -35,7 +35,7 @@ static run take_run(const float *x, __m512i distance, __mmask16 *left)
 {
     if (*left == 0)
         return (run){x, 0};
-    int32_t offsets[DQ_FPANEL];
+    int32_t offsets[DQ_GEMM_F32_NR];
     vi_store(offsets, distance);
     int32_t offset = offsets[__builtin_ctz(*left)];
     __mmask16 lanes = _mm512_mask_cmpeq_epi32_mask(*left, distance, vi_set(offset));
@@ -44,8 +44,8 @@ static run take_run(const float *x, __m512i distance, __mmask16 *left)
 }
 
 /* Most windows are in one or two contiguous segments, or at stride 2. */
-void dq_im2col_gather_f32_avx512(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
-                                 size_t step, float *to)
+void dq_im2col_gather_f32_avx512(const float *x, const int32_t at[DQ_GEMM_F32_NR], size_t channels,
+                                 size_t plane, size_t step, float *to)
 {
     const vi count = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const vi indices = vi_load(at), distance = vi_sub(indices, count), twice = vi_sub(distance, count);

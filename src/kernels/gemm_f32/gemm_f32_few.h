@@ -13,7 +13,7 @@ enum { MAX_VECTORS = VF_LANES == 16 ? 4 : 6 };
 /* Computes `rows` rows by `vectors` vectors from column `col` on, which is vector `odd` of a panel. */
 INLINE void wide_tile(const dq_gemm_block_f32 *g, size_t row, size_t col, int odd, int rows, int vectors)
 {
-    const float *a[4], *b = g->b + col / DQ_FPANEL * g->b_panel;
+    const float *a[4], *b = g->b + col / DQ_GEMM_F32_NR * g->b_panel;
     float *c = g->c + row * g->c_row + col;
     vf sum[4][MAX_VECTORS];
     for (int i = 0; i < rows; i++) {
@@ -52,14 +52,14 @@ static bool few_rows(const dq_gemm_block_f32 *g)
 {
     enum { DEEP = 32, TWICE = 256, MAX_RESULTS = 4096 };
     return (g->rows - 2 <= 2 || (VF_LANES < 16 && g->rows == 8 && g->k <= TWICE)) && g->k >= DEEP &&
-           g->b_step == DQ_FPANEL && (!g->last || g->rows * g->cols <= MAX_RESULTS);
+           g->b_step == DQ_GEMM_F32_NR && (!g->last || g->rows * g->cols <= MAX_RESULTS);
 }
 
 /* Computes the columns of whole wide tiles; finish_columns() computes the others. */
 static void wide_tiles(const dq_gemm_block_f32 *g)
 {
-    enum { STRIP_COLS = VF_LANES == 16 ? 4 * DQ_FPANEL : 3 * DQ_FPANEL };
-    const size_t each = VF_LANES < 16 && g->rows == 3 ? 2 * DQ_FPANEL : STRIP_COLS,
+    enum { STRIP_COLS = VF_LANES == 16 ? 4 * DQ_GEMM_F32_NR : 3 * DQ_GEMM_F32_NR };
+    const size_t each = VF_LANES < 16 && g->rows == 3 ? 2 * DQ_GEMM_F32_NR : STRIP_COLS,
                  cols = g->cols / each * each;
     for (size_t col = 0; col < cols; col += each) {
         if (g->rows == 2)

@@ -62,7 +62,7 @@ static void flat(const dq_gemm_block_f32 *g)
 /* ---- Panels -------------------------------------------------------------------------------------------- */
 
 enum {
-    EACH = DQ_FPANEL / VF_LANES,          /* vectors of a panel */
+    EACH = DQ_GEMM_F32_NR / VF_LANES,     /* vectors of a panel */
     MOST_PANELS = VF_LANES == 16 ? 8 : 6, /* accumulators stay in registers and hide the FMA latency */
 };
 
@@ -72,7 +72,7 @@ static __attribute__((noinline)) void finish_columns(const dq_gemm_block_f32 *g,
     flat_finish(g, cols, true);
     dq_gemm_block_f32 left = *g;
     left.cols -= cols;
-    left.b += cols / DQ_FPANEL * g->b_panel;
+    left.b += cols / DQ_GEMM_F32_NR * g->b_panel;
     left.c += cols;
     left.z = g->z ? g->z + cols : NULL;
     if (left.cols)
@@ -85,9 +85,10 @@ INLINE void some_panels(const dq_gemm_block_f32 *g, size_t col, int count)
     const float *b[MOST_PANELS];
     vf sum[MOST_PANELS][EACH];
     for (int i = 0; i < count; i++) {
-        b[i] = g->b + (col / DQ_FPANEL + (size_t)i) * g->b_panel;
+        b[i] = g->b + (col / DQ_GEMM_F32_NR + (size_t)i) * g->b_panel;
         for (int v = 0; v < EACH; v++)
-            sum[i][v] = g->more ? vf_load(g->c + col + (size_t)(i * DQ_FPANEL + v * VF_LANES)) : vf_set(0);
+            sum[i][v] =
+                g->more ? vf_load(g->c + col + (size_t)(i * DQ_GEMM_F32_NR + v * VF_LANES)) : vf_set(0);
     }
     for (size_t p = 0, at = 0; p < g->k; p++, at += g->b_step) {
         const vf x = vf_set(g->a[p]);
@@ -97,7 +98,7 @@ INLINE void some_panels(const dq_gemm_block_f32 *g, size_t col, int count)
     }
     for (int i = 0; i < count; i++)
         for (int v = 0; v < EACH; v++)
-            vf_store(g->c + col + (size_t)(i * DQ_FPANEL + v * VF_LANES), sum[i][v]);
+            vf_store(g->c + col + (size_t)(i * DQ_GEMM_F32_NR + v * VF_LANES), sum[i][v]);
 }
 
 /* Distributes panels evenly among passes, because few panels at a time are bound by FMA latency. Deep
@@ -105,10 +106,10 @@ INLINE void some_panels(const dq_gemm_block_f32 *g, size_t col, int count)
 static void panels(const dq_gemm_block_f32 *g)
 {
     enum { DEEP = 512 };
-    const size_t whole = g->cols / DQ_FPANEL, cols = whole * DQ_FPANEL;
+    const size_t whole = g->cols / DQ_GEMM_F32_NR, cols = whole * DQ_GEMM_F32_NR;
     const size_t most = g->k > DEEP ? 2 : MOST_PANELS;
     size_t parts = (whole + most - 1) / most;
-    for (size_t col = 0, left = whole, count; left; left -= count, col += count * DQ_FPANEL, parts--) {
+    for (size_t col = 0, left = whole, count; left; left -= count, col += count * DQ_GEMM_F32_NR, parts--) {
         count = (left + parts - 1) / parts;
         switch (count) {
 #define PANELS_OF(n)                                                                                         \
@@ -135,7 +136,7 @@ static void panels(const dq_gemm_block_f32 *g)
 
 static inline void one_row(const dq_gemm_block_f32 *g)
 {
-    if (g->b_panel == DQ_FPANEL || g->k == 0)
+    if (g->b_panel == DQ_GEMM_F32_NR || g->k == 0)
         flat(g);
     else
         panels(g);

@@ -41,9 +41,9 @@ static void gather_vector(const float *x, const int32_t at[VF_LANES], size_t cha
                 to[j] = at[j] < 0 ? 0 : x[at[j]];
 }
 
-void dq_im2col_gather_f32_neon(const float *x, const int32_t at[DQ_FPANEL], size_t channels, size_t plane,
-                               size_t step, float *to)
+void dq_im2col_gather_f32_neon(const float *x, const int32_t at[DQ_GEMM_F32_NR], size_t channels,
+                               size_t plane, size_t step, float *to)
 {
-    for (int j = 0; j < DQ_FPANEL; j += VF_LANES)
+    for (int j = 0; j < DQ_GEMM_F32_NR; j += VF_LANES)
         gather_vector(x, at + j, channels, plane, step, to + j);
 }

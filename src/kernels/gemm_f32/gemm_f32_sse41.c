@@ -13,7 +13,12 @@
 
 #include <string.h>
 
-enum { LANES = 4, VECTORS = DQ_FPANEL / LANES, PAIRS = DQ_FPANEL / 2, STEPS = 16 /* repeated at a time */ };
+enum {
+    LANES = 4,
+    VECTORS = DQ_GEMM_F32_NR / LANES,
+    PAIRS = DQ_GEMM_F32_NR / 2,
+    STEPS = 16 /* repeated at a time */
+};
 
 /* ---- Whether products are large enough ---------------------------------------------------------------- */
 
@@ -55,7 +60,8 @@ static int last_bit_of(const float *x, size_t row, size_t rows, size_t n)
 /* ---- Steps of one row and a panel ---------------------------------------------------------------------- */
 
 /* Adds k steps in double. Returns false if one of the sums was in the middle; then the sums are invalid. */
-static bool steps_by_double(const float *a, const float *b, size_t b_step, size_t k, float sums[DQ_FPANEL])
+static bool steps_by_double(const float *a, const float *b, size_t b_step, size_t k,
+                            float sums[DQ_GEMM_F32_NR])
 {
     const __m128i mask = _mm_set1_epi64x(0x1fffffff), middle = _mm_set1_epi64x(-0xf0000000ll);
     __m128i found = _mm_setzero_si128();
@@ -77,7 +83,7 @@ static bool steps_by_double(const float *a, const float *b, size_t b_step, size_
     return _mm_movemask_epi8(found) == 0;
 }
 
-static void steps_fused(const float *a, const float *b, size_t b_step, size_t k, float sums[DQ_FPANEL])
+static void steps_fused(const float *a, const float *b, size_t b_step, size_t k, float sums[DQ_GEMM_F32_NR])
 {
     __m128 sum[VECTORS];
     for (int v = 0; v < VECTORS; v++)
@@ -90,7 +96,7 @@ static void steps_fused(const float *a, const float *b, size_t b_step, size_t k,
 }
 
 static void all_steps(const float *a, const float *b, size_t b_step, size_t k, bool large,
-                      float sums[DQ_FPANEL])
+                      float sums[DQ_GEMM_F32_NR])
 {
     if (!large) {
         steps_fused(a, b, b_step, k, sums);
@@ -98,7 +104,7 @@ static void all_steps(const float *a, const float *b, size_t b_step, size_t k, b
     }
     for (size_t p = 0; p < k; p += STEPS) {
         size_t n = k - p < STEPS ? k - p : STEPS;
-        float was[DQ_FPANEL];
+        float was[DQ_GEMM_F32_NR];
         memcpy(was, sums, sizeof was);
         if (steps_by_double(a + p, b + p * b_step, b_step, n, sums))
             continue;
@@ -110,7 +116,7 @@ static void all_steps(const float *a, const float *b, size_t b_step, size_t k, b
 /* ---- The block ----------------------------------------------------------------------------------------- */
 
 /* maxps and minps give their second operand where the two are equal or one is NaN. */
-static void finish(const dq_gemm_block_f32 *g, size_t i, const float *z, float sums[DQ_FPANEL])
+static void finish(const dq_gemm_block_f32 *g, size_t i, const float *z, float sums[DQ_GEMM_F32_NR])
 {
     for (int v = 0; v < VECTORS; v++) {
         __m128 x = _mm_loadu_ps(sums + v * LANES);
@@ -133,7 +139,7 @@ static void panel(const dq_gemm_block_f32 *g, size_t col, size_t cols, const flo
 {
     const size_t bytes = cols * sizeof(float);
     for (size_t i = 0; i < g->rows; i++) {
-        float *c = g->c + i * g->c_row + col, sums[DQ_FPANEL] = {0}, z[DQ_FPANEL] = {0};
+        float *c = g->c + i * g->c_row + col, sums[DQ_GEMM_F32_NR] = {0}, z[DQ_GEMM_F32_NR] = {0};
         if (g->more)
             memcpy(sums, c, bytes);
         if (g->k)
@@ -149,14 +155,15 @@ static void panel(const dq_gemm_block_f32 *g, size_t col, size_t cols, const flo
 void dq_gemm_block_f32_sse41(const dq_gemm_block_f32 *g)
 {
     const int a_bit = g->k ? last_bit_of(g->a, g->a_row, g->rows, g->k) : 0;
-    const bool open_end = g->rows == 1 && g->b_panel == DQ_FPANEL; /* memory may end after the last column */
+    const bool open_end =
+        g->rows == 1 && g->b_panel == DQ_GEMM_F32_NR; /* memory may end after the last column */
     size_t col = 0;
-    for (; col < g->cols; col += DQ_FPANEL) {
-        size_t cols = g->cols - col < DQ_FPANEL ? g->cols - col : DQ_FPANEL;
-        if (open_end && cols < DQ_FPANEL)
+    for (; col < g->cols; col += DQ_GEMM_F32_NR) {
+        size_t cols = g->cols - col < DQ_GEMM_F32_NR ? g->cols - col : DQ_GEMM_F32_NR;
+        if (open_end && cols < DQ_GEMM_F32_NR)
             break;
-        const float *b = g->k ? g->b + col / DQ_FPANEL * g->b_panel : g->b;
-        bool large = !g->k || a_bit + last_bit_of(b, g->b_step, g->k, DQ_FPANEL) >= -149;
+        const float *b = g->k ? g->b + col / DQ_GEMM_F32_NR * g->b_panel : g->b;
+        bool large = !g->k || a_bit + last_bit_of(b, g->b_step, g->k, DQ_GEMM_F32_NR) >= -149;
         panel(g, col, cols, b, large);
     }
     if (col < g->cols) {

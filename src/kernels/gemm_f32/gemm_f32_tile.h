@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-enum { TILE_COLS = PANELS * DQ_FPANEL, VECTORS = TILE_COLS / VF_LANES, MOST_ROWS = 6 };
+enum { TILE_COLS = PANELS * DQ_GEMM_F32_NR, VECTORS = TILE_COLS / VF_LANES, MOST_ROWS = 6 };
 /* Rows whose stride is a multiple of SAME floats map to the same cache sets. */
 enum { LINE = 16 /* floats of a cache line */, UNROLL = 4, SAME = 512 };
 enum { SPARING = TALL_ROWS ? 2 : 1 /* prefetches one of so many lines: hardware fetches pairs */ };
@@ -36,7 +36,7 @@ enum { ROWS_PER_POINTER = 3, POINTERS = (MOST_ROWS + ROWS_PER_POINTER - 1) / ROW
 /* Offset of column `j` of a tile in its panels. */
 static inline size_t column_offset(int j, size_t b_panel)
 {
-    return (size_t)(j / DQ_FPANEL) * b_panel + (size_t)(j % DQ_FPANEL);
+    return (size_t)(j / DQ_GEMM_F32_NR) * b_panel + (size_t)(j % DQ_GEMM_F32_NR);
 }
 
 /* Adds step `u` after those that are done. */
@@ -104,14 +104,14 @@ static inline stream next_panels(const dq_gemm_block_f32 *g, size_t col, const f
 {
     const float *panel = NULL;
     size_t last_panel = 0;
-    if (g->k && g->b_step == DQ_FPANEL) {
+    if (g->k && g->b_step == DQ_GEMM_F32_NR) {
         panel = col + TILE_COLS < g->cols ? b + PANELS * g->b_panel : g->next;
         last_panel =
-            panel == g->next || col + TILE_COLS + DQ_FPANEL < g->cols ? (PANELS - 1) * g->b_panel : 0;
+            panel == g->next || col + TILE_COLS + DQ_GEMM_F32_NR < g->cols ? (PANELS - 1) * g->b_panel : 0;
     }
     if (!panel)
         return (stream){b, 0, 0, NULL};
-    return (stream){panel, (DQ_FPANEL + tiles - 1) / tiles, last_panel, NULL};
+    return (stream){panel, (DQ_GEMM_F32_NR + tiles - 1) / tiles, last_panel, NULL};
 }
 
 /* Prefetches `count` cache lines, `step` floats from line to line. */
@@ -203,7 +203,7 @@ INLINE strides strides_of(size_t floats)
     return (strides){one, 3 * one, 5 * one};
 }
 
-INLINE const float *row_at(const float *from, const strides *s, int times)
+INLINE const float *at_stride(const float *from, const strides *s, int times)
 {
     const size_t bytes = times == 3 ? s->three : times == 5 ? s->five : s->one * (size_t)times;
     return (const float *)(const void *)((const char *)from + bytes);
@@ -228,10 +228,10 @@ INLINE void tall_steps(const float *const a[2], strides *a_row, const float *con
         vf w[VECTORS];
 #pragma GCC unroll 4
         for (int v = 0; v < VECTORS; v++)
-            w[v] = vf_load(row_at(b[v], b_step, u));
+            w[v] = vf_load(at_stride(b[v], b_step, u));
 #pragma GCC unroll 16
         for (int i = 0; i < height; i++) {
-            const vf x = vf_set(row_at(a[i / HALF_HEIGHT], a_row, i % HALF_HEIGHT)[u]);
+            const vf x = vf_set(at_stride(a[i / HALF_HEIGHT], a_row, i % HALF_HEIGHT)[u]);
 #pragma GCC unroll 4
             for (int v = 0; v < VECTORS; v++)
                 vf_fma_tall(sum[i][v], x, w[v]);
@@ -330,7 +330,7 @@ INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int h
             for (int i = 0; i < 2; i++)
                 a[i] += UNROLL;
             for (int v = 0; v < VECTORS; v++)
-                b[v] = row_at(b[v], &b_step, UNROLL);
+                b[v] = at_stride(b[v], &b_step, UNROLL);
         } while (--n);
     }
     next->at = at;
@@ -339,7 +339,7 @@ INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int h
         for (int i = 0; i < 2; i++)
             a[i]++;
         for (int v = 0; v < VECTORS; v++)
-            b[v] = row_at(b[v], &b_step, 1);
+            b[v] = at_stride(b[v], &b_step, 1);
     }
     __asm__("" : "+r"(c)); /* opaque, so that addresses of rows need no registers during the steps */
     if (g->last)
@@ -387,7 +387,7 @@ static tall tall_tiles(const strip *s)
 {
     enum { SOME = 16, DEEP = 32 };
     static const uint8_t less[12] = {0, 1, 1, 0, 2, 0, 0, 1, 1, 2, 2, 0}; /* by rows % HEIGHT */
-    if (!TALL_ROWS || s->g->k < (s->g->last ? DEEP : SOME) || s->g->b_step != DQ_FPANEL)
+    if (!TALL_ROWS || s->g->k < (s->g->last ? DEEP : SOME) || s->g->b_step != DQ_GEMM_F32_NR)
         return (tall){0, 0};
     const size_t few = less[s->rows % HEIGHT], count = few * LESS <= s->rows ? few : 0;
     return (tall){(s->rows - count * LESS) / HEIGHT, count};
@@ -438,26 +438,26 @@ static __attribute__((noinline)) void strip_half(const strip *s)
 /* Computes a tile of the last panel with fewer columns than it has, in buffers of whole panels. */
 static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols)
 {
-    float c[MOST_ROWS * DQ_FPANEL], z[MOST_ROWS * DQ_FPANEL];
+    float c[MOST_ROWS * DQ_GEMM_F32_NR], z[MOST_ROWS * DQ_GEMM_F32_NR];
     const size_t bytes = cols * sizeof *c;
-    strip workspace = *s;
-    workspace.c = c;
-    workspace.z = s->z ? z : NULL;
-    workspace.c_row = workspace.z_row = DQ_FPANEL;
+    strip padded = *s;
+    padded.c = c;
+    padded.z = s->z ? z : NULL;
+    padded.c_row = padded.z_row = DQ_GEMM_F32_NR;
     if (s->g->more)
         memset(c, 0, sizeof c);
     if (s->z)
         memset(z, 0, sizeof z);
     for (size_t i = 0; i < s->rows && s->g->more; i++)
-        dq_copy_row(c + i * DQ_FPANEL, s->c + i * s->c_row, bytes);
+        dq_copy_row(c + i * DQ_GEMM_F32_NR, s->c + i * s->c_row, bytes);
     for (size_t i = 0; i < s->rows && s->z; i++)
-        dq_copy_row(z + i * DQ_FPANEL, s->z + i * s->z_row, bytes);
+        dq_copy_row(z + i * DQ_GEMM_F32_NR, s->z + i * s->z_row, bytes);
     if (VECTORS > 1 && cols <= TILE_COLS / 2)
-        strip_half(&workspace);
+        strip_half(&padded);
     else
-        strip_whole(&workspace);
+        strip_whole(&padded);
     for (size_t i = 0; i < s->rows; i++)
-        dq_copy_row(s->c + i * s->c_row, c + i * DQ_FPANEL, bytes);
+        dq_copy_row(s->c + i * s->c_row, c + i * DQ_GEMM_F32_NR, bytes);
 }
 
 static void tile_block(const dq_gemm_block_f32 *g)
@@ -467,12 +467,12 @@ static void tile_block(const dq_gemm_block_f32 *g)
         strip s = {.g = g,
                    .col = col,
                    .rows = g->rows,
-                   .b = g->k ? g->b + col / DQ_FPANEL * g->b_panel : g->b,
+                   .b = g->k ? g->b + col / DQ_GEMM_F32_NR * g->b_panel : g->b,
                    .c = g->c + col,
                    .z = g->last && g->z ? g->z + col : NULL,
                    .c_row = g->c_row,
                    .z_row = g->z_row};
-        done = g->cols - col >= TILE_COLS ? TILE_COLS : DQ_FPANEL;
+        done = g->cols - col >= TILE_COLS ? TILE_COLS : DQ_GEMM_F32_NR;
 #ifdef NARROW
         if (done < TILE_COLS) {
             dq_gemm_block_f32 left = *g;
@@ -484,7 +484,7 @@ static void tile_block(const dq_gemm_block_f32 *g)
             return;
         }
 #endif
-        if (g->cols - col >= DQ_FPANEL) {
+        if (g->cols - col >= DQ_GEMM_F32_NR) {
             strip_whole(&s);
             continue;
         }

@@ -133,7 +133,7 @@ static __attribute__((noinline)) void copy_rows(const dq_gemm_s8_a *a, size_t fi
 
 /* Partitions strips of `strip` rows into tiles of equal height; the last tile of a strip may overlap the one
  * before it. Returns false if strips do not divide the rows, or if that takes too many tiles. */
-static __attribute__((cold)) bool cut_rows(size_t rows, size_t strip, ready *r)
+static __attribute__((cold)) bool partition_rows(size_t rows, size_t strip, ready *r)
 {
     size_t pieces = (strip + SIDE - 1) / SIDE, n = (strip + pieces - 1) / pieces;
     if (rows % strip != 0 || rows / strip * pieces > MAX_ROW_TILES)
@@ -161,7 +161,7 @@ static bool find_rows(const dq_gemm_s8_a *a, size_t rows, ready *r)
     for (i = strip; i < rows; i++)
         if (i % strip != 0 && a->rows[i] - a->rows[i - 1] != distance)
             return false;
-    if (!cut_rows(rows, strip, r) || (r->rows < ENOUGH && strip < rows))
+    if (!partition_rows(rows, strip, r) || (r->rows < ENOUGH && strip < rows))
         return false;
     for (i = 0; i < r->count; i++)
         r->x[i] = a->rows[r->row[i]];
@@ -173,12 +173,12 @@ static bool find_rows(const dq_gemm_s8_a *a, size_t rows, ready *r)
     return true;
 }
 
-static void make_ready(const dq_gemm_s8_a *a, size_t rows, ready *r)
+static void prepare_row_tiles(const dq_gemm_s8_a *a, size_t rows, ready *r)
 {
     static const ptrdiff_t no_offset = 0;
     uint8_t *copy = (uint8_t *)r + READY;
     if (!find_rows(a, rows, r)) {
-        (void)cut_rows(rows, rows, r);
+        (void)partition_rows(rows, rows, r);
         r->offsets = &no_offset;
         r->runs = 1;
         r->run = tiles_of(a->runs, a->run);
@@ -258,7 +258,7 @@ static void sum_rows(const dq_gemm_s8_a *a, size_t rows, const void *panel, cons
     enum { SHORT = 8 /* steps; for longer panels the hardware prefetcher suffices */ };
     ready *r = a->packed;
     if (!r->made)
-        make_ready(a, rows, r);
+        prepare_row_tiles(a, rows, r);
     const size_t steps = r->runs * r->run, size = steps * TILE;
     const uint8_t *w = (const uint8_t *)panel + HEAD, *w2 = panel_tiles(panel) > 1 ? w + size : NULL;
     /* Lines per step to prefetch from the next panel, if panels come from memory. The first two pairs of row

@@ -173,7 +173,7 @@ static inline uint32_t of_lanes(__m256i v)
 }
 
 /* Excess of all sums over the bound, with penalties, as partial sums in four 64-bit lanes. */
-static inline __m256i badness(lanes sum)
+static inline __m256i overflow_of(lanes sum)
 {
     const __m256i zero = _mm256_setzero_si256(), most = _mm256_set1_epi8((char)MAX_PAIR_SUM);
     __m256i more = _mm256_subs_epu8(sum.more, most), less = _mm256_subs_epu8(sum.less, most);
@@ -248,16 +248,16 @@ static size_t heaviest(const arranger *a)
 /* Badness of four groups, each added to `sum`, as the four 16-bit words of the low 64 bits. */
 static inline __m128i badness_of_4(const lanes *groups, lanes sum)
 {
-    __m256i words = badness(join(sum, groups[0]));
-    words = _mm256_or_si256(words, _mm256_slli_epi64(badness(join(sum, groups[1])), 16));
-    words = _mm256_or_si256(words, _mm256_slli_epi64(badness(join(sum, groups[2])), 32));
-    words = _mm256_or_si256(words, _mm256_slli_epi64(badness(join(sum, groups[3])), 48));
+    __m256i words = overflow_of(join(sum, groups[0]));
+    words = _mm256_or_si256(words, _mm256_slli_epi64(overflow_of(join(sum, groups[1])), 16));
+    words = _mm256_or_si256(words, _mm256_slli_epi64(overflow_of(join(sum, groups[2])), 32));
+    words = _mm256_or_si256(words, _mm256_slli_epi64(overflow_of(join(sum, groups[3])), 48));
     __m128i half = _mm_add_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
     return _mm_add_epi16(half, _mm_unpackhi_epi64(half, half));
 }
 
 /* Index of the group that adds the least excess to a batch with sums `sum`; the first of equal ones. */
-static size_t mate(const arranger *a, lanes sum)
+static size_t best_match(const arranger *a, lanes sum)
 {
     size_t best = 0;
     uint32_t least = UINT32_MAX;
@@ -284,7 +284,7 @@ static void arrange(arranger *a, size_t depth)
         size_t end = done + depth;
         lanes sum = take(a, heaviest(a), &done);
         while (done < end && done < a->count)
-            sum = join(sum, take(a, mate(a, sum), &done));
+            sum = join(sum, take(a, best_match(a, sum), &done));
     }
 }
 
@@ -298,7 +298,7 @@ static double cost_of(const arranger *a, const way *by)
         lanes sum = a->groups[g];
         for (size_t i = g + 1; i < g + by->depth && i < a->count; i++)
             sum = join(sum, a->groups[i]);
-        bad = _mm256_add_epi64(bad, badness(sum));
+        bad = _mm256_add_epi64(bad, overflow_of(sum));
     }
     double entries = of_lanes(bad) / (2 * PENALTY * weights), left = entries * entries / (entries + 0.02);
     return (by->cost + COST_ENTRY * left) * (double)a->count;

@@ -65,11 +65,11 @@ static void across(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_
     }
 }
 
-/* Transposes four groups of four columns, `row_stride` bytes from column to column: out[g] has group g. */
-static inline void four_columns(const uint8_t *x, size_t row_stride, __m128i sign_xor, __m128i out[AT_ONCE])
+/* Transposes four groups of four columns, `strided` bytes from column to column: out[g] has group g. */
+static inline void four_columns(const uint8_t *x, size_t strided, __m128i sign_xor, __m128i out[AT_ONCE])
 {
-    __m128i a = load16(x, sign_xor), b = load16(x + row_stride, sign_xor);
-    __m128i c = load16(x + 2 * row_stride, sign_xor), d = load16(x + 3 * row_stride, sign_xor);
+    __m128i a = load16(x, sign_xor), b = load16(x + strided, sign_xor);
+    __m128i c = load16(x + 2 * strided, sign_xor), d = load16(x + 3 * strided, sign_xor);
     __m128i low = _mm_unpacklo_epi32(a, b), low2 = _mm_unpacklo_epi32(c, d);
     __m128i high = _mm_unpackhi_epi32(a, b), high2 = _mm_unpackhi_epi32(c, d);
     out[0] = _mm_unpacklo_epi64(low, low2);
@@ -106,7 +106,7 @@ static void along(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t
 
 /* Packs a segment where neither columns nor positions are contiguous; within a group, positions have one
  * stride. */
-static void row_stride(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t step, sums16 *sums)
+static void strided(const dq_gemm_s8_b *b, const uint8_t *run, uint8_t *to, size_t step, sums16 *sums)
 {
     __m128i sign_xor = _mm_set1_epi8((char)b->sign_xor), v[4];
     size_t exceeds_caches = b->inner_stride;
@@ -139,7 +139,7 @@ static void pack16(const dq_gemm_s8_b *b, size_t first, size_t step, uint8_t *to
         else if (b->inner_stride == 1 && b->inner >= b->run)
             along(b, run, to, step, &found);
         else
-            row_stride(b, run, to, step, &found);
+            strided(b, run, to, step, &found);
         to += (b->run + GROUP - 1) / GROUP * step;
     }
     _mm256_storeu_si256((__m256i *)(void *)sums, found.low);

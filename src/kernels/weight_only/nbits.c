@@ -7,21 +7,21 @@
 
 enum { COLS = DQ_NBITS_COLS };
 
-/* Computes the sums of a piece of `count` words with each of some lines of digits. Lines are `row_stride`
+/* Computes the sums of a piece of `count` words with each of some lines of digits. Lines are `line_stride`
  * bytes from each other; if that is 4, the lines of each part of a word are contiguous. */
 static void piece(const uint32_t *words, size_t count, unsigned bits, const int8_t *digits, size_t lines,
-                  size_t row_stride, int32_t sums[][COLS])
+                  size_t line_stride, int32_t sums[][COLS])
 {
     const unsigned parts = DQ_NBITS_PARTS(bits), size = bits == 8 ? 2 : 1;
     const uint32_t mask = (1u << bits) - 1;
     memset(sums, 0, lines * sizeof *sums);
     for (size_t n = 0; n < count; n++, words += COLS)
-        for (unsigned part = 0; part < parts; part++, digits += row_stride == 4 ? 4 * lines : 4)
+        for (unsigned part = 0; part < parts; part++, digits += line_stride == 4 ? 4 * lines : 4)
             for (size_t e = 0; e < lines; e++)
                 for (unsigned i = 0; i < 4; i += size) {
                     int16_t bits_16 = 0;
-                    memcpy(&bits_16, digits + e * row_stride + i, size == 2 ? sizeof bits_16 : 0);
-                    int32_t digit = size == 2 ? bits_16 : digits[e * row_stride + i];
+                    memcpy(&bits_16, digits + e * line_stride + i, size == 2 ? sizeof bits_16 : 0);
+                    int32_t digit = size == 2 ? bits_16 : digits[e * line_stride + i];
                     for (size_t j = 0; j < COLS; j++)
                         sums[e][j] += (int32_t)(words[j] >> (8 * i + part * bits) & mask) * digit;
                 }
@@ -93,7 +93,7 @@ static inline __attribute__((always_inline)) void as_floats(const dq_nbits *b, s
                                                             size_t count, unsigned bits, const float *table,
                                                             float *out, size_t panel)
 {
-    enum { PANEL = DQ_FPANEL };
+    enum { PANEL = DQ_GEMM_F32_NR };
     const uint32_t mask = (1u << bits) - 1;
     for (size_t at = 0; at < COLS; at += PANEL, out += panel) {
         const uint32_t *words = b->words + first * COLS + at;

@@ -86,7 +86,7 @@ typedef void dq_nbits_s8_fn(const dq_nbits *b, const dq_nbits_rounded *x, float 
 
 /** Dequantizes weights: (value - zero) * scale with one rounding each, where value is the quantized value
  * or its table entry. It converts `count` words from index `first` on, all of block `block`, of all columns
- * j, to panels of DQ_FPANEL = 16 columns. Quantized value t of word first + n goes to
+ * j, to panels of DQ_GEMM_F32_NR = 16 columns. Quantized value t of word first + n goes to
  *      out[j / 16 * panel + (n * (32 / bits) + t) * 16 + j % 16]. */
 typedef void dq_nbits_f32_fn(const dq_nbits *b, size_t block, size_t first, size_t count, float *out,
                              size_t panel);

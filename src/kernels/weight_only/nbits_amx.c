@@ -41,8 +41,8 @@ static void shape_pieces(size_t rows)
 
 /* Unpacks a piece of `count` words of 4-bit values. Values after these words are multiplied by digits of
  * 0. */
-static void broadcast(const uint32_t *words, size_t count, const float *zeros,
-                      uint8_t qvalues[VECTORS][STEPS][LINE])
+static void unpack_nibbles(const uint32_t *words, size_t count, const float *zeros,
+                           uint8_t qvalues[VECTORS][STEPS][LINE])
 {
     const __m512i mask = _mm512_set1_epi8(15), first = _mm512_set1_epi32(0x01010101);
     for (size_t v = 0; v < VECTORS; v++, words += SIDE) {
@@ -160,7 +160,7 @@ void dq_nbits_s8_amx(const dq_nbits *b, const dq_nbits_rounded *all, float *y)
             if (bytes)
                 unpack_bytes(words, n, p.qvalues[p.count]);
             else
-                broadcast(words, n, b->zeros ? b->zeros + g * COLS : middle, p.qvalues[p.count]);
+                unpack_nibbles(words, n, b->zeros ? b->zeros + g * COLS : middle, p.qvalues[p.count]);
             p.scales[p.count] = b->scales + g * COLS;
             if (++p.count == PIECES_PER_STEP)
                 multiply_rows(&p, b->bits, &x, &shaped, y);

@@ -40,18 +40,18 @@ ALWAYS_INLINE void fetch_ahead(const void *words, size_t count)
         __builtin_prefetch((const char *)words + AHEAD + at);
 }
 
-/* Adds the products of a word of each column with `lines` lines of digits, `row_stride` bytes from line to
+/* Adds the products of a word of each column with `lines` lines of digits, `line_stride` bytes from line to
  * line. All but the pointers are constants in each call. */
 ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *digits, int lines,
-                                 int row_stride, vi sum[VECTORS][LINES])
+                                 int line_stride, vi sum[VECTORS][LINES])
 {
     const vi mask = vi_set(bits == 8 ? 0x00ff00ff : ((1u << bits) - 1) * 0x01010101);
     const int parts = DQ_NBITS_PARTS(bits);
 #pragma GCC unroll 4
-    for (int part = 0; part < parts; part++, digits += row_stride == 4 ? 4 * lines : 4) {
+    for (int part = 0; part < parts; part++, digits += line_stride == 4 ? 4 * lines : 4) {
         vi d[LINES];
         for (int e = 0; e < lines; e++)
-            d[e] = four_bytes(digits + row_stride * e);
+            d[e] = four_bytes(digits + line_stride * e);
         for (int v = 0; v < VECTORS; v++) {
             const vi word = vi_load(words + v * VF_LANES);
             vi qvalues =
@@ -68,9 +68,9 @@ ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *
 /* Computes int32 sums of `count` words, those of the second line times `second`. They are stored to
  * memory, so that callers may loop over them. */
 ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool whole, const int8_t *digits,
-                         int lines, int row_stride, int second, vi out[VECTORS][LINES])
+                         int lines, int line_stride, int second, vi out[VECTORS][LINES])
 {
-    const size_t each = (size_t)(4 * (row_stride == 4 ? lines : 1) * DQ_NBITS_PARTS(bits));
+    const size_t each = (size_t)(4 * (line_stride == 4 ? lines : 1) * DQ_NBITS_PARTS(bits));
     vi sum[VECTORS][LINES];
     for (int v = 0; v < VECTORS; v++)
         for (int e = 0; e < lines; e++)
@@ -78,11 +78,11 @@ ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool who
     if (whole && count == 4)
 #pragma GCC unroll 4
         for (size_t n = 0; n < 4; n++)
-            word_products(words + n * COLS, bits, digits + n * each, lines, row_stride, sum);
+            word_products(words + n * COLS, bits, digits + n * each, lines, line_stride, sum);
     else
 #pragma GCC unroll 1
         for (size_t n = 0; n < count; n++)
-            word_products(words + n * COLS, bits, digits + n * each, lines, row_stride, sum);
+            word_products(words + n * COLS, bits, digits + n * each, lines, line_stride, sum);
     for (int v = 0; v < VECTORS; v++)
         for (int e = 0; e < lines; e++)
             out[v][e] = bits == 8 ? sum[v][e] : in_32(sum[v][e], e == 1 ? second : 1);

@@ -21,7 +21,7 @@ ALWAYS_INLINE void panel_as_floats(const uint32_t *words, size_t count, int each
         if (table)
             look_up(table, word, each, value);
 #pragma GCC unroll 16
-        for (int t = 0; t < 32 / each; t++, to += DQ_FPANEL) {
+        for (int t = 0; t < 32 / each; t++, to += DQ_GEMM_F32_NR) {
             vf x = table ? value[t] : vi_to_float(vi_and(vi_right(word, t * each), mask));
             vf_store(to, vf_mul(ready ? x : vf_sub(x, zero), scale));
         }
@@ -42,7 +42,7 @@ ALWAYS_INLINE void as_floats(const dq_nbits *b, int bits, size_t block, size_t f
         values = lookup_of(numbers);
     for (size_t at = 0; at < COLS; at += VF_LANES) {
         const uint32_t *words = b->words + first * COLS + at;
-        float *to = out + at / DQ_FPANEL * panel + at % DQ_FPANEL;
+        float *to = out + at / DQ_GEMM_F32_NR * panel + at % DQ_GEMM_F32_NR;
         vf scale = vf_load(b->scales + block * COLS + at);
         vf zero = b->zeros ? vf_load(b->zeros + block * COLS + at) : vf_set(b->middle);
         if (look && !b->zeros)

@@ -42,13 +42,14 @@ typedef bool dq_winograd_f32_output_fn(const float *m, size_t point, size_t chan
  * 2), which has no point 2: B x is x0 - x1, x1, 0, x1 - x2, and G g is g0, g0 + g1, 0, g1. Longer kernels are
  * sums of such, point by point. */
 
-/** Input transform B x of panels × DQ_FPANEL tiles. Element j of tile i is x[j * x_row + i]. Point p goes to
- * v[p][i / DQ_FPANEL * panel + i % DQ_FPANEL]. With 2 taps v[2] is not written, and element 3 not read. */
+/** Input transform B x of panels × DQ_GEMM_F32_NR tiles. Element j of tile i is x[j * x_row + i]. Point p
+ * goes to v[p][i / DQ_GEMM_F32_NR * panel + i % DQ_GEMM_F32_NR]. With 2 taps v[2] is not written, and element
+ * 3 not read. */
 typedef void dq_winograd_f32_line_fn(const float *x, size_t x_row, size_t panels, size_t taps,
                                      float *const v[4], size_t panel);
 
-/** Output transform A m of tiles i < n, a multiple of DQ_FPANEL. Element p of m is m[p * point + i]. Adds
- * bias, then applies the bounds as above: output q goes to y[q * n + i]. Returns whether all are finite
+/** Output transform A m of tiles i < n, a multiple of DQ_GEMM_F32_NR. Element p of m is m[p * point + i].
+ * Adds bias, then applies the bounds as above: output q goes to y[q * n + i]. Returns whether all are finite
  * before the bounds. */
 typedef bool dq_winograd_f32_line_output_fn(const float *m, size_t point, size_t n, float bias, float low,
                                             float high, float *y);

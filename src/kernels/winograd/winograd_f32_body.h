@@ -93,8 +93,8 @@ static bool fw_output(const float *m, size_t point, size_t channels, const float
 
 static void fw_line(const float *x, size_t x_row, size_t panels, size_t taps, float *const v[4], size_t panel)
 {
-    for (size_t i = 0, at = 0; i < panels * DQ_FPANEL; i += DQ_FPANEL, at += panel)
-        for (size_t j = 0; j < DQ_FPANEL; j += VF_LANES) {
+    for (size_t i = 0, at = 0; i < panels * DQ_GEMM_F32_NR; i += DQ_GEMM_F32_NR, at += panel)
+        for (size_t j = 0; j < DQ_GEMM_F32_NR; j += VF_LANES) {
             const float *from = x + i + j;
             vf t[FW_SIDE] = {vf_load(from), vf_load(from + x_row), vf_load(from + 2 * x_row)};
             if (taps == FW_KERNEL) {

@@ -9,9 +9,9 @@
 #include <string.h>
 
 enum {
-    TILE = 24,         /* queries of a tile */
-    PANEL = DQ_FPANEL, /* keys, or elements of values, in a packed panel */
-    DEPTH = 256,       /* keys of a block of the product of weights and values (KC) */
+    TILE = 24,              /* queries of a tile */
+    PANEL = DQ_GEMM_F32_NR, /* keys, or elements of values, in a packed panel */
+    DEPTH = 256,            /* keys of a block of the product of weights and values (KC) */
     MIN_QUERIES_PACKED =
         4,            /* minimum number of queries for which packing keys and values is worth its time */
     SIDE = 8,         /* queries whose Softmax steps are interleaved, to overlap their latencies */

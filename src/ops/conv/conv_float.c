@@ -82,12 +82,12 @@ dq_algorithm_work dq_conv_f32_gemm_work(const void *problem)
 {
     const dq_conv_f32_problem *p = problem;
     const dq_conv_shape *s = p->shape;
-    const double columns = (double)((s->out_size + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL);
+    const double columns = (double)((s->out_size + DQ_GEMM_F32_NR - 1) / DQ_GEMM_F32_NR * DQ_GEMM_F32_NR);
     const double depth = (double)s->group_in * (double)s->kernel_size;
     const double images = (double)s->batch * (double)s->group;
     return (dq_algorithm_work){.macs = images * (double)s->group_out * columns * depth,
                                .bytes = images * columns * depth * sizeof(float),
-                               .calls = images * columns / DQ_FPANEL};
+                               .calls = images * columns / DQ_GEMM_F32_NR};
 }
 
 dq_status dq_conv_float_prepare(dq_op_call *call, const dq_conv_shape *shape, bool function, bool unaligned,

@@ -48,10 +48,10 @@ static void part_weights(const void *arg, const dq_gemm_part *part, float *works
     (void)workspace;
     const job *j = arg;
     const size_t k = j->c->product.k;
-    const size_t panel = part->batch % j->c->shape->group * j->c->panel_count + part->col / DQ_FPANEL;
-    block->b = j->c->panels + (panel * k + part->p) * DQ_FPANEL;
-    block->b_step = DQ_FPANEL;
-    block->b_panel = DQ_FPANEL * k;
+    const size_t panel = part->batch % j->c->shape->group * j->c->panel_count + part->col / DQ_GEMM_F32_NR;
+    block->b = j->c->panels + (panel * k + part->p) * DQ_GEMM_F32_NR;
+    block->b_step = DQ_GEMM_F32_NR;
+    block->b_panel = DQ_GEMM_F32_NR * k;
 }
 
 /* Columns are output channels: the bias is added as z with row stride 0. */
@@ -104,14 +104,14 @@ static void windows(void *arg, size_t begin, size_t end, unsigned worker)
         if (c->pointwise)
             transpose((const uint32_t *)(const void *)(x + channel * s->in_size), s->in_size, channels,
                       s->in_size, to, c->row);
-        for (size_t col = 0; col < s->out_size && !c->pointwise; col += DQ_FPANEL) {
+        for (size_t col = 0; col < s->out_size && !c->pointwise; col += DQ_GEMM_F32_NR) {
             dq_gemm_block_f32 block;
             const dq_gemm_part part = {.col = col,
-                                       .cols = dq_least(DQ_FPANEL, s->out_size - col),
+                                       .cols = dq_least(DQ_GEMM_F32_NR, s->out_size - col),
                                        .p = channel * s->kernel_size,
                                        .k = channels * s->kernel_size};
             dq_im2col_pack(j->call->kernels, &s->window, x, &part, workspace, &block);
-            transpose((const uint32_t *)(const void *)workspace, DQ_FPANEL, part.k, part.cols,
+            transpose((const uint32_t *)(const void *)workspace, DQ_GEMM_F32_NR, part.k, part.cols,
                       to + col * c->row, c->row);
         }
     }
@@ -131,9 +131,9 @@ bool dq_conv_f32_gemm_small_is_applicable(const void *problem, dq_reason *reason
         return false;
     if (!p->constant_weights || !p->float_weights)
         return dq_not_applicable(reason, "weights are not constant floats");
-    if (s->group_out < DQ_FPANEL)
+    if (s->group_out < DQ_GEMM_F32_NR)
         return dq_not_applicable(reason, "%zu output channels, expected at least %d", s->group_out,
-                                 DQ_FPANEL);
+                                 DQ_GEMM_F32_NR);
     return s->out_size <= most ||
            dq_not_applicable(reason, "%zu output pixels, expected at most %zu", s->out_size, most);
 }
@@ -143,9 +143,10 @@ dq_algorithm_work dq_conv_f32_gemm_small_work(const void *problem)
     const dq_conv_f32_problem *p = problem;
     const dq_conv_shape *s = p->shape;
     const double rows = (double)s->batch * (double)s->out_size * (double)s->group;
-    return (dq_algorithm_work){.macs = dq_conv_f32_macs(s, DQ_FPANEL),
+    return (dq_algorithm_work){.macs = dq_conv_f32_macs(s, DQ_GEMM_F32_NR),
                                .bytes = rows * (double)s->group_in * (double)s->kernel_size * sizeof(float),
-                               .calls = rows * (double)((s->group_out + DQ_FPANEL - 1) / DQ_FPANEL)};
+                               .calls =
+                                   rows * (double)((s->group_out + DQ_GEMM_F32_NR - 1) / DQ_GEMM_F32_NR)};
 }
 
 dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv_shape *shape,
@@ -155,7 +156,7 @@ dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv
     const size_t workers = dq_threads_count(call->threads);
     size_t workspace;
     *c = (dq_conv_gemm_small){.shape = shape, .pointwise = dq_conv_pointwise(shape)};
-    c->panel_count = (shape->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
+    c->panel_count = (shape->group_out + DQ_GEMM_F32_NR - 1) / DQ_GEMM_F32_NR;
     c->row = ((k + LINE - 1) / LINE | 1) * LINE; /* odd number of lines: rows use all sets of L1 */
     c->chunk = dq_least(STEPS / shape->kernel_size + 1, shape->group_in);
     c->chunks = (shape->group_in + c->chunk - 1) / c->chunk;
@@ -181,7 +182,7 @@ dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv
     DQ_TRY(dq_fpanels_constant(call, w, &weights, &c->panels, err));
     DQ_TRY(dq_gemm_f32_prepare(call, &c->product, err));
     if (!dq_call_reserve(call, batches * shape->out_size, c->row, sizeof(float), &c->rows_offset) ||
-        !dq_mul_size(c->chunk * shape->kernel_size, DQ_FPANEL * sizeof(float), &workspace))
+        !dq_mul_size(c->chunk * shape->kernel_size, DQ_GEMM_F32_NR * sizeof(float), &workspace))
         return dq_no_memory(err, SIZE_MAX, "windows");
     if (call->worker_scratch_size < workspace)
         call->worker_scratch_size = workspace;

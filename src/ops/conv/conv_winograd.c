@@ -84,10 +84,10 @@ dq_algorithm_work dq_conv_f32_winograd_2d_work(const void *problem)
     const dq_conv_shape *s = p->shape;
     const double tiles = (double)((s->window.out[0] + 1) / 2) * (double)((s->window.out[1] + 1) / 2);
     const double points = (double)s->batch * (double)s->group * tiles * POINTS;
-    const double out = (double)((s->group_out + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL);
+    const double out = (double)((s->group_out + DQ_GEMM_F32_NR - 1) / DQ_GEMM_F32_NR * DQ_GEMM_F32_NR);
     return (dq_algorithm_work){.macs = points * (double)s->group_in * out,
                                .bytes = points * ((double)s->group_in + out) * sizeof(float),
-                               .calls = points * out / DQ_FPANEL};
+                               .calls = points * out / DQ_GEMM_F32_NR};
 }
 
 static void cut(const dq_conv_shape *s, size_t threads, dq_conv_winograd *g)
@@ -101,7 +101,7 @@ static void cut(const dq_conv_shape *s, size_t threads, dq_conv_winograd *g)
     g->pixels_first = s->batch == 1 && g->chunks == 1;
     g->per_thread = threads <= MAX_REPEATING_THREADS;
     g->in_padded = (s->group_in + DQ_FWINOGRAD_STEP - 1) / DQ_FWINOGRAD_STEP * DQ_FWINOGRAD_STEP;
-    g->panels = (s->group_out + DQ_FPANEL - 1) / DQ_FPANEL;
+    g->panels = (s->group_out + DQ_GEMM_F32_NR - 1) / DQ_GEMM_F32_NR;
     g->panels_per_task = dq_least(PANELS_PER_TASK, g->panels);
 }
 
@@ -110,17 +110,17 @@ static void cut(const dq_conv_shape *s, size_t threads, dq_conv_winograd *g)
 /* Transforms the weights of panel `i`, counted over the panels of all groups. */
 static void weights(const dq_winograd_f32_form *f, const float *w, size_t i, float *u)
 {
-    const size_t row = f->in * TAPS, first = i % f->panels * DQ_FPANEL;
-    const size_t outs = dq_least(DQ_FPANEL, f->out - first);
-    float workspace[KERNELS * TAPS * DQ_FPANEL];
+    const size_t row = f->in * TAPS, first = i % f->panels * DQ_GEMM_F32_NR;
+    const size_t outs = dq_least(DQ_GEMM_F32_NR, f->out - first);
+    float workspace[KERNELS * TAPS * DQ_GEMM_F32_NR];
     w += (i / f->panels * f->out + first) * row;
-    if (outs < DQ_FPANEL)
+    if (outs < DQ_GEMM_F32_NR)
         memset(workspace, 0, sizeof workspace);
     for (size_t c = 0; c < f->in; c += KERNELS) {
         size_t some = dq_least(KERNELS, f->in - c);
         f->transpose((const uint32_t *)(const void *)(w + c * TAPS), row, outs, some * TAPS,
-                     (uint32_t *)(void *)workspace, DQ_FPANEL);
-        f->weights(workspace, some, u + c * DQ_FPANEL, f->point);
+                     (uint32_t *)(void *)workspace, DQ_GEMM_F32_NR);
+        f->weights(workspace, some, u + c * DQ_GEMM_F32_NR, f->point);
     }
 }
 
@@ -140,7 +140,7 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, size_t *used, dq_
     const dq_conv_shape *s = g->shape;
     size_t point, size;
     memset(&g->form, 0, sizeof g->form); /* compared as bytes */
-    if (!dq_mul_size(s->group_in, DQ_FPANEL, &point) ||
+    if (!dq_mul_size(s->group_in, DQ_GEMM_F32_NR, &point) ||
         !dq_mul_size(row_stride(point), s->group * g->panels * POINTS * sizeof(float), &size))
         return dq_no_memory(err, SIZE_MAX, "transformed weights");
     g->form.transpose = call->kernels->transpose_x32;
@@ -165,7 +165,7 @@ dq_status dq_conv_winograd_prepare(dq_op_call *call, uint32_t w, const dq_conv_f
     size_t *per_thread = &call->worker_scratch_size, used = 0, pixels, v;
     *g = (dq_conv_winograd){.shape = s, .direct = direct};
     cut(s, dq_threads_count(call->threads), g);
-    size_t cols = g->panels_per_task * DQ_FPANEL, line = POINTS * sizeof(float);
+    size_t cols = g->panels_per_task * DQ_GEMM_F32_NR, line = POINTS * sizeof(float);
     g->m_point = row_stride(g->tiles * cols);
     bool fits = dq_mul_size(g->tiles, g->in_padded, &v) &&
                 dq_mul_size(2 * g->rows + 2, (size_t)s->window.in[1], &pixels);
@@ -223,22 +223,22 @@ static void pixels(const job *j, const task *t, size_t c, size_t count, float *i
 static void products(const job *j, const task *t, const float *u, float *m)
 {
     const dq_conv_winograd *g = j->g;
-    const size_t cols = g->panels_per_task * DQ_FPANEL, in = g->shape->group_in, point = g->form.point;
+    const size_t cols = g->panels_per_task * DQ_GEMM_F32_NR, in = g->shape->group_in, point = g->form.point;
     u += (t->group * g->panels + t->panel) * POINTS * point;
     dq_gemm_block_f32 block = {.rows = t->tiles,
-                               .cols = t->panels * DQ_FPANEL,
+                               .cols = t->panels * DQ_GEMM_F32_NR,
                                .a_row = g->in_padded,
-                               .b_step = DQ_FPANEL,
+                               .b_step = DQ_GEMM_F32_NR,
                                .b_panel = POINTS * point,
                                .c_row = cols};
     for (size_t p = 0; p < POINTS; p++)
         for (size_t c = 0; c < in; c += block.k) {
             block.k = dq_least(DEPTH, in - c);
             block.a = t->v + p * g->v_point + c;
-            block.b = u + p * point + c * DQ_FPANEL;
+            block.b = u + p * point + c * DQ_GEMM_F32_NR;
             block.c = m + p * g->m_point;
             block.more = c > 0;
-            block.next = c + block.k < in ? block.b + block.k * DQ_FPANEL
+            block.next = c + block.k < in ? block.b + block.k * DQ_GEMM_F32_NR
                          : p + 1 < POINTS ? u + (p + 1) * point
                                           : NULL;
             j->call->kernels->gemm_block_f32(&block);
@@ -252,8 +252,8 @@ static bool outputs(const job *j, const task *t, const float *m, float low, floa
     const dq_conv_winograd *g = j->g;
     const dq_conv_shape *s = g->shape;
     const size_t width = (size_t)s->window.out[1], height = (size_t)s->window.out[0] - 2 * t->first;
-    size_t cols = g->panels_per_task * DQ_FPANEL, channel = t->panel * DQ_FPANEL;
-    float bias[PANELS_PER_TASK * DQ_FPANEL], *beyond = y + 4 * g->tiles * cols;
+    size_t cols = g->panels_per_task * DQ_GEMM_F32_NR, channel = t->panel * DQ_GEMM_F32_NR;
+    float bias[PANELS_PER_TASK * DQ_GEMM_F32_NR], *beyond = y + 4 * g->tiles * cols;
     bool finite = true;
     for (size_t k = 0; k < cols; k++)
         bias[k] = j->o->bias && channel + k < s->group_out ? j->o->bias[t->group * s->group_out + channel + k]
@@ -264,8 +264,8 @@ static bool outputs(const job *j, const task *t, const float *m, float low, floa
             size_t row = i / g->across * 2 + k / 2, col = i % g->across * 2 + k % 2;
             to[k] = row < height && col < width ? y + (row * width + col) * cols : beyond;
         }
-        finite = j->call->kernels->winograd_f32->output(m + i * cols, g->m_point, t->panels * DQ_FPANEL, bias,
-                                                        low, high, to);
+        finite = j->call->kernels->winograd_f32->output(m + i * cols, g->m_point, t->panels * DQ_GEMM_F32_NR,
+                                                        bias, low, high, to);
     }
     return finite;
 }
@@ -285,11 +285,12 @@ static void results(const job *j, const task *t, char *per_thread)
     const dq_conv_winograd *g = j->g;
     const dq_conv_shape *s = g->shape;
     const size_t width = (size_t)s->window.out[1], height = (size_t)s->window.out[0] - 2 * t->first;
-    const dq_gemm_part part = {.batch = t->image * s->group + t->group,
-                               .row = t->panel * DQ_FPANEL,
-                               .rows = dq_least(t->panels * DQ_FPANEL, s->group_out - t->panel * DQ_FPANEL),
-                               .col = 2 * t->first * width,
-                               .cols = dq_least(2 * t->rows, height) * width};
+    const dq_gemm_part part = {
+        .batch = t->image * s->group + t->group,
+        .row = t->panel * DQ_GEMM_F32_NR,
+        .rows = dq_least(t->panels * DQ_GEMM_F32_NR, s->group_out - t->panel * DQ_GEMM_F32_NR),
+        .col = 2 * t->first * width,
+        .cols = dq_least(2 * t->rows, height) * width};
     float *y = at(per_thread, g->out_offset), low = j->o->finish->low, high = j->o->finish->high;
     if (j->o->z) {
         low = -INFINITY;
@@ -300,7 +301,7 @@ static void results(const job *j, const task *t, char *per_thread)
         return;
     }
     float *out = j->o->out + (part.batch * s->group_out + part.row) * s->out_size + part.col;
-    j->call->kernels->transpose_x32((const uint32_t *)(const void *)y, g->panels_per_task * DQ_FPANEL,
+    j->call->kernels->transpose_x32((const uint32_t *)(const void *)y, g->panels_per_task * DQ_GEMM_F32_NR,
                                     part.cols, part.rows, (uint32_t *)(void *)out, s->out_size);
     finish(j, &part);
 }

@@ -21,7 +21,7 @@ static bool is_position_bound(const dq_conv_shape *s)
         return true;
     /* Three axes: rows of at least a panel, and a window at most positions. */
     return w->rank > 2 && s->in_channels <= MAX_CHANNELS_3D && s->kernel_size >= MIN_TAPS_3D &&
-           w->out[w->rank - 1] >= DQ_FPANEL && s->out_size >= s->in_size / 2 &&
+           w->out[w->rank - 1] >= DQ_GEMM_F32_NR && s->out_size >= s->in_size / 2 &&
            s->in_channels * s->in_size <= MAX_ELEMENTS_3D;
 }
 
@@ -94,7 +94,7 @@ dq_status dq_im2col_padded_prepare(dq_op_call *call, const dq_conv_shape *shape,
     k = shape->in_channels * shape->kernel_size;
     uint32_t *steps = DQ_NEW_ARRAY(call->arena, k, uint32_t);
     /* Slack: copying a span of a panel may read past the last row. */
-    if (!steps || !dq_call_reserve(call, floats + DQ_FPANEL, 1, sizeof(float), &p->copy_offset))
+    if (!steps || !dq_call_reserve(call, floats + DQ_GEMM_F32_NR, 1, sizeof(float), &p->copy_offset))
         return dq_no_memory(err, k * sizeof *steps, "a padded image");
     find_steps(p, plane, steps);
     p->steps = steps;
@@ -183,13 +183,13 @@ typedef struct span {
 /* Finds the spans of the next panel, from output column *col of output row *row on, and advances both.
  * Returns their number. */
 static size_t find_spans(const dq_im2col_padded *p, const float *copy, size_t *row, size_t *col,
-                         span s[DQ_FPANEL])
+                         span s[DQ_GEMM_F32_NR])
 {
     const dq_window *w = &p->shape->window;
     const size_t width = (size_t)w->out[w->rank - 1];
     size_t count = 0;
-    for (size_t lane = 0, n; lane < DQ_FPANEL && *row < p->lines; lane += n) {
-        n = dq_least(width - *col, DQ_FPANEL - lane);
+    for (size_t lane = 0, n; lane < DQ_GEMM_F32_NR && *row < p->lines; lane += n) {
+        n = dq_least(width - *col, DQ_GEMM_F32_NR - lane);
         s[count].lane = lane;
         s[count++].from = copy + row_at(p, *row, w->out, w->stride) * p->pitch + *col;
         *col += n;
@@ -203,11 +203,11 @@ static size_t find_spans(const dq_im2col_padded *p, const float *copy, size_t *r
  * overwrites the excess. The last step is copied exactly. */
 static void panel(const span *s, size_t count, const uint32_t *steps, size_t k, float *to)
 {
-    for (size_t i = 0; i + 1 < k; i++, to += DQ_FPANEL)
+    for (size_t i = 0; i + 1 < k; i++, to += DQ_GEMM_F32_NR)
         for (size_t r = 0; r < count; r++)
-            memcpy(to + s[r].lane, s[r].from + steps[i], DQ_FPANEL * sizeof *to);
+            memcpy(to + s[r].lane, s[r].from + steps[i], DQ_GEMM_F32_NR * sizeof *to);
     for (size_t r = 0; r < count; r++)
-        memcpy(to + s[r].lane, s[r].from + steps[k - 1], (DQ_FPANEL - s[r].lane) * sizeof *to);
+        memcpy(to + s[r].lane, s[r].from + steps[k - 1], (DQ_GEMM_F32_NR - s[r].lane) * sizeof *to);
 }
 
 void dq_im2col_padded_panels(const dq_op_call *call, const dq_im2col_padded *p, const dq_gemm_part *part,
@@ -216,11 +216,11 @@ void dq_im2col_padded_panels(const dq_op_call *call, const dq_im2col_padded *p, 
     const size_t width = (size_t)p->shape->window.out[p->shape->window.rank - 1];
     const float *copy = copy_of(call, p);
     size_t row = part->col / width, col = part->col % width;
-    for (size_t j = 0; j < part->cols; j += DQ_FPANEL) {
-        span s[DQ_FPANEL];
+    for (size_t j = 0; j < part->cols; j += DQ_GEMM_F32_NR) {
+        span s[DQ_GEMM_F32_NR];
         panel(s, find_spans(p, copy, &row, &col, s), p->steps + part->p, part->k, workspace + j * part->k);
     }
     block->b = workspace;
-    block->b_step = DQ_FPANEL;
-    block->b_panel = DQ_FPANEL * part->k;
+    block->b_step = DQ_GEMM_F32_NR;
+    block->b_panel = DQ_GEMM_F32_NR * part->k;
 }

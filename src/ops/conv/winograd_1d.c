@@ -92,11 +92,11 @@ dq_algorithm_work dq_conv_f32_winograd_1d_work(const void *problem)
     const dq_conv_f32_problem *p = problem;
     const dq_conv_shape *s = p->shape;
     const double results = (double)s->batch * (double)s->out_channels * (double)s->out_size;
-    return (dq_algorithm_work){.macs = dq_conv_f32_macs(s, DQ_FPANEL) * 2 / 3,
+    return (dq_algorithm_work){.macs = dq_conv_f32_macs(s, DQ_GEMM_F32_NR) * 2 / 3,
                                .bytes = 2 * results * sizeof(float) +
                                         2 * (double)s->batch * (double)(s->in_channels * s->in_size) *
                                             sizeof(float),
-                               .calls = results / DQ_FPANEL};
+                               .calls = results / DQ_GEMM_F32_NR};
 }
 
 static void cut(const dq_op_call *call, dq_winograd_1d *g)
@@ -122,7 +122,7 @@ static void cut(const dq_op_call *call, dq_winograd_1d *g)
     g->strips = pieces(g->tiles, most < LEAST_TILES ? LEAST_TILES : most);
     if (s->batch * s->group * g->strips < threads)
         g->strips = threads;
-    g->strip = pieces(pieces(g->tiles, g->strips), DQ_FPANEL) * DQ_FPANEL;
+    g->strip = pieces(pieces(g->tiles, g->strips), DQ_GEMM_F32_NR) * DQ_GEMM_F32_NR;
     g->strips = pieces(g->tiles, g->strip);
 }
 
@@ -303,8 +303,8 @@ static void lines(const job *j, const task *t, size_t line, size_t count, float 
 {
     const dq_winograd_1d *g = j->g;
     const dq_conv_shape *s = g->shape;
-    const size_t each = s->kernel_size / g->form.taps, panel = g->some * g->form.pieces * DQ_FPANEL;
-    const size_t point = panel / DQ_FPANEL * g->strip;
+    const size_t each = s->kernel_size / g->form.taps, panel = g->some * g->form.pieces * DQ_GEMM_F32_NR;
+    const size_t point = panel / DQ_GEMM_F32_NR * g->strip;
     const float *x = j->o->x + t->batch * s->group_in * s->in_size;
     float *to[POINTS] = {v, v + point, v + 2 * point, v + 3 * point};
     for (size_t l = line; l < line + count; l++) {
@@ -315,10 +315,10 @@ static void lines(const job *j, const task *t, size_t line, size_t count, float 
             gather_element(j, t, from, i, row + i * g->strip);
         for (size_t q = 0, tap = 0; q < g->form.pieces; q++) {
             const size_t taps = q < g->form.threes ? 3 : 2;
-            j->call->kernels->winograd_f32->line(row + tap * g->strip, g->strip, g->strip / DQ_FPANEL, taps,
-                                                 to, panel);
+            j->call->kernels->winograd_f32->line(row + tap * g->strip, g->strip, g->strip / DQ_GEMM_F32_NR,
+                                                 taps, to, panel);
             for (size_t p = 0; p < POINTS; p++)
-                to[p] += taps == 2 && p == 2 ? 0 : DQ_FPANEL;
+                to[p] += taps == 2 && p == 2 ? 0 : DQ_GEMM_F32_NR;
             tap += taps;
         }
     }
@@ -330,7 +330,7 @@ static void products(const job *j, const task *t, size_t line, size_t count, con
 {
     const dq_winograd_1d *g = j->g;
     const dq_winograd_1d_weights *f = &g->form;
-    const size_t panel = g->some * f->pieces * DQ_FPANEL, point = panel / DQ_FPANEL * g->strip;
+    const size_t panel = g->some * f->pieces * DQ_GEMM_F32_NR, point = panel / DQ_GEMM_F32_NR * g->strip;
     const float *u = j->u + t->batch % f->groups * point_of(f, POINTS);
     for (size_t p = 0; p < POINTS; p++) {
         const size_t steps = steps_of(f, p) / f->lines;
@@ -340,7 +340,7 @@ static void products(const job *j, const task *t, size_t line, size_t count, con
                                          .a = u + point_of(f, p) + line * steps,
                                          .a_row = steps_of(f, p),
                                          .b = v + p * point,
-                                         .b_step = DQ_FPANEL,
+                                         .b_step = DQ_GEMM_F32_NR,
                                          .b_panel = panel,
                                          .next = p + 1 < POINTS ? v + (p + 1) * point : NULL,
                                          .c = m + p * g->m_point,

@@ -339,9 +339,9 @@ static void part_b(const void *arg, const dq_gemm_part *part, float *workspace, 
                       s->even[s->cols][s->b], s->even[STEPS][s->b], part, workspace, block);
         return;
     }
-    block->b = s->panels + part->col * s->blocks.k + part->p * DQ_FPANEL;
-    block->b_step = DQ_FPANEL;
-    block->b_panel = DQ_FPANEL * s->blocks.k;
+    block->b = s->panels + part->col * s->blocks.k + part->p * DQ_GEMM_F32_NR;
+    block->b_step = DQ_GEMM_F32_NR;
+    block->b_panel = DQ_GEMM_F32_NR * s->blocks.k;
 }
 
 static void part_c(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)

@@ -63,7 +63,7 @@ static size_t width_of(const dq_gemm_f32 *f)
  * is packed already, else fewer, because narrow blocks use tiles badly. */
 static size_t columns_of(const dq_gemm_f32 *f, size_t workers)
 {
-    enum { BLOCKS_PER_WORKER = 8, STRIP_COLS = 2 * DQ_FPANEL };
+    enum { BLOCKS_PER_WORKER = 8, STRIP_COLS = 2 * DQ_GEMM_F32_NR };
     size_t most = width_of(f), blocks = pieces(f->n, most), wide = f->strip ? f->strip : STRIP_COLS;
     if (!f->flat && !f->b_packed && blocks > 1 && f->n % most && f->n % most <= most / 4)
         return pieces(f->n, (blocks - 1) * wide) * wide; /* no block of few columns */
@@ -75,7 +75,7 @@ static size_t columns_of(const dq_gemm_f32 *f, size_t workers)
         return even > COLS ? most : pieces(even, wide) * wide;
     }
     size_t even = pieces(f->n, blocks + workers - blocks % workers);
-    return pieces(even, DQ_FPANEL) * DQ_FPANEL;
+    return pieces(even, DQ_GEMM_F32_NR) * DQ_GEMM_F32_NR;
 }
 
 dq_status dq_gemm_f32_prepare(dq_op_call *call, dq_gemm_f32 *f, dq_error *err)
@@ -123,8 +123,8 @@ static const float *next_panel(const dq_gemm_f32 *f, const dq_gemm_part *part, c
     if (!f->b_packed || !part->k)
         return NULL;
     if (!block->last)
-        return block->b + part->k * DQ_FPANEL;
-    return block->b - part->p * DQ_FPANEL + pieces(part->cols, DQ_FPANEL) * block->b_panel;
+        return block->b + part->k * DQ_GEMM_F32_NR;
+    return block->b - part->p * DQ_GEMM_F32_NR + pieces(part->cols, DQ_GEMM_F32_NR) * block->b_panel;
 }
 
 /* Computes all rows of a part, after its block of B is set. */
@@ -235,18 +235,18 @@ void dq_gemm_f32_part(const dq_op_call *call, const dq_gemm_f32 *f, const void *
 static void panel(dq_transpose_x32_fn *transpose, const float *from, size_t col_stride, size_t step_stride,
                   size_t cols, size_t k, float *to)
 {
-    if (cols < DQ_FPANEL)
-        memset(to, 0, k * DQ_FPANEL * sizeof *to);
+    if (cols < DQ_GEMM_F32_NR)
+        memset(to, 0, k * DQ_GEMM_F32_NR * sizeof *to);
     if (step_stride == 1 && col_stride != 1)
         transpose((const uint32_t *)(const void *)from, col_stride, cols, k, (uint32_t *)(void *)to,
-                  DQ_FPANEL);
-    else if (cols == DQ_FPANEL && col_stride == 1)
+                  DQ_GEMM_F32_NR);
+    else if (cols == DQ_GEMM_F32_NR && col_stride == 1)
         for (size_t p = 0; p < k; p++)
-            memcpy(to + p * DQ_FPANEL, from + p * step_stride, DQ_FPANEL * sizeof *to);
+            memcpy(to + p * DQ_GEMM_F32_NR, from + p * step_stride, DQ_GEMM_F32_NR * sizeof *to);
     else
         for (size_t p = 0; p < k; p++)
             for (size_t j = 0; j < cols; j++)
-                to[p * DQ_FPANEL + j] = from[p * step_stride + j * col_stride];
+                to[p * DQ_GEMM_F32_NR + j] = from[p * step_stride + j * col_stride];
 }
 
 /* Packs all panels of a block of row-major B, row after row: memory is read sequentially and prefetched some
@@ -255,16 +255,16 @@ static void panel(dq_transpose_x32_fn *transpose, const float *from, size_t col_
 static void panels_along(const float *from, size_t step_stride, const dq_gemm_part *part, float *to)
 {
     enum { AHEAD = 8, LINE = 16 };
-    for (size_t p = 0; p < part->k; p++, from += step_stride, to += DQ_FPANEL) {
-        const bool whole = p + 1 < part->k && step_stride >= DQ_FPANEL;
-        const size_t cols = whole ? part->cols : part->cols / DQ_FPANEL * DQ_FPANEL;
+    for (size_t p = 0; p < part->k; p++, from += step_stride, to += DQ_GEMM_F32_NR) {
+        const bool whole = p + 1 < part->k && step_stride >= DQ_GEMM_F32_NR;
+        const size_t cols = whole ? part->cols : part->cols / DQ_GEMM_F32_NR * DQ_GEMM_F32_NR;
         for (size_t j = 0; j < part->cols; j += LINE)
             __builtin_prefetch(from + AHEAD * step_stride + j);
         size_t j = 0;
-        for (; j < cols; j += DQ_FPANEL)
-            memcpy(to + j * part->k, from + j, DQ_FPANEL * sizeof *to);
+        for (; j < cols; j += DQ_GEMM_F32_NR)
+            memcpy(to + j * part->k, from + j, DQ_GEMM_F32_NR * sizeof *to);
         if (j < part->cols) {
-            memset(to + j * part->k, 0, DQ_FPANEL * sizeof *to);
+            memset(to + j * part->k, 0, DQ_GEMM_F32_NR * sizeof *to);
             memcpy(to + j * part->k, from + j, (part->cols - j) * sizeof *to);
         }
     }
@@ -276,12 +276,12 @@ void dq_pack_b_f32(dq_transpose_x32_fn *transpose, const float *from, size_t col
     from += part->col * col_stride + part->p * step_stride;
     if (col_stride == 1)
         panels_along(from, step_stride, part, workspace);
-    for (size_t j = 0; j < part->cols && col_stride != 1; j += DQ_FPANEL)
-        panel(transpose, from + j * col_stride, col_stride, step_stride, dq_least(DQ_FPANEL, part->cols - j),
-              part->k, workspace + j * part->k);
+    for (size_t j = 0; j < part->cols && col_stride != 1; j += DQ_GEMM_F32_NR)
+        panel(transpose, from + j * col_stride, col_stride, step_stride,
+              dq_least(DQ_GEMM_F32_NR, part->cols - j), part->k, workspace + j * part->k);
     block->b = workspace;
-    block->b_step = DQ_FPANEL;
-    block->b_panel = DQ_FPANEL * part->k;
+    block->b_step = DQ_GEMM_F32_NR;
+    block->b_panel = DQ_GEMM_F32_NR * part->k;
 }
 
 void dq_pack_b_nchw_f32(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, const float *image,
@@ -303,14 +303,15 @@ void dq_pack_b_nchw_f32(dq_transpose_x32_fn *transpose, const dq_gemm_f32 *f, co
                  each = bit < SETS ? bit : SETS;
     const bool stay = f->k <= FEW_STEPS && f->k * each <= CACHE && f->k * row_stride <= PAGES;
     /* whole panels: the elements after the last column belong to the next channel, and are readable */
-    const bool whole = part->cols % DQ_FPANEL == 0 || (part->batch + 1 < f->batches && f->n >= DQ_FPANEL);
+    const bool whole =
+        part->cols % DQ_GEMM_F32_NR == 0 || (part->batch + 1 < f->batches && f->n >= DQ_GEMM_F32_NR);
     if (!whole || (f->m > (f->workers > 1 ? LEAST_ROWS : LESS_ROWS) && !stay)) {
         dq_pack_b_f32(transpose, image, 1, f->n, part, workspace, block);
         return;
     }
     block->b = image + part->p * f->n + part->col;
     block->b_step = f->n;
-    block->b_panel = DQ_FPANEL;
+    block->b_panel = DQ_GEMM_F32_NR;
 }
 
 typedef struct panels_key {
@@ -337,13 +338,14 @@ static void gather(const char *from, size_t size, size_t first, const panels_key
 static void make_part(const panels_key *m, const dq_tensor *from, size_t batch, size_t col, size_t p,
                       float *packed)
 {
-    float workspace[DQ_FPANEL * STEPS];
+    float workspace[DQ_GEMM_F32_NR * STEPS];
     bool along = m->of.step_stride == 1 && m->of.col_stride != 1;
-    size_t cols = dq_least(DQ_FPANEL, m->of.n - col), steps = dq_least(STEPS, m->of.k - p);
+    size_t cols = dq_least(DQ_GEMM_F32_NR, m->of.n - col), steps = dq_least(STEPS, m->of.k - p);
     size_t first = batch * m->of.n * m->of.k + col * m->of.col_stride + p * m->of.step_stride;
-    float *to = packed + (batch * pieces(m->of.n, DQ_FPANEL) * DQ_FPANEL + col) * m->of.k + p * DQ_FPANEL;
+    float *to = packed + (batch * pieces(m->of.n, DQ_GEMM_F32_NR) * DQ_GEMM_F32_NR + col) * m->of.k +
+                p * DQ_GEMM_F32_NR;
     if (from->unaligned || from->dtype != DQ_FLOAT) {
-        uint16_t halves[DQ_FPANEL * STEPS];
+        uint16_t halves[DQ_GEMM_F32_NR * STEPS];
         const bool single = from->dtype == DQ_FLOAT;
         gather(from->data, single ? sizeof *workspace : sizeof *halves, first, m, along, cols, steps,
                single ? (char *)workspace : (char *)halves);
@@ -363,7 +365,7 @@ static void make_panels(void *packed, const dq_tensor *from, const void *key)
     const panels_key *m = key;
     bool by_steps = m->of.step_stride > m->of.col_stride;
     size_t lines = by_steps ? m->of.k : m->of.n, others = by_steps ? m->of.n : m->of.k, given_back = 0;
-    size_t run_tasks = by_steps ? STEPS : DQ_FPANEL, other = by_steps ? DQ_FPANEL : STEPS;
+    size_t run_tasks = by_steps ? STEPS : DQ_GEMM_F32_NR, other = by_steps ? DQ_GEMM_F32_NR : STEPS;
     size_t line = (by_steps ? m->of.step_stride : m->of.col_stride) * (dq_dtype_get(from->dtype)->bits / 8);
     for (size_t batch = 0; batch < m->of.batches; batch++)
         for (size_t i = 0; i < lines; i += run_tasks) {
@@ -380,7 +382,7 @@ dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, const dq_pack_b_shap
 {
     size_t cols, size;
     panels_key key;
-    if (!dq_align_size(of->n, DQ_FPANEL, &cols) || !dq_mul_size(cols, of->k, &size) ||
+    if (!dq_align_size(of->n, DQ_GEMM_F32_NR, &cols) || !dq_mul_size(cols, of->k, &size) ||
         !dq_mul_size(size, of->batches, &size) || !dq_mul_size(size, sizeof(float), &size))
         return dq_no_memory(err, SIZE_MAX, "packed weights");
     memset(&key, 0, sizeof key); /* compared as bytes */

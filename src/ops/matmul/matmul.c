@@ -210,7 +210,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         floats.b = dq_half_floats_in(call, &s->halves, 1);
         if (s->gathered) {
             float *workspace = (float *)(void *)((char *)call->scratch + s->gathered_at);
-            dq_tensor_gather(o.b, floats.b, sizeof *workspace, workspace);
+            dq_tensor_expand(o.b, floats.b, sizeof *workspace, workspace);
             floats.b = workspace;
         }
         floats.c = dq_half_floats_out(call, &s->halves);

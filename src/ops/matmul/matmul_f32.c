@@ -47,21 +47,21 @@ static void part_b(const void *arg, const dq_gemm_part *part, float *workspace, 
     const job *j = arg;
     const dq_matmul_f32 *f = j->f;
     if (f->panels) {
-        block->b = f->panels + part->col * f->k + part->p * DQ_FPANEL;
-        block->b_step = DQ_FPANEL;
-        block->b_panel = DQ_FPANEL * f->k;
+        block->b = f->panels + part->col * f->k + part->p * DQ_GEMM_F32_NR;
+        block->b_step = DQ_GEMM_F32_NR;
+        block->b_panel = DQ_GEMM_F32_NR * f->k;
     } else if (f->product.flat) {
         block->b = matrix(j, part->batch, true) + part->p * f->b_step + part->col;
         block->b_step = f->b_step;
-        block->b_panel = DQ_FPANEL;
+        block->b_panel = DQ_GEMM_F32_NR;
     } else if (f->swapped && f->b_step == 1 && part->k <= MAX_FLAT_DEPTH) { /* all columns by one transpose */
-        const size_t step = (part->cols + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL;
+        const size_t step = (part->cols + DQ_GEMM_F32_NR - 1) / DQ_GEMM_F32_NR * DQ_GEMM_F32_NR;
         const float *from = matrix(j, part->batch, true) + part->col * f->b_col + part->p;
         j->call->kernels->transpose_x32((const uint32_t *)(const void *)from, f->b_col, part->cols, part->k,
                                         (uint32_t *)(void *)workspace, step);
         block->b = workspace;
         block->b_step = step;
-        block->b_panel = DQ_FPANEL;
+        block->b_panel = DQ_GEMM_F32_NR;
     } else {
         dq_pack_b_f32(j->call->kernels->transpose_x32, matrix(j, part->batch, true), f->b_col, f->b_step,
                       part, workspace, block);
@@ -106,10 +106,10 @@ typedef struct problem {
 /* Work of a GEMM with m rows and n columns; columns are rounded up to whole panels. */
 static dq_algorithm_work product_of(const dq_matmul_f32 *f, size_t m, size_t n)
 {
-    const double columns = (double)((n + DQ_FPANEL - 1) / DQ_FPANEL * DQ_FPANEL),
+    const double columns = (double)((n + DQ_GEMM_F32_NR - 1) / DQ_GEMM_F32_NR * DQ_GEMM_F32_NR),
                  batches = (double)f->batches;
     return (dq_algorithm_work){.macs = batches * (double)m * columns * (double)f->k,
-                               .calls = batches * columns / DQ_FPANEL * (double)((m + 7) / 8)};
+                               .calls = batches * columns / DQ_GEMM_F32_NR * (double)((m + 7) / 8)};
 }
 
 /* Exchanges the operands: A · B is the transpose of Bᵀ · Aᵀ, which has the same sums. */
@@ -267,7 +267,7 @@ static void columns(void *arg, size_t begin, size_t end, unsigned worker)
         part_c(j, &part, NULL, &rest);
         j->call->kernels->gemv_f32(matrix(j, batch, true) + col * f->b_col, f->b_col, count, f->k,
                                    matrix(j, batch, false), rest.c);
-        rest.b_panel = DQ_FPANEL;
+        rest.b_panel = DQ_GEMM_F32_NR;
         if (rest.alpha != 1 || rest.z || rest.bias || rest.low > -INFINITY || rest.high < INFINITY)
             j->call->kernels->gemm_block_f32(&rest);
     }
@@ -277,8 +277,8 @@ static void run_gemv(const dq_op_call *call, const void *arg, const void *operan
 {
     const dq_matmul_f32 *f = arg;
     job j = {call, f, operands};
-    dq_parallel(call->threads, f->batches * f->n, (MACS_PER_TASK / (f->k + 1) / DQ_FPANEL + 1) * DQ_FPANEL,
-                columns, &j);
+    dq_parallel(call->threads, f->batches * f->n,
+                (MACS_PER_TASK / (f->k + 1) / DQ_GEMM_F32_NR + 1) * DQ_GEMM_F32_NR, columns, &j);
 }
 
 static void run_product(const dq_op_call *call, const void *arg, const void *operands)

@@ -63,7 +63,7 @@ static void tile_f32(const dq_kernels *kernels, const float *a, const float *b_s
                                                  .b = b_strip,
                                                  .a_row = k,
                                                  .b_step = DQ_STRIP_COLS,
-                                                 .b_panel = DQ_FPANEL,
+                                                 .b_panel = DQ_GEMM_F32_NR,
                                                  .c = out,
                                                  .c_row = DQ_STRIP_COLS,
                                                  .last = true,

@@ -60,9 +60,9 @@ dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *
     f->rows = rows_of(call, s);
     f->columns[1] = s->kind == DQ_GRU ? s->hidden : 0;
     f->columns[0] = width - f->columns[1];
-    if (!dq_align_size(f->columns[0], DQ_FPANEL, &f->padded_columns[0]) ||
-        !dq_align_size(f->columns[1], DQ_FPANEL, &f->padded_columns[1]) ||
-        !dq_align_size(s->hidden, DQ_FPANEL, &f->state))
+    if (!dq_align_size(f->columns[0], DQ_GEMM_F32_NR, &f->padded_columns[0]) ||
+        !dq_align_size(f->columns[1], DQ_GEMM_F32_NR, &f->padded_columns[1]) ||
+        !dq_align_size(s->hidden, DQ_GEMM_F32_NR, &f->state))
         return dq_no_memory(err, SIZE_MAX, "weights");
     if (!dq_mul_size(s->steps, s->batch, &rows) || !dq_mul_size(width, s->directions, &columns))
         return dq_no_memory(err, SIZE_MAX, "sequences");
@@ -141,8 +141,8 @@ static void product(const block *b, int part, const float *a, float *c, size_t c
                            .b = b->j->packed + b->direction * f->packed_size +
                                 (part ? f->padded_columns[0] * n : 0),
                            .a_row = f->state,
-                           .b_step = DQ_FPANEL,
-                           .b_panel = DQ_FPANEL * n,
+                           .b_step = DQ_GEMM_F32_NR,
+                           .b_panel = DQ_GEMM_F32_NR * n,
                            .c = c,
                            .c_row = c_row,
                            .more = more,

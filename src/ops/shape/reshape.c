@@ -14,7 +14,7 @@ static dq_status copy(const dq_op_call *call, dq_error *err)
     if (!call->out[0] || !x->size)
         return DQ_OK;
     if (x->repeats)
-        dq_tensor_gather(x, x->data, x->size / x->count, call->out[0]->data);
+        dq_tensor_expand(x, x->data, x->size / x->count, call->out[0]->data);
     else
         memcpy(call->out[0]->data, x->data, x->size);
     return DQ_OK;

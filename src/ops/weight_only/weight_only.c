@@ -248,7 +248,7 @@ static void a_rows_at(const void *arg, const dq_gemm_part *part, float *workspac
 static void strip_as_floats(const job *j, size_t strip, size_t word, size_t count, float *to)
 {
     dq_nbits b = strip_of(j, strip);
-    size_t begin = 0, fields = fields_of(&j->form), panel = count * fields * DQ_FPANEL;
+    size_t begin = 0, fields = fields_of(&j->form), panel = count * fields * DQ_GEMM_F32_NR;
     for (size_t g = 0; count; begin += b.lengths[g++]) {
         if (word >= begin + b.lengths[g])
             continue;
@@ -256,7 +256,7 @@ static void strip_as_floats(const job *j, size_t strip, size_t word, size_t coun
         j->call->kernels->nbits_f32(&b, g, word, n, to, panel);
         word += n;
         count -= n;
-        to += n * fields * DQ_FPANEL;
+        to += n * fields * DQ_GEMM_F32_NR;
     }
 }
 
@@ -269,8 +269,8 @@ static void dequantize_b(const void *arg, const dq_gemm_part *part, float *works
         strip_as_floats(j, j->strip + (part->col + at) / COLS, part->p / fields, part->k / fields,
                         workspace + at * part->k);
     block->b = workspace;
-    block->b_step = DQ_FPANEL;
-    block->b_panel = part->k * DQ_FPANEL;
+    block->b_step = DQ_GEMM_F32_NR;
+    block->b_panel = part->k * DQ_GEMM_F32_NR;
 }
 
 static void c_rows_at(const void *arg, const dq_gemm_part *part, float *workspace, dq_gemm_block_f32 *block)
