@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Distance of two integers of one type; fits in uint64_t for every pair. */
+/* The distance of two integers of one type; always fits in uint64_t. */
 static uint64_t distance(bool is_signed, uint64_t a, uint64_t b)
 {
     bool less = is_signed ? (int64_t)a < (int64_t)b : a < b;
@@ -50,7 +50,8 @@ static void strings(const dq_tensor *got, const dq_tensor *want, compare_result 
     r->largest = (double)NAN;
 }
 
-/* As hypot, which programs that run on glibc before 2.35 cannot have: squares neither overflow nor vanish. */
+/* hypot without overflow or underflow of squares. Programs that must run on glibc before 2.35 cannot use that
+ * of the C library. */
 static double magnitude(double re, double im)
 {
     const double a = fabs(re), b = fabs(im), larger = a > b ? a : b, smaller = a > b ? b : a;
@@ -58,7 +59,7 @@ static double magnitude(double re, double im)
     return larger * sqrt(1 + ratio * ratio);
 }
 
-/* Whether element i is equal, and how far apart the two are: NaN when no number says so. */
+/* Whether element i is equal. *distance: the difference of the two; NaN if it is no number. */
 static bool close_enough(const dq_tensor *got, const dq_tensor *want, size_t i, const compare_tolerance *tol,
                          double *distance)
 {
@@ -84,7 +85,7 @@ static void floats(const dq_tensor *got, const dq_tensor *want, const compare_to
         double distance;
         if (close_enough(got, want, i, tol, &distance))
             continue;
-        /* A difference that no number expresses is larger than any other; the first of them stays. */
+        /* A difference that is no number is larger than any other; the first one stays. */
         bool first = !r->differ++;
         if (first || (!isnan(r->largest) && (isnan(distance) || distance > r->largest))) {
             r->largest = distance;
@@ -126,7 +127,7 @@ static const char *kind_name(const dq_tensor *t)
                                                    : "an optional";
 }
 
-/* A list is as its items are: the first that differs is told. */
+/* Compares two lists item by item, and reports the first that differs. */
 static void lists(const dq_tensor *got, const dq_tensor *want, const compare_tolerance *tolerance,
                   compare_result *result)
 {

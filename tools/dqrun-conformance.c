@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun-conformance: runs folders of model.onnx and test_data_set_N, or batch files, and counts what passes.
+/* dqrun-conformance: runs folders of model.onnx and test_data_set_N, or batch files, and counts passed cases.
  */
 #include "conformance/conformance.h"
 #include "dqrun/dqrun.h"
@@ -70,7 +70,7 @@ static bool parse_seconds(const char *text, double *out)
     return true;
 }
 
-/* `source` is the option or environment variable that names the level. */
+/* Whether the level exists. `source` is the option or environment variable that names it. */
 static bool known_isa(const char *source, const char *name)
 {
     bool available;
@@ -137,7 +137,7 @@ static bool take_option(int which, arguments *a)
     }
 }
 
-/* Ends the program for the options that only print. */
+/* Parses the arguments. Ends the program for options that only print. */
 static bool parse_arguments(int argc, char **argv, arguments *a)
 {
     static const struct option known[] = {

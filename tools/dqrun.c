@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun: runs quantized ONNX models from the command line. Commands and options are the tables of
- * cli/table.c;
- * --help and the manual page print them. */
+/* dqrun: runs quantized ONNX models from the command line. cli/table.c lists commands and options; --help and
+ * the manual page print them. */
 #include "cli/bench.h"
 #include "cli/help.h"
 #include "cli/interrupt.h"
@@ -17,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* NULL when no --schema-dir asks for a set other than the library's. */
+/* Loads the schemas of --schema-dir; NULL: none, use the library's. */
 static dq_status load_schemas(const cli_options *o, dq_schemas **schemas, dq_error *err)
 {
     dq_status status = o->schema_dir_count ? dq_schemas_create(schemas, err) : DQ_OK;
@@ -80,7 +79,7 @@ int main(int argc, char **argv)
     dq_error err = {0};
     cli_options options;
     bool differ = false;
-    signal(SIGXFSZ, SIG_IGN); /* writing past the limit on files fails instead, and leaves no file */
+    signal(SIGXFSZ, SIG_IGN); /* Writing beyond the file size limit then fails and leaves no file. */
     dq_status status = cli_parse(argc, argv, &options, &err);
     cli_terminal_start(&options);
     if (status == DQ_OK && options.old_out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public list of the algorithm tables. */
+/* The public API for listing the algorithm tables. */
 #include "api/structs.h"
 #include "ops/algorithm.h"
 

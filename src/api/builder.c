@@ -10,7 +10,7 @@
 
 struct dq_builder {
     dq_ir *ir;
-    uint32_t generated; /* names so far */
+    uint32_t generated; /* Number of names so far. */
 };
 
 static dq_status no_memory(dq_error *err)
@@ -18,7 +18,7 @@ static dq_status no_memory(dq_error *err)
     return dq_no_memory(err, 64, "a model that is being built");
 }
 
-/* Sentences of the graph say nothing of the model: its name goes in front. */
+/* Prefixes the model's name: messages of the graph do not have it. */
 static dq_status named(const dq_builder *b, dq_status status, dq_error *err)
 {
     if (status != DQ_OK)
@@ -58,7 +58,7 @@ void dq_builder_free(dq_builder *builder)
 
 /* ---- Opsets ------------------------------------------------------------------------------------------- */
 
-/* The format version that came with an opset of ai.onnx, as ONNX's releases pair them. */
+/* The IR version of an opset of ai.onnx, as ONNX's releases pair them. */
 static int64_t ir_version_of(int opset)
 {
     static const struct {
@@ -232,7 +232,7 @@ static dq_status copy_list(dq_builder *b, const void *from, size_t count, size_t
     return DQ_OK;
 }
 
-/* Whether the field of the attribute's kind is there. */
+/* Whether the field of the attribute's kind is set. */
 static bool complete(const dq_attribute *a)
 {
     if (a->kind == DQ_ATTRIBUTE_STRINGS && a->strings)
@@ -289,12 +289,12 @@ static dq_status copy_attribute(dq_builder *b, const dq_attribute *from, dq_attr
         return DQ_OK;
     case DQ_ATTRIBUTE_STRINGS:
         return copy_strings(b, from, to, err);
-    default: /* not complete */
+    default: /* Not complete. */
         return DQ_OK;
     }
 }
 
-/* The attributes are as large as the first says, in an array of the caller's. */
+/* Copies the attributes. The caller's array has structs of the size that the first one gives. */
 static dq_status copy_attributes(dq_builder *b, size_t count, const dq_attribute *from, dq_attr *to,
                                  dq_error *err)
 {
@@ -314,7 +314,7 @@ static const char *generate(dq_builder *b, const char *op)
     return dq_arena_printf(&b->ir->arena, "%s:%u", op, b->generated++);
 }
 
-/* `outputs` (may be NULL) receives the names of the node's outputs. */
+/* Sets the names of inputs and outputs. `outputs` (may be NULL) receives the names of the node's outputs. */
 static dq_status name_ports(dq_builder *b, dq_node *node, const dq_node_spec *spec, const char **outputs,
                             dq_error *err)
 {
@@ -332,7 +332,8 @@ static dq_status name_ports(dq_builder *b, dq_node *node, const dq_node_spec *sp
     return DQ_OK;
 }
 
-/* All parts of a node that must be there are, and the domain is imported; its version in `opset`. */
+/* Checks that all required parts of a node are set and that the domain is imported; `opset` receives its
+ * version. */
 static dq_status check_node(const dq_builder *b, const dq_node_spec *spec, int *opset, dq_error *err)
 {
     const size_t most = 1u << 20;

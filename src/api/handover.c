@@ -42,7 +42,7 @@ void dq_handover_free(dq_handover *h)
 
 /* ---- Before a run -------------------------------------------------------------------------------------- */
 
-/* Whether runs of the plan can compute the value in memory of its own, of a size that is known now. */
+/* Whether runs of the plan can compute the value in separate memory of a size that is known now. */
 static bool can_bind(const dq_plan *plan, uint32_t i)
 {
     const dq_output_binding *binding = &plan->output_bindings[i];
@@ -90,8 +90,8 @@ static bool lies_in(const dq_tensor *t, const dq_tensor *memory)
     return false;
 }
 
-/* Whether an output that the session still has lies in the memory of output i: a view of it, or the same
- * value by another name. */
+/* Whether an output that the session still owns is in the memory of output i: a view of it, or the same value
+ * under another name. */
 static bool is_shared(const dq_handover *h, uint32_t i, const dq_plan *plan, const dq_value *const *requested)
 {
     for (uint32_t k = 0; k < h->count; k++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking into a model: graphs, nodes and values as the public structs describe them. */
+/* Introspection of a model: graphs, nodes and values as the public structs describe them. */
 #include "api/handles.h"
 #include "api/structs.h"
 #include "graph/views.h"
@@ -90,7 +90,7 @@ const dq_value *dq_model_find_value(const dq_model *model, const char *name)
 
 /* ---- Nodes -------------------------------------------------------------------------------------------- */
 
-/* Whether fusion made the node: it has the position of a node of the model, but is not that one. */
+/* Whether the node is synthetic: it has the position of a node of the model, but is another node. */
 static bool is_synthetic(const dq_node *node)
 {
     const dq_graph *g = node->graph;
@@ -116,7 +116,7 @@ dq_status dq_node_describe(const dq_node *node, dq_node_info *info, dq_error *er
     return dq_write_struct(DQ_STRUCT_NODE_INFO, "dq_node_describe: info", &own, info, err);
 }
 
-/* The field of the attribute's kind. */
+/* Reads the field of the attribute's kind. */
 static dq_status read_attribute(dq_ir *ir, const dq_attr *from, dq_attribute *to, dq_error *err)
 {
     *to = (dq_attribute){.size = sizeof *to, .name = from->name, .kind = (dq_attribute_kind)from->kind};
@@ -174,7 +174,7 @@ dq_status dq_node_attribute(const dq_node *node, size_t i, dq_attribute *attribu
 
 /* ---- Values ------------------------------------------------------------------------------------------- */
 
-/* The declared type, and where it leaves something open what an initializer or the schemas say. */
+/* The declared type, completed by an initializer or the schemas if it leaves something open. */
 static dq_type type_of(const dq_value *v)
 {
     const dq_ir *ir = v->graph->ir;

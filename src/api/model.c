@@ -20,7 +20,7 @@ const char *dq_version(void)
     return VERSION_TEXT(DQ_VERSION_MAJOR, DQ_VERSION_MINOR, DQ_VERSION_PATCH);
 }
 
-/* ---- What the model declares -------------------------------------------------------------------------- */
+/* ---- Declarations of the model ------------------------------------------------------------------------ */
 
 static dq_status describe_all(dq_model *model, dq_error *err)
 {
@@ -44,7 +44,7 @@ static dq_status describe_all(dq_model *model, dq_error *err)
     return DQ_OK;
 }
 
-/* Appends to buffer as far as it goes. */
+/* Appends to `buffer`, truncated to its size. */
 static size_t append(char *buffer, size_t size, size_t used, const char *text)
 {
     size_t length = strlen(text);
@@ -81,7 +81,7 @@ void dq_model_wants(const dq_model *model, char *buffer, size_t size)
     list_values(model->inputs, model->input_count, "no inputs", buffer, size);
 }
 
-/* Position of a name among values; NULL: the first. */
+/* Finds the position of a name among values; NULL: the first. */
 static dq_status find_value(const dq_model *model, const char *what, const char *name,
                             const dq_value_info *infos, size_t count, size_t *index, dq_error *err)
 {
@@ -210,10 +210,10 @@ dq_status dq_load_request_read(const char *function, const dq_load_options *opti
     return DQ_OK;
 }
 
-/* Where a model's bytes come from: one of these. */
+/* The source of a model's bytes: one of the following. */
 typedef struct source {
-    const char *path; /* a file */
-    const char *name; /* else for sentences, and: */
+    const char *path; /* A file. */
+    const char *name; /* Else a name for messages, and one of: */
     const void *bytes;
     size_t size;
     dq_read_fn read;
@@ -295,7 +295,7 @@ dq_status dq_model_load_read(dq_read_fn read, void *arg, const char *name, const
     return load("dq_model_load_read", &s, options, out, err);
 }
 
-/* Gives back one use of the model; the last one frees it. */
+/* Releases a reference to the model; the last one frees it. */
 void dq_model_free(dq_model *model)
 {
     if (!model || atomic_fetch_sub(&model->users, 1) != 1)
@@ -345,7 +345,7 @@ dq_status dq_model_check(const dq_model *model, void (*report)(void *arg, const 
     for (size_t i = 0; i < p->fault_count; i++) {
         if (report)
             report(arg, &p->faults[i]);
-        /* a broken model is graver than one that asks for more than this build has */
+        /* An invalid model is a more severe error than an unsupported one. */
         if (worst == DQ_OK || p->faults[i].status == DQ_BAD_MODEL) {
             if (err && worst != p->faults[i].status)
                 *err = p->faults[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public list of the rewriter's passes. */
+/* The public API for listing the rewriter's passes. */
 #include "api/structs.h"
 #include "rewrite/rewrite.h"
 

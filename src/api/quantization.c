@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the scale and zero point of a value among the inputs and outputs of the nodes that give and read it.
+/* Finds the scale and zero point of a value among the inputs and outputs of its producer and its readers.
  *
- * Most operators name them after the value: `x`, `x_scale`, `x_zero_point`. Others stand in a table. The
- * shape of the scale tells the granularity, an attribute or a second table the axis. */
+ * Most operators name them after the value: `x`, `x_scale`, `x_zero_point`. Tables list the exceptions. The
+ * shape of the scale determines the granularity; an attribute or a second table determines the axis. */
 #include "api/handles.h"
 #include "api/structs.h"
 #include "graph/views.h"
@@ -12,10 +12,10 @@
 
 enum { NONE = -1 };
 
-/* An operator that names the scale of a value in another way. */
+/* An operator with other names for the scale of a value. */
 typedef struct exception {
     const char *domain, *op;
-    bool output; /* the value is one */
+    bool output; /* The value is an output. */
     const char *value, *scale, *zero_point;
 } exception;
 
@@ -40,10 +40,10 @@ static const exception exceptions[] = {
     {"onednn", "DynamicQuantize", true, "dst", "scales", "zps"},
 };
 
-/* Where the operator's attributes do not say the axis of several scales. */
+/* The axis of several scales, if no attribute of the operator gives it. */
 typedef struct axis_rule {
     const char *op, *value;
-    int axis, block_axis; /* below 0: from the last one */
+    int axis, block_axis; /* Less than 0: from the last axis. */
 } axis_rule;
 
 static const axis_rule axes[] = {
@@ -72,15 +72,15 @@ static const axis_rule axes[] = {
     {"QMoE", "fc3_experts_weights", 1, 2},
 };
 
-/* A node that may say how a value is quantized. */
+/* A node that may determine the quantization of a value. */
 typedef struct question {
     const dq_node *node;
     const dq_value *value;
-    const char *formal; /* that the value stands for */
+    const char *formal; /* The formal of the value. */
     bool output;
 } question;
 
-/* Whether two formals have one name, but for case: `X` and `x_scale` belong together. */
+/* Whether two formals have the same name, ignoring case: `X` and `x_scale` belong together. */
 static bool same_name(const char *a, const char *b, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -96,7 +96,7 @@ static bool is_name(const char *formal, const char *value, const char *suffix)
            strcmp(formal + length, suffix) == 0;
 }
 
-/* The value at the formal `value` + `suffix` of the node; *known: there is such a formal. */
+/* The value at the formal `value` + `suffix` of the node; *known: such a formal exists. */
 static const dq_value *at_formal(const question *q, const char *value, const char *suffix, bool *known)
 {
     const dq_schema *s = q->node->schema;
@@ -113,7 +113,7 @@ static const dq_value *at_formal(const question *q, const char *value, const cha
     return NULL;
 }
 
-/* QLinearConcat takes triples of value, scale and zero point behind its own two. */
+/* QLinearConcat has triples of value, scale and zero point after its own two inputs. */
 static bool find_in_triples(const question *q, dq_quantization *out)
 {
     const dq_node *node = q->node;
@@ -128,7 +128,7 @@ static bool find_in_triples(const question *q, dq_quantization *out)
     return false;
 }
 
-/* The operands that say it: whether the operator has them for this value. */
+/* Finds scale and zero point of the value. False: the operator has none for it. */
 static bool find_operands(const question *q, dq_quantization *out)
 {
     const dq_node *node = q->node;
@@ -161,7 +161,7 @@ static const dq_tensor *constant_of(const dq_value *v)
     return attr && attr->kind == DQ_ATTR_TENSOR ? attr->u.tensor : NULL;
 }
 
-/* Number of scales, as far as the model says it; NONE: not known. */
+/* The number of scales as far as the model determines it; NONE: unknown. */
 static int64_t count_of(const dq_value *v)
 {
     const dq_tensor *t = constant_of(v);
@@ -176,7 +176,7 @@ static int64_t count_of(const dq_value *v)
     return v->type.has_shape ? count : NONE;
 }
 
-/* The attribute of ai.onnx, or its name elsewhere; `absent` when the operator has none. */
+/* An attribute under its name in ai.onnx or in another domain; `absent` if the operator has none. */
 static int64_t attribute(const dq_node *node, const char *name, int64_t absent)
 {
     if (strcmp(node->op_type, "GatherBlockQuantized") == 0 && strcmp(name, "axis") == 0)
@@ -187,7 +187,7 @@ static int64_t attribute(const dq_node *node, const char *name, int64_t absent)
 static int64_t axis_of(const question *q, bool blocks)
 {
     const dq_node *node = q->node;
-    enum { DEFAULT_AXIS = 1 /* of QuantizeLinear and DequantizeLinear */ };
+    enum { DEFAULT_AXIS = 1 /* Of QuantizeLinear and DequantizeLinear. */ };
     for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
         const axis_rule *rule = &axes[i];
         if (strcmp(rule->op, node->op_type) != 0 || strcmp(rule->value, q->formal) != 0)
@@ -199,7 +199,7 @@ static int64_t axis_of(const question *q, bool blocks)
     return attribute(node, "axis", DEFAULT_AXIS);
 }
 
-/* Rank as far as it is known; 0: it is not. */
+/* The rank; 0: unknown. */
 static int64_t rank_of(const dq_value *v)
 {
     return v->constant ? v->constant->rank : v->type.has_shape ? v->type.rank : 0;
@@ -219,7 +219,7 @@ static void find_granularity(const question *q, dq_quantization *out)
     if (out->granularity == DQ_PER_TENSOR || out->granularity == DQ_GRANULARITY_UNKNOWN)
         return;
     out->axis = axis_of(q, block > 0);
-    /* one scale for each direction of a recurrent network */
+    /* One scale per direction of a recurrent network. */
     if (strcmp(q->node->op_type, "DynamicQuantizeLSTM") == 0 && rank_of(by) == 1)
         out->axis = 0;
     if (out->axis < 0 && out->axis + rank >= 0)
@@ -228,7 +228,7 @@ static void find_granularity(const question *q, dq_quantization *out)
 
 /* ---- The nodes of a value ----------------------------------------------------------------------------- */
 
-/* Floats beside a scale are not quantized: it is the scale of something else. */
+/* Whether a value can be quantized. A float value with a scale is not: the scale belongs to another value. */
 static bool may_be_quantized(const dq_value *v)
 {
     const dq_ir *ir = v->graph->ir;

@@ -50,7 +50,7 @@ size_t dq_schemas_types(dq_schemas *schemas, const dq_operator_info *info, char 
     if (dq_read_struct(DQ_STRUCT_OPERATOR_INFO, "dq_schemas_types: info", info, &own_info, &err) != DQ_OK ||
         (!schemas && dq_schemas_create(&own, &err) != DQ_OK))
         return 0;
-    const dq_fpenv callers = dq_fpenv_enter(); /* schemas are read when they are first looked for */
+    const dq_fpenv callers = dq_fpenv_enter(); /* Schemas are parsed on first look-up. */
     if (dq_schemas_find(schemas ? schemas : own, own_info.domain, own_info.name, own_info.since_version,
                         &schema, &err) == DQ_OK)
         length = dq_schema_types_text(schema, buffer, size);

@@ -34,7 +34,7 @@ static dq_status choose_threads(dq_session *session, const dq_session_options *o
         return dq_threads_create(options->pool, &session->threads, err);
     DQ_TRY(options->threads ? dq_pool_create(&of_own, &pool, err) : dq_threads_process_pool(&pool, err));
     dq_status status = dq_threads_create(pool, &session->threads, err);
-    dq_thread_pool_free(pool); /* the session keeps it */
+    dq_thread_pool_free(pool); /* The session holds a reference. */
     return status;
 }
 
@@ -179,7 +179,7 @@ dq_status dq_session_check_inputs(const dq_session *session, dq_error *err)
     return DQ_OK;
 }
 
-/* Targets that overlap would have to hold two values. */
+/* Refuses overlapping targets: they would have to hold two values. */
 static dq_status check_no_overlap(const dq_session *session, dq_error *err)
 {
     for (uint32_t i = 0; i < session->requested_count; i++)
@@ -194,7 +194,7 @@ static dq_status check_no_overlap(const dq_session *session, dq_error *err)
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-/* Whether the plan is for such inputs; `shapes`: and for these shapes. */
+/* Whether the plan is for inputs of these types; `shapes`: also of these shapes. */
 static bool plan_fits(const dq_session *session, const dq_planned *p, bool shapes)
 {
     const dq_graph *g = graph_of(session);
@@ -220,7 +220,7 @@ static void drop_plan(dq_planned *p)
     p->plan = NULL;
 }
 
-/* Brings plan i to the front. */
+/* Moves plan i to the front. */
 static void put_first(dq_session *session, int i)
 {
     dq_planned first = session->plans[i];
@@ -229,8 +229,8 @@ static void put_first(dq_session *session, int i)
     session->plans[0] = first;
 }
 
-/* Brings to the front what another plan takes the place of: the plan of the runs that are longest ago, or
- * none. One that has memory of its own for dynamic steps has no other beside it. */
+/* Moves an entry for a new plan to the front: an empty one, or that of the least recently used plan. A
+ * current plan with dynamic steps is replaced instead: it owns memory, so a session keeps only one. */
 static void reserve_capacity(dq_session *session, bool keep)
 {
     const dq_planned *first = &session->plans[0];
@@ -247,14 +247,14 @@ static void forget_plans(dq_session *session)
         drop_plan(&session->plans[i]);
 }
 
-/* Before a value is planned for that is not an input's default. */
+/* Records that an input's default is overridden, before planning for the new value. */
 static void feed(dq_session *session, dq_value *v)
 {
     if (!v->constant)
         return;
     uint32_t fed = dq_rewrite_cache_feed(session->model->program->rewrites, v);
     if (session->rewritten && session->rewritten->fed != fed)
-        forget_plans(session); /* they may have its default for a constant */
+        forget_plans(session); /* They may treat its default as a constant. */
 }
 
 static uint32_t list_given(dq_session *session)
@@ -302,19 +302,20 @@ static dq_plan_request request_of(dq_session *session, const dq_binding *binding
                              .disabled_passes = session->disabled_passes,
                              .forced_algorithms = &session->forced_algorithms,
                              .honor_accuracy_level = session->honor_accuracy_level,
-                             .by_batch_tiles = !session->exec.trace, /* who traces wants each step once */
+                             .by_batch_tiles = !session->exec.trace, /* A trace has each step once. */
                              .why = session->log ? log_rewrite : NULL,
                              .why_arg = session};
 }
 
-/* What a plan as written may mend. */
+/* Whether the status is final. Other errors may not occur in a plan of the graph as written. */
 static bool is_final(dq_status status)
 {
     return status == DQ_OK || status == DQ_OUT_OF_MEMORY || status == DQ_CANCELLED ||
-           status == DQ_INVALID_ARGUMENT; /* an algorithm is forced that is not applicable */
+           status == DQ_INVALID_ARGUMENT; /* A forced algorithm is not applicable. */
 }
 
-/* A fused node may want more of shapes than the nodes that it stands for: those run where it does not fit. */
+/* Plans the rewritten graph. A synthetic node may require more of shapes than the nodes that it replaces; if
+ * it does not fit, the graph is planned as written. */
 static dq_status plan_rewritten_or_not(dq_session *session, dq_plan_request *request,
                                        const dq_rewritten_graph *rewritten, dq_error *err)
 {
@@ -363,7 +364,7 @@ static dq_status choose_plan(dq_session *session, uint32_t binding_count, dq_err
     return make_plan(session, binding_count, session->fuse, err);
 }
 
-/* Planning may have run inner graphs, which counted: the run counts from 0. */
+/* Resets the budget: planning may have run subgraphs, and the run counts from 0. */
 static void begin_run(dq_session *session, const dq_plan *plan)
 {
     session->budget.used = 0;
@@ -424,7 +425,7 @@ static dq_status plan_and_run(dq_session *session, dq_error *err)
     session->exec.repeats = p->is_rewritten && dq_plan_has_dynamic_steps(p->plan);
     dq_status status = run_plan(session, binding_count, err);
     if (status == DQ_BAD_MODEL && session->exec.repeats &&
-        !dq_threads_cancelled(session->threads)) { /* a dynamic step may be the one that does not fit */
+        !dq_threads_cancelled(session->threads)) { /* A dynamic step may be the one that does not fit. */
         DQ_TRY(make_plan(session, binding_count, false, err));
         session->exec.repeats = false;
         status = run_plan(session, binding_count, err);
@@ -436,7 +437,7 @@ dq_status dq_session_end(dq_session *session, dq_fpenv callers, dq_status status
 {
     dq_threads_rest(session->threads);
     dq_fpenv_leave(callers);
-    if (!dq_threads_cancelled(session->threads)) /* whatever came of work that was not finished */
+    if (!dq_threads_cancelled(session->threads)) /* Results of unfinished work are not used. */
         return status;
     dq_threads_set_cancelled(session->threads, false);
     return dq_fail(err, DQ_CANCELLED, "%s: the run was cancelled", session->model->program->ir->path);
@@ -462,7 +463,7 @@ void dq_session_cancel(dq_session *session)
 
 /* ---- Outputs ------------------------------------------------------------------------------------------ */
 
-/* Position in `requested`; expected_count: there is none. */
+/* Position in `requested`; requested_count: there is none. */
 static uint32_t output_named(const dq_session *session, const char *name)
 {
     const dq_graph *g = graph_of(session);
@@ -507,7 +508,7 @@ dq_status dq_session_set_output(dq_session *session, const char *name, dq_tensor
     return DQ_OK;
 }
 
-/* Finds an output that the last run left with the session. */
+/* Finds an output of the last run that was not taken. */
 static dq_status find_result(const dq_session *session, const char *name, uint32_t *at, dq_error *err)
 {
     DQ_TRY(find_output(session, name, at, err));
@@ -540,7 +541,7 @@ dq_status dq_session_take_output(dq_session *session, const char *name, dq_tenso
     return dq_handover_take(&session->handover, at, session->plans[0].plan, session->requested, out, err);
 }
 
-/* Makes room for one more element in a list. */
+/* Makes the capacity of a list sufficient for one more element. */
 static bool grow_list(const dq_session *session, void *list, uint32_t *capacity, size_t size)
 {
     if (session->requested_count < *capacity)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking into a session: plans without a run, and the steps and memory of its current plan. */
+/* Inspection of a session: planning without a run, and the steps and memory of its current plan. */
 #include "api/session.h"
 #include "api/structs.h"
 #include "base/memory.h"
@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What was told of plans[0]: made when it is asked for. */
+/* Data about plans[0] that callers requested; made on first request. */
 struct dq_inspection {
     dq_arena arena;
     dq_run_steps steps;
-    const char **ops; /* by step */
+    const char **ops; /* By step. */
 };
 
 void dq_session_forget_inspection(dq_session *session)
@@ -46,15 +46,15 @@ dq_status dq_session_prepare(dq_session *session, dq_error *err)
 
 /* ---- Shapes before a run ------------------------------------------------------------------------------ */
 
-/* Inputs of a plan that is made for shapes: by position in the graph's inputs. */
+/* Inputs of a plan for given shapes, by position in the graph's inputs. */
 typedef struct shapes {
-    dq_tensor *tensors; /* without data */
+    dq_tensor *tensors; /* Without data. */
     bool *known;
-    dq_binding *bindings; /* those that are known */
+    dq_binding *bindings; /* The known ones. */
     uint32_t binding_count;
 } shapes;
 
-/* A type and, of a tensor, a shape; of a list the type is all. */
+/* Sets the type of an input, and the shape if it is a tensor. */
 static dq_status set_shape(const dq_session *session, uint32_t i, size_t rank, const int64_t *dims,
                            dq_tensor *t, dq_error *err)
 {
@@ -89,7 +89,7 @@ static bool is_static(const dq_type *type)
     return known;
 }
 
-/* The shape that nobody gave: that of the tensor that is set, else the declared one. */
+/* Completes a missing shape: that of the tensor that is set, else the declared one. */
 static dq_status complete_shape(const dq_session *session, uint32_t i, shapes *s, dq_error *err)
 {
     const dq_value *v = ir_of(session)->graph->inputs[i];
@@ -128,7 +128,7 @@ static dq_status read_shape(const dq_session *session, size_t k, const void *bin
     return dq_session_check_input(session, ir_of(session)->graph->inputs[i], &s->tensors[i], err);
 }
 
-/* The inputs are as large as the first says, in an array of the caller's. */
+/* Reads the shapes. The caller's array has structs of the size that the first one gives. */
 static dq_status read_shapes(dq_session *session, size_t count, const dq_shape *inputs, shapes *s,
                              dq_error *err)
 {
@@ -144,7 +144,7 @@ static dq_status read_shapes(dq_session *session, size_t count, const dq_shape *
     return DQ_OK;
 }
 
-/* ---- What a plan says --------------------------------------------------------------------------------- */
+/* ---- Descriptions of a plan --------------------------------------------------------------------------- */
 
 static void describe_memory(const dq_session *session, const dq_plan *plan, dq_memory_info *own)
 {
@@ -154,7 +154,7 @@ static void describe_memory(const dq_session *session, const dq_plan *plan, dq_m
                             .constant_bytes = dq_plan_constant_bytes(plan)};
 }
 
-/* An output as the plan has it. */
+/* Describes an output with the type and shape in the plan. */
 static dq_status describe_output(const dq_session *session, const dq_plan *plan, uint32_t i,
                                  dq_value_info *info, char type[DQ_KIND_TEXT], dq_error *err)
 {
@@ -166,7 +166,7 @@ static dq_status describe_output(const dq_session *session, const dq_plan *plan,
     DQ_TRY(dq_describe_value(v, info, err));
     if (i < g->output_count)
         info->name = g->output_names[i];
-    if (t->kind == DQ_KIND_TENSOR && t->dtype == DQ_UNDEFINED) /* of a dynamic step, with its type */
+    if (t->kind == DQ_KIND_TENSOR && t->dtype == DQ_UNDEFINED) /* Of a dynamic step whose type is unknown. */
         return DQ_OK;
     info->type = dq_tensor_kind_text(t, type);
     info->kind = t->kind;
@@ -223,7 +223,7 @@ dq_status dq_session_infer(dq_session *session, size_t count, const dq_shape *in
                 DQ_NEW_ARRAY(&arena, most, dq_binding), 0};
     dq_status status =
         s.tensors && s.known && s.bindings ? DQ_OK : dq_no_memory(err, most * sizeof *s.bindings, "inputs");
-    if (status == DQ_OK && memory) /* before any work, as the caller's size may be wrong */
+    if (status == DQ_OK && memory) /* Before any work, because the caller's size may be invalid. */
         status = dq_write_struct(DQ_STRUCT_MEMORY_INFO, "dq_session_infer: memory", &own, memory, err);
     if (status == DQ_OK)
         status = read_shapes(session, count, inputs, &s, err);

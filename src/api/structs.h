@@ -2,8 +2,8 @@
 /* Reads and writes the structs of dqrun.h that begin with `size` and grow at their end.
  *
  * A public function that receives such a struct copies it with dq_read_struct and uses the copy. The copy has
- * every field: those that an older program does not have are zero. A function that fills one makes a whole
- * struct and passes it on with dq_write_struct. */
+ * every field: those that an older program does not have are zero. A function that returns one fills a
+ * complete struct and copies it to the caller with dq_write_struct. */
 #ifndef DQ_API_STRUCTS_H
 #define DQ_API_STRUCTS_H
 
@@ -38,13 +38,13 @@ typedef enum dq_struct {
         DQ_STRUCT_COUNT
 } dq_struct;
 
-/** Copies the caller's struct to `own`, a whole struct of that type. `given` may be NULL: all defaults.
+/** Copies the caller's struct to `own`, a complete struct of that type. `given` may be NULL: all defaults.
  * `where` names function and argument, "dq_session_create: options". DQ_INVALID_ARGUMENT: the size is below
  * the first version's. DQ_UNSUPPORTED: a field that this library does not have is not zero. */
 dq_status dq_read_struct(dq_struct which, const char *where, const void *caller, void *own, dq_error *err);
 
-/** Copies the fields of `own` that the caller's struct has, all but `size`. DQ_INVALID_ARGUMENT as above, and
- * where `to` is NULL; then nothing is written. */
+/** Copies those fields of `own` that the caller's struct has, except `size`. DQ_INVALID_ARGUMENT: as above,
+ * or `to` is NULL; then it writes nothing. */
 dq_status dq_write_struct(dq_struct which, const char *where, const void *own, void *to, dq_error *err);
 
 #endif

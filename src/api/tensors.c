@@ -35,7 +35,7 @@ dq_status dq_tensor_create(dq_dtype dtype, size_t rank, const int64_t *dims, dq_
     return status;
 }
 
-/* `function` is the public function that wraps. */
+/* `function` is the calling public function. */
 static dq_status wrap(const char *function, const dq_tensor *like, size_t rank, const int64_t *dims,
                       size_t size, dq_tensor **out, dq_error *err)
 {
@@ -153,7 +153,7 @@ dq_status dq_tensor_set_string(dq_tensor *tensor, size_t i, const char *bytes, s
     return dq_tensor_put_string(tensor, i, bytes, length, err);
 }
 
-/* Element i of numbers whose data need not be aligned to their type. */
+/* Element i of numbers whose data may be unaligned. */
 static double value_at(const dq_tensor *t, size_t i)
 {
     const size_t bytes = dq_dtype_get(t->dtype)->bits / 8;
@@ -169,7 +169,7 @@ static double value_at(const dq_tensor *t, size_t i)
 
 double dq_tensor_value(const dq_tensor *tensor, size_t i)
 {
-    const dq_fpenv callers = dq_fpenv_enter(); /* whose DAZ would make denormals zero */
+    const dq_fpenv callers = dq_fpenv_enter(); /* DAZ of the caller would make denormals zero. */
     const bool there = tensor->kind == DQ_KIND_TENSOR && i < tensor->count;
     const double value = there ? value_at(tensor, i) : dq_tensor_get_double(&(dq_tensor){0}, 0);
     dq_fpenv_leave(callers);

@@ -31,7 +31,7 @@ enum { FIRST_BLOCK = 4096, LARGEST_STEP = 1 << 20 };
 
 struct dq_arena_block {
     dq_arena_block *next;
-    size_t size; /* of data */
+    size_t size; /* Of data. */
     size_t used;
     char *data;
 };
@@ -52,7 +52,7 @@ static dq_arena_block *new_block(const dq_allocator *allocator, size_t size)
     return block;
 }
 
-/* The piece's address inside `block`, or NULL when it does not fit. */
+/* The address of an allocation in `block`; NULL: it does not fit. */
 static char *fit(dq_arena_block *block, size_t size, size_t align)
 {
     uintptr_t start = (uintptr_t)block->data + block->used;
@@ -140,7 +140,9 @@ char *dq_arena_printf(dq_arena *arena, const char *format, ...)
 
 void dq_arena_reset(dq_arena *arena)
 {
-    enum { LITTLE = 4 /* pieces that grow from time to time do not fit where they were: a block for each */ };
+    /* Ratio of allocated to used bytes above which reset frees the blocks: an allocation that grows from time
+     * to time leaves an unused block each time. */
+    enum { LITTLE = 4 };
     for (dq_arena_block *block = arena->first; block; block = block->next) {
         block->used = 0;
         POISON(block->data, block->size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic of sizes; checked, where a file or a user has a hand in one. */
+/* Arithmetic of sizes, checked for overflow if a file or a user influences them. */
 #ifndef DQ_BASE_CHECKED_H
 #define DQ_BASE_CHECKED_H
 
@@ -7,11 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Indices of 64 bits become sizes where they stand. */
+/* 64-bit indices convert to size_t without a check. */
 _Static_assert(SIZE_MAX == UINT64_MAX, "dqrun is for 64-bit processors");
 
-/** Bytes: where tensors' data, scratch and packed weights begin, at a multiple of a cache line and of the
- * longest vector. */
+/** Alignment in bytes of tensor data, scratch and packed weights: a cache line, and the longest vector. */
 enum { DQ_ALIGN = 64 };
 
 /** The smaller one. */
@@ -20,7 +19,7 @@ static inline size_t dq_least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/** *out = a * b; false, and *out unchanged in meaning, when it does not fit. */
+/** *out = a * b. False, with an unspecified *out, if it overflows. */
 static inline bool dq_mul_size(size_t a, size_t b, size_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);
@@ -41,7 +40,7 @@ static inline bool dq_add_i64(int64_t a, int64_t b, int64_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
-/** size rounded up to a multiple of `align`, a power of two; false when it does not fit. */
+/** Rounds `size` up to a multiple of `align`, a power of two. False if it overflows. */
 static inline bool dq_align_size(size_t size, size_t align, size_t *out)
 {
     if (!dq_add_size(size, align - 1, out))
@@ -50,8 +49,8 @@ static inline bool dq_align_size(size_t size, size_t align, size_t *out)
     return true;
 }
 
-/** Adds `count` elements of `size` bytes to a layout of which *used bytes are taken: *at is where they begin,
- * a multiple of `align` as *used is. False when it does not fit. */
+/** Appends `count` elements of `size` bytes to a layout with *used bytes. *at is their offset; it and the new
+ * *used are multiples of `align`, as *used must be. False if it overflows. */
 static inline bool dq_reserve_size(size_t *used, size_t count, size_t size, size_t align, size_t *at)
 {
     size_t bytes;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/codec.h"
 
-/* What the exponent of all ones means, and how infinity and NaN are written. */
+/* The meaning of the exponent of all ones, and the encoding of infinity and NaN. */
 typedef enum special {
-    SPECIAL_IEEE,  /* infinity and NaN */
-    SPECIAL_FN,    /* numbers, but for the pattern of all ones, which is NaN; no infinity */
-    SPECIAL_FNUZ,  /* numbers; the pattern of -0 is the only NaN; no infinity */
-    SPECIAL_FINITE /* numbers; neither infinity nor NaN: ONNX's node tests want -0 for NaN */
+    SPECIAL_IEEE,  /* Infinity and NaN. */
+    SPECIAL_FN,    /* Numbers, except the pattern of all ones, which is NaN; no infinity. */
+    SPECIAL_FNUZ,  /* Numbers; the pattern of -0 is the only NaN; no infinity. */
+    SPECIAL_FINITE /* Numbers; neither infinity nor NaN: ONNX's node tests expect -0 for NaN. */
 } special;
 
 typedef struct format {
-    uint8_t exp_bits, man_bits; /* after one sign bit */
+    uint8_t exp_bits, man_bits; /* After one sign bit. */
     uint8_t special;
     int16_t bias;
-    uint32_t nan;           /* pattern of what a positive NaN gives; a negative one flips the sign bit */
-    bool saturates, always; /* obeys `saturate`; saturates whatever it says */
+    uint32_t nan;           /* Encoding of a positive NaN; a negative one flips the sign bit. */
+    bool saturates, always; /* saturates: obeys `saturate`; always: saturates in any case. */
 } format;
 
 static const format formats[DQ_DTYPE_COUNT] = {
@@ -48,7 +48,7 @@ static float float_of(uint32_t bits)
 
 /* ---- Decoding ----------------------------------------------------------------------------------------- */
 
-/* The magnitude of a finite pattern without its sign. Every small format's numbers are normal floats. */
+/* The magnitude of a finite pattern without its sign. All numbers of the small formats are normal floats. */
 static float magnitude(const format *f, uint32_t bits)
 {
     uint32_t exponent = bits >> f->man_bits, mantissa = bits & ((1u << f->man_bits) - 1);
@@ -62,7 +62,7 @@ static float decode(const format *f, uint32_t bits)
     uint32_t sign_bit = 1u << (f->exp_bits + f->man_bits);
     uint32_t sign = bits & sign_bit ? 0x80000000u : 0;
     uint32_t rest = bits & (sign_bit - 1);
-    uint32_t infinity = sign_bit - (1u << f->man_bits); /* the exponent of all ones */
+    uint32_t infinity = sign_bit - (1u << f->man_bits); /* The exponent of all ones. */
     switch ((special)f->special) {
     case SPECIAL_IEEE:
         if (rest >= infinity)
@@ -83,7 +83,7 @@ static float decode(const format *f, uint32_t bits)
     return float_of(sign | bits_of(magnitude(f, rest)));
 }
 
-/* Powers of two from 2^-127, which is not a normal float, to 2^127; the last pattern is NaN. */
+/* e8m0 encodes powers of two from 2^-127, which is a denormal float, to 2^127; the last pattern is NaN. */
 static float decode_e8m0(uint32_t bits)
 {
     if (bits == 0xff)
@@ -112,12 +112,12 @@ float dq_decode_float(dq_dtype dtype, uint32_t bits)
 
 /* ---- Encoding ----------------------------------------------------------------------------------------- */
 
-/* The pattern of a finite magnitude as if the exponent had no upper end. A sum with a power of two whose last
- * bit is the last one that the format keeps of such a magnitude rounds to it; below the normal numbers that
- * is the format's smallest number. */
+/* Rounds a finite magnitude to a pattern as if the exponent had no upper limit. Adding a power of two, whose
+ * last bit is the last one that the format keeps for this magnitude, rounds. For denormal numbers that bit is
+ * the format's smallest number. Magnitudes from `beyond` on are out of range in all formats. */
 static inline uint32_t round_magnitude(const format *f, uint32_t bits)
 {
-    const int32_t normal = (int32_t)(127 + 1 - f->bias) << 23, beyond = (127 + 64) << 23 /* in all formats */;
+    const int32_t normal = (int32_t)(127 + 1 - f->bias) << 23, beyond = (127 + 64) << 23;
     int32_t rest = (int32_t)bits < beyond ? (int32_t)bits : beyond;
     int32_t binade = rest & 0x7f800000, least = binade > normal ? binade : normal;
     int32_t power = least + (int32_t)((23u - f->man_bits) << 23);
@@ -148,12 +148,12 @@ static inline uint32_t encode(const format *f, float x, bool saturate)
             return f->special == SPECIAL_FNUZ ? f->nan : sign ^ f->nan;
     }
     if (code == 0 && f->special == SPECIAL_FNUZ)
-        return 0; /* there is no -0 */
+        return 0; /* There is no -0. */
     return sign | code;
 }
 
-/* A sign is dropped: ONNX leaves negative numbers open, and its reference evaluator looks at the magnitude
- * only. What lies outside [2^-127, 2^127] before rounding is out of range, as the table of Cast-28 has it. */
+/* Drops the sign: ONNX does not define negative numbers, and its reference evaluator uses the magnitude.
+ * Values outside of [2^-127, 2^127] before rounding are out of range, as in the table of Cast-28. */
 static uint32_t encode_e8m0(float x, bool saturate, dq_round round)
 {
     uint32_t rest = bits_of(x) & 0x7fffffffu;
@@ -163,8 +163,8 @@ static uint32_t encode_e8m0(float x, bool saturate, dq_round round)
         return saturate ? 0xfe : 0xff;
     if (rest < 0x00400000u)
         return saturate ? 0 : 0xff;
-    /* the mantissa's upper half starts one bit lower in the step from 2^-127 to 2^-126, which are no normal
-     * floats */
+    /* Between 2^-127 and 2^-126, which are denormal floats, the upper half of the mantissa begins one bit
+     * lower. */
     uint32_t one = rest < 0x00800000u ? 0x00400000u : 0x00800000u;
     uint32_t code = rest >> 23, fraction = rest & (one - 1);
     switch (round) {
@@ -181,7 +181,7 @@ uint16_t dq_f32_to_f16(float x)
 {
     uint32_t bits = bits_of(x);
     if ((bits & 0x7fffffffu) >
-        0x7f800000u) /* as the conversion instructions of x86 and Arm: quiet, cut short */
+        0x7f800000u) /* As the conversion instructions of x86 and Arm do: quiet and truncated. */
         return (uint16_t)(0x7e00u | (bits >> 16 & 0x8000u) | (bits >> 13 & 0x3ffu));
     return (uint16_t)encode(&formats[DQ_FLOAT16], x, false);
 }
@@ -210,7 +210,7 @@ uint32_t dq_encode_float(dq_dtype dtype, float x, bool saturate, dq_round round)
     }
 }
 
-/* ---- Rows: the same without branches, so that compilers make vectors of them --------------------------- */
+/* ---- Rows: the same without branches, for compilers to vectorize -------------------------------------- */
 
 bool dq_codec_has_rows(dq_dtype dtype)
 {
@@ -218,8 +218,9 @@ bool dq_codec_has_rows(dq_dtype dtype)
            dtype == DQ_FLOAT8E5M2FNUZ;
 }
 
-/* Patterns from `limit` on, without sign, are no finite numbers: `limit` itself gives `first`, those behind
- * it NaN. Moved up to a float's place, a pattern is the number times a power of two, denormals too. */
+/* Decodes a byte. Patterns from `limit` on, without sign, are no finite numbers: `limit` itself gives
+ * `first`, larger ones NaN. A pattern shifted to a float's mantissa and exponent is the number times a power
+ * of two, denormals included. */
 static inline float decode_byte(const format *f, uint32_t bits, uint32_t limit, uint32_t first)
 {
     unsigned up = 23u - f->man_bits;
@@ -257,7 +258,7 @@ void dq_encode_bytes(dq_dtype dtype, const float *x, size_t n, bool saturate, ui
         uint32_t code = round_magnitude(&f, rest < 0x7f800000u ? rest : 0x7f7fffffu);
         code = code > largest ? beyond : code;
         code = rest > 0x7f800000u ? f.nan : code;
-        bool bare = unsigned_zero && (code == 0 || code == f.nan); /* as they are: no -0 */
+        bool bare = unsigned_zero && (code == 0 || code == f.nan); /* Unchanged: no -0. */
         y[i] = (uint8_t)(bare ? code : sign ^ code);
     }
 }
@@ -279,6 +280,6 @@ float dq_round_to_odd(double x)
     uint32_t bits = bits_of(nearest);
     double back = (double)nearest;
     if ((x < 0 ? -back : back) > (x < 0 ? -x : x))
-        bits--; /* toward zero: also from infinity to the largest number, and from the smallest to zero */
+        bits--; /* Toward zero: also from infinity to the largest number, and from the smallest to zero. */
     return float_of(bits | 1);
 }

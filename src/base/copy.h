@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of few bytes, in pieces of fixed sizes: a call, or an instruction for strings, takes longer than
- * these do. */
+/* Inline copies of short rows, in loads and stores of fixed sizes: faster than a call of memcpy or a string
+ * instruction for few bytes. */
 #ifndef DQ_BASE_COPY_H
 #define DQ_BASE_COPY_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/** memcpy of a row that is mostly short: some bytes are written twice. */
+/** memcpy for rows that usually are short. It copies some bytes twice. */
 static inline void dq_copy_row(void *out, const void *in, size_t n)
 {
     enum { PIECE = 16, HALF = PIECE / 2, QUARTER = HALF / 2 };

@@ -23,7 +23,7 @@ typedef struct level {
     unsigned bit;
 } level;
 
-/* Lowest first; only this CPU family's. */
+/* Lowest first; only those of this CPU family. */
 static const level levels[] = {
     {"c", DQ_ISA_C},
 #ifdef DQ_X86
@@ -44,7 +44,7 @@ static const level levels[] = {
 enum { LEVELS = sizeof levels / sizeof levels[0] };
 
 #if defined(DQ_SIMDE)
-/* Kernels of all levels were compiled with SIMDe, for tests/kernels. */
+/* Kernels of all levels are compiled with SIMDe, for tests/kernels. */
 static unsigned detect(void)
 {
     unsigned mask = 0;
@@ -69,7 +69,7 @@ static unsigned detect(void)
     bool f16c = (c >> 29) & 1;
     if (sse41)
         mask |= DQ_ISA_SSE41;
-    /* A CPU's flag is not enough: the system must save the wide registers (XCR0 bits 1-2, 5-7, 17-18). */
+    /* A CPU flag is not sufficient: the system must save the vector registers (XCR0 bits 1-2, 5-7, 17-18). */
     uint64_t saved = osxsave ? xcr0() : 0;
     unsigned b7 = 0, c7 = 0, d7 = 0, a71 = 0;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
@@ -102,9 +102,9 @@ static unsigned detect(void)
 static unsigned detect(void)
 {
     unsigned mask = DQ_ISA_C | DQ_ISA_NEON;
-    if (getauxval(AT_HWCAP) & (1u << 20)) /* HWCAP_ASIMDDP */
+    if (getauxval(AT_HWCAP) & (1u << 20)) /* HWCAP_ASIMDDP. */
         mask |= DQ_ISA_DOTPROD;
-    if (getauxval(AT_HWCAP2) & (1u << 13)) /* HWCAP2_I8MM */
+    if (getauxval(AT_HWCAP2) & (1u << 13)) /* HWCAP2_I8MM. */
         mask |= DQ_ISA_I8MM;
     return mask;
 }
@@ -115,8 +115,8 @@ static unsigned detect(void)
 }
 #endif
 
-/* What the processor has and the system saves registers for, whether this process has asked for them or not.
- * Virtual machines answer each cpuid themselves: 40 us for all of them. */
+/* Levels that the processor has and whose registers the system can save, whether this process requested them
+ * or not. In virtual machines each cpuid traps: 40 us for all of them. */
 static unsigned levels_of_cpu(void)
 {
     static atomic_uint found;
@@ -128,7 +128,8 @@ static unsigned levels_of_cpu(void)
     return mask;
 }
 
-/* Whether Linux gives this process the tile registers, 8 KiB that it saves only for those who ask. */
+/* Requests the tile registers from Linux: 8 KiB that it saves only for processes that request them. Returns
+ * whether it grants them. */
 static bool tiles_granted(void)
 {
 #if defined(DQ_X86) && !defined(DQ_SIMDE)
@@ -156,14 +157,14 @@ static void list_levels(unsigned mask, char *text, size_t size)
 
 dq_status dq_isa_from_name(const char *name, unsigned *mask, dq_error *err)
 {
-    /* For a lower level nothing is asked of the system. */
+    /* Lower levels request nothing from the system. */
     unsigned cpu = strcmp(name, "amx") == 0 ? dq_cpu_isa() : levels_of_cpu(), lower = 0;
     char have[160];
     list_levels(cpu, have, sizeof have);
     for (size_t i = 0; i < LEVELS; i++) {
         lower |= levels[i].bit;
 #ifdef DQ_X86
-        if (levels[i].bit == DQ_ISA_AVX512) /* whose processors have VNNI in 512 bits, or none */
+        if (levels[i].bit == DQ_ISA_AVX512) /* AVX-512 processors have VNNI with 512 bits, or none. */
             lower &= ~(unsigned)DQ_ISA_AVXVNNI;
 #endif
         if (strcmp(levels[i].name, name) != 0)
@@ -195,7 +196,7 @@ const char *dq_isa_name(size_t i, bool *available)
     return levels[i].name;
 }
 
-/* The first CPU of a core's sibling list stands for the core. */
+/* Whether the CPU is the first of its core's sibling list, which represents the core. */
 static bool first_of_core(unsigned cpu)
 {
     char path[96];
@@ -219,7 +220,7 @@ static unsigned cores_of_set(const cpu_set_t *set)
         if (first_of_core(cpu))
             cores++;
     }
-    /* A process bound to second siblings only still has the CPUs it is bound to. */
+    /* A process bound only to second siblings still has the CPUs to which it is bound. */
     return cores ? cores : cpus ? cpus : 1;
 }
 
@@ -243,5 +244,5 @@ void dq_cpu_pin(unsigned cpu)
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
-    (void)sched_setaffinity(0, sizeof set, &set); /* 0: this thread */
+    (void)sched_setaffinity(0, sizeof set, &set); /* 0: this thread. */
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A sentence that does not fit ends in an ellipsis, cut at a whole UTF-8 character. */
+/* Ends a truncated message with an ellipsis, after a whole UTF-8 character. */
 static void mark_cut(char *message, size_t size)
 {
     static const char dots[] = "…";
@@ -16,7 +16,7 @@ static void mark_cut(char *message, size_t size)
     memcpy(message + end, dots, sizeof dots);
 }
 
-/* Bytes of the character at `s`; 0: it is no UTF-8, or a control character. */
+/* Bytes of the character at `s`; 0: it is not UTF-8, or a control character. */
 static size_t character(const unsigned char *s)
 {
     static const uint32_t least[] = {0x20, 0xA0, 0x800, 0x10000};
@@ -31,7 +31,8 @@ static size_t character(const unsigned char *s)
     return stray || c < least[more] ? 0 : more + 1;
 }
 
-/* Names come from files: neither control characters nor what is no text may reach a terminal or a log. */
+/* Replaces control characters and invalid text: names come from files, and must not control a terminal or a
+ * log. */
 static void blank_controls(char *message)
 {
     for (size_t n; *message; message += n) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Status plus sentence. A function that can fail returns a dq_status and takes the caller's dq_error last;
- * the sentence stands beside the check that found the fault. */
+/* Errors: a status and a message. A function that can fail returns a dq_status and takes the caller's
+ * dq_error last. The message is written next to the check that detects the fault. */
 #ifndef DQ_BASE_ERROR_H
 #define DQ_BASE_ERROR_H
 
@@ -12,24 +12,24 @@
 #define DQ_PRINTF(format_index, first_arg)
 #endif
 
-/** Fills `err` (may be NULL) and returns `status`. The sentence has no newline and no final full stop. */
+/** Fills `err` (may be NULL) and returns `status`. The message has no newline and no final period. */
 dq_status dq_fail(dq_error *err, dq_status status, const char *format, ...) DQ_PRINTF(3, 4);
 
-/** Puts text in front of the sentence already in `err`: "model.onnx: node 'conv1' (QLinearConv-10): ". */
+/** Prefixes the message in `err`: "model.onnx: node 'conv1' (QLinearConv-10): ". */
 void dq_error_prefix(dq_error *err, const char *format, ...) DQ_PRINTF(2, 3);
 
-/** DQ_OUT_OF_MEMORY with the size that was asked for and what it was for. */
+/** Returns DQ_OUT_OF_MEMORY, with the requested size and its purpose in the message. */
 dq_status dq_no_memory(dq_error *err, size_t bytes, const char *what);
 
-/** Refuses a NULL argument of the public function that uses it: "dq_model_load: path is NULL". The function
- * has a parameter `err`. */
+/** Refuses a NULL argument of the calling public function: "dq_model_load: path is NULL". The function must
+ * have a parameter `err`. */
 #define DQ_NOT_NULL(argument)                                                                                \
     do {                                                                                                     \
         if (!(argument))                                                                                     \
             return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: %s is NULL", __func__, #argument);                 \
     } while (0)
 
-/** Returns from the calling function when `call` does not give DQ_OK. */
+/** Returns from the calling function if `call` does not give DQ_OK. */
 #define DQ_TRY(call)                                                                                         \
     do {                                                                                                     \
         dq_status dq_try_status_ = (call);                                                                   \

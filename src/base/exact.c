@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Doubles whose sum is exact, from the smallest up, each below the last bit of the next one that is not 0
- * (Shewchuk, Adaptive Precision Floating-Point Arithmetic, 1997: an expansion). Nothing here overflows, and
- * the lowest bits of products stay above 2^-700: floats lie between 2^-149 and 2^128. */
+/* An expansion: doubles whose exact sum is the value, from the smallest to the largest. Each is less than the
+ * last bit of the next non-zero one (Shewchuk, Adaptive Precision Floating-Point Arithmetic, 1997). Nothing
+ * here overflows, and the lowest bits of products stay above 2^-700: floats are between 2^-149 and 2^128. */
 typedef struct expansion {
     double part[8];
     int n;
@@ -18,7 +18,7 @@ static void add(expansion *x, double term)
 {
     for (int i = 0; i < x->n; i++) {
         double sum = term + x->part[i], of_part = sum - term;
-        x->part[i] = (term - (sum - of_part)) + (x->part[i] - of_part); /* what the sum lost */
+        x->part[i] = (term - (sum - of_part)) + (x->part[i] - of_part); /* The rounding error of the sum. */
         term = sum;
     }
     x->part[x->n++] = term;
@@ -31,7 +31,8 @@ static void add_product(expansion *x, double a, double b)
     add(x, product);
 }
 
-/* sum * a * b + c - q * y, to double: its sign is exact, as the largest part is larger than all others. */
+/* sum * a * b + c - q * y in double. Its sign is exact, because the largest part exceeds the sum of all
+ * others. */
 static double rest_of(double sum, double a, double b, double c, double q, double y)
 {
     double ab = a * b, value = 0;
@@ -45,7 +46,7 @@ static double rest_of(double sum, double a, double b, double c, double q, double
     return value;
 }
 
-/* Whether sum * (a * b) / y, computed as q, lost nothing: so it is with most ties. */
+/* Whether sum * (a * b) / y, computed as q, is exact. Most ties are. */
 static bool is_exact(double sum, double a, double b, double q, double y)
 {
     double ab = a * b, top = sum * ab;
@@ -59,9 +60,8 @@ static bool is_odd(double x)
     return bits & 1;
 }
 
-/* Each step of the loop leaves 2^-50 of the error that the one before it left, but half a unit in the last
- * place. Terms that cancel leave at least 2^-110 of themselves: they are multiples of a unit that is so far
- * below them. */
+/* Each iteration reduces the error by 2^-50, down to half a unit in the last place. Terms that cancel leave
+ * at least 2^-110 of themselves: they are multiples of a unit of that relative size. */
 double dq_exact_quotient(double sum, double a, double b, double c, double y)
 {
     enum { STEPS = 4 };

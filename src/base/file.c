@@ -23,7 +23,7 @@ static dq_status need_regular(mode_t mode, const char *path, dq_status fault, dq
     return S_ISREG(mode) ? DQ_OK : dq_fail(err, fault, "%s: is not a regular file", path);
 }
 
-/* A copy of a small file: unlike a mapped one it stays whatever becomes of the file. */
+/* Reads a small file. Unlike a mapping, the copy does not change with the file. */
 static dq_status read_whole(int fd, size_t size, const char *path, const dq_allocator *allocator,
                             dq_status fault, dq_file *out, dq_error *err)
 {
@@ -75,7 +75,7 @@ dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, const dq_allo
 dq_status dq_file_map(const char *path, uint64_t limit, const dq_allocator *allocator, dq_status fault,
                       dq_file *out, dq_error *err)
 {
-    /* O_NONBLOCK: opening a named pipe must not wait for a writer that never comes. */
+    /* O_NONBLOCK: opening a named pipe must not wait for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return dq_fail(err, fault, "%s: cannot be opened: %s", path, strerror(errno));
@@ -86,7 +86,7 @@ dq_status dq_file_map(const char *path, uint64_t limit, const dq_allocator *allo
 
 /* ---- Streams ------------------------------------------------------------------------------------------ */
 
-/* Room for more bytes: twice as many each time. */
+/* Doubles the capacity. */
 static bool grow(dq_file *file)
 {
     enum { FIRST = 1 << 16 };
@@ -139,7 +139,7 @@ dq_status dq_file_read(dq_read_fn read, void *arg, const char *path, uint64_t li
 }
 
 typedef struct descriptor {
-    int fd, fault; /* errno of a read that failed, or 0 */
+    int fd, fault; /* errno of a failed read, or 0. */
 } descriptor;
 
 static ptrdiff_t read_descriptor(void *arg, void *buffer, size_t size)
@@ -199,10 +199,9 @@ void dq_file_drop_pages(const void *data, size_t *given_back, size_t end)
 
 enum { SUFFIX_SIZE = 32, ATTEMPTS = 100 };
 
-/* Opens a new file of the name in `temporary` (room for SUFFIX_SIZE more bytes) plus a suffix that no other
- * file has. open, unlike mkstemp, gives it the permissions that the umask leaves to any new file: the umask
- * is the process's, so that even reading it would change it for other threads. O_EXCL refuses an existing
- * name, symbolic links too; the suffix need not be secret. */
+/* Opens a new file with the name in `temporary`, which has space for SUFFIX_SIZE more bytes, plus a unique
+ * suffix. Unlike mkstemp, open sets the permissions by the umask; reading the umask would change it for other
+ * threads. O_EXCL refuses an existing name, symbolic links included. The suffix need not be secret. */
 static int open_unique(char *temporary)
 {
     static atomic_uint opened;
@@ -224,9 +223,9 @@ dq_status dq_file_create(const char *path, dq_file_out *out, dq_error *err)
 {
     struct stat info;
     *out = (dq_file_out){0};
-    if (stat(path, &info) == 0) /* a device must not be renamed over */
+    if (stat(path, &info) == 0) /* A device must not be replaced. */
         DQ_TRY(need_regular(info.st_mode, path, DQ_IO, err));
-    out->path = realpath(path, NULL); /* where links lead: they stay */
+    out->path = realpath(path, NULL); /* The target of links: the links stay. */
     if (!out->path)
         out->path = strdup(path);
     out->temporary = out->path ? malloc(strlen(out->path) + SUFFIX_SIZE) : NULL;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fpenv.h"
 
-/* All calls stand in a file of their own: the compiler may move arithmetic over what changes its environment,
- * but not over a call that it cannot see into. */
+/* These functions have a source file of their own: the compiler may move arithmetic across instructions that
+ * change its environment, but not across an opaque call. */
 
 #if defined(__x86_64__)
 
 enum {
-    MXCSR_DEFAULT = 0x1F80, /* all exceptions masked, no flag, to nearest, neither FTZ nor DAZ */
-    X87_DEFAULT = 0x37F     /* the same, 64-bit significands */
+    MXCSR_DEFAULT = 0x1F80, /* All exceptions masked, no flags, round to nearest, neither FTZ nor DAZ. */
+    X87_DEFAULT = 0x37F     /* The same, with 64-bit significands. */
 };
 
 dq_fpenv dq_fpenv_enter(void)
@@ -28,7 +28,7 @@ dq_fpenv dq_fpenv_enter(void)
     return (dq_fpenv){.control = x87, .status = mxcsr};
 }
 
-/* The x87 flags need no restoring: no instruction of the library's is x87's. */
+/* The x87 flags need not be restored: the library uses no x87 instructions. */
 void dq_fpenv_leave(dq_fpenv own)
 {
     const uint32_t mxcsr = (uint32_t)own.status;
@@ -45,7 +45,7 @@ dq_fpenv dq_fpenv_enter(void)
     dq_fpenv own;
     __asm__ volatile("mrs %0, fpcr" : "=r"(own.control));
     __asm__ volatile("mrs %0, fpsr" : "=r"(own.status));
-    if (own.control != 0) /* all traps off, to nearest, neither FZ nor FZ16 */
+    if (own.control != 0) /* No traps, round to nearest, neither FZ nor FZ16. */
         __asm__ volatile("msr fpcr, %0" : : "r"(UINT64_C(0)) : "memory");
     return own;
 }

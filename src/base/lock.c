@@ -5,8 +5,8 @@
 
 /* Read-locked by each thread inside a section, write-locked by fork. */
 static pthread_rwlock_t sections = PTHREAD_RWLOCK_INITIALIZER;
-static _Thread_local unsigned depth; /* sections that this thread is inside */
-static _Thread_local bool waited;    /* by this thread's fork, for the others to leave theirs */
+static _Thread_local unsigned depth; /* Number of sections that this thread is inside. */
+static _Thread_local bool waited; /* This thread's fork waited for other threads to leave their sections. */
 static atomic_uint generation;
 
 static void before_fork(void)
@@ -22,7 +22,7 @@ static void after_fork(void)
         pthread_rwlock_unlock(&sections);
 }
 
-/* A new lock: the old one knows of threads that waited for it, and are not here. */
+/* Initializes a new lock in the child: the old one has waiting threads that do not exist here. */
 static void after_fork_in_child(void)
 {
     atomic_fetch_add(&generation, 1);
@@ -31,7 +31,7 @@ static void after_fork_in_child(void)
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int fault; /* of pthread_atfork */
+static int fault; /* Result of pthread_atfork. */
 
 static void watch(void)
 {

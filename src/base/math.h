@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementary functions with the same bits on every processor, with every compiler and beside every C library.
+/* Elementary functions that give the same bits on every processor, with every compiler and C library.
  *
- * A C library picks its functions by the processor: with and without fused multiply-adds they differ in the
- * last bit. These are made of additions, multiplications, divisions and square roots of doubles in one order,
- * which IEEE 754 fixes to the bit. Nothing here fuses, and no table comes from elsewhere: tables.py computes
- * the constants when dqrun is built. The functions assume rounding to nearest.
+ * A C library chooses its functions by the processor: with and without fused multiply-add they differ in the
+ * last bit. These functions use additions, multiplications, divisions and square roots of doubles in a fixed
+ * order, whose bits IEEE 754 determines. Nothing here fuses. No table comes from elsewhere: tables.py
+ * computes the constants when dqrun is built. The functions assume rounding to nearest.
  *
- * Accuracy, in units in the last place, as tests/math measures it against a reference of 200 bits: 0.8 for
- * sin, cos, tan and sinh; 0.75 for exp and pow, whose denormal results are rounded twice; 0.65 for erf and
- * cosh; 0.55 for the others. Functions of floats compute in double and round once: 0.5001. Results that
- * doubles hold exactly are exact.
+ * Accuracy in units in the last place, measured by tests/math against a 200-bit reference: 0.8 for sin, cos,
+ * tan and sinh; 0.75 for exp and pow, whose denormal results are rounded twice; 0.65 for erf and cosh; 0.55
+ * for the others. Functions of floats compute in double and round once: 0.5001. A result that is a double is
+ * exact.
  *
- * Special values are those of C99, annex F: signed zeros, infinities, NaN, the cases of pow. Denormal
- * arguments and results are numbers like others. Neither errno nor the flags of exceptions are set on
- * purpose. */
+ * Special values follow C99, annex F: signed zeros, infinities, NaN, the cases of pow. Denormal arguments and
+ * results are treated like other numbers. errno and the exception flags are not set deliberately. */
 #ifndef DQ_BASE_MATH_H
 #define DQ_BASE_MATH_H
 
@@ -39,7 +38,7 @@ double dq_atanh(double x);
 
 double dq_erf(double x);
 
-/* Of floats, where no kernel of float_rows.h computes whole rows. */
+/* For single floats; the kernels of float_rows.h compute whole rows. */
 float dq_powf(float x, float y);
 float dq_sinf(float x);
 float dq_cosf(float x);

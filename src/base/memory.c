@@ -12,7 +12,7 @@ static bool is_custom(const dq_allocator *allocator)
     return allocator && allocator->allocate;
 }
 
-/* A piece without bytes has an address, too. */
+/* An empty allocation has an address, too. */
 static size_t at_least_one(size_t size)
 {
     return size ? size : 1;

@@ -6,13 +6,13 @@
 #include <string.h>
 
 struct dq_namemap_entry {
-    const char *name; /* NULL: free */
+    const char *name; /* NULL: free. */
     void *value;
     uint64_t hash;
 };
 
-/* FNV-1a; the address of a static object differs between processes where the system randomises addresses,
- * which keeps a file from preparing names that all collide. */
+/* FNV-1a. Its seed is the address of a static object, which differs between processes if the system
+ * randomizes addresses. Thus a file cannot contain names that are known to collide. */
 static uint64_t hash_name(const char *name)
 {
     static const char anchor = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A map from names to pointers: open addressing, FNV-1a with a per-process seed (names come from files). */
+/* A hash map from names to pointers: open addressing, FNV-1a with a per-process seed, because names come from
+ * untrusted files. */
 #ifndef DQ_BASE_NAMEMAP_H
 #define DQ_BASE_NAMEMAP_H
 
@@ -7,16 +8,16 @@
 
 typedef struct dq_namemap_entry dq_namemap_entry;
 
-/** Zero-initialised is empty and ready. Names are not copied: they must outlive the map. */
+/** All zeros is an empty map. Names are not copied: they must outlive the map. */
 typedef struct dq_namemap {
     dq_namemap_entry *entries;
     size_t capacity, count;
-    const dq_allocator *allocator; /* of the entries; NULL: malloc */
+    const dq_allocator *allocator; /* Of the entries; NULL: malloc. */
 } dq_namemap;
 
 /** The value stored under `name`, or NULL. */
 void *dq_namemap_get(const dq_namemap *map, const char *name);
-/** Stores value (not NULL) under name, replacing an earlier one. False when memory ran out. */
+/** Stores `value` (not NULL) under `name` and replaces an earlier one. False: out of memory. */
 bool dq_namemap_put(dq_namemap *map, const char *name, void *value);
 void dq_namemap_free(dq_namemap *map);
 

@@ -10,7 +10,7 @@
 void dq_pages_advise(void *memory, size_t size)
 {
 #ifdef MADV_HUGEPAGE
-    if (size >= DQ_LARGE_PAGE) /* where it is refused, small pages do */
+    if (size >= DQ_LARGE_PAGE) /* If the system refuses, small pages are used. */
         madvise(memory, size / DQ_LARGE_PAGE * DQ_LARGE_PAGE, MADV_HUGEPAGE);
 #else
     (void)memory;

@@ -18,19 +18,19 @@ static bool numbers_of(const char *folder, const char *file, int min_count, doub
     return got >= min_count;
 }
 
-/* Processors that a group may use, of both versions of control groups; infinity: no limit, or no such file.
- */
+/* The CPU quota of a control group, of version 1 or 2, in processors. Infinity: no limit, or no such file. */
 static double share_of(const char *folder, bool unified)
 {
     double quota, period, ignored;
-    bool known = unified ? numbers_of(folder, "cpu.max", 2, &quota, &period) /* of "max", no number is read */
-                         : numbers_of(folder, "cpu.cfs_quota_us", 1, &quota, &ignored) &&
-                               numbers_of(folder, "cpu.cfs_period_us", 1, &period, &ignored);
+    bool known =
+        unified ? numbers_of(folder, "cpu.max", 2, &quota, &period) /* "max" is not parsed as a number. */
+                : numbers_of(folder, "cpu.cfs_quota_us", 1, &quota, &ignored) &&
+                      numbers_of(folder, "cpu.cfs_period_us", 1, &period, &ignored);
     return known && quota > 0 && period > 0 ? quota / period : HUGE_VAL;
 }
 
-/* The least of a group and of those that it is in. A container sees its own group as the root, but may be
- * told of the path that it has outside. */
+/* The least quota of a group and its ancestors. A container sees its own group as the root, but may read the
+ * path that the group has outside. */
 static double least_share(const char *mount, char *group, bool unified)
 {
     double least = HUGE_VAL;
@@ -46,7 +46,7 @@ static double least_share(const char *mount, char *group, bool unified)
     }
 }
 
-/* Whether a list of names with commas holds "cpu". */
+/* Whether a comma-separated list contains "cpu". */
 static bool has_cpu(const char *names)
 {
     for (size_t n; *names; names += n + (names[n] == ','))
@@ -61,7 +61,7 @@ unsigned dq_cpu_quota(const char *root)
     double least = HUGE_VAL;
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f)) { /* number:controllers:path */
+    while (f && fgets(line, sizeof line, f)) { /* number:controllers:path. */
         char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
         if (!group)
             continue;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pool in which nobody waits for a thread that has not begun to work. Other pools' callers wait until each
- * thread has looked at each piece of work; where something else keeps a core busy, that takes as long as the
- * system lets that run. Here a thread enters a job while it is open, and the caller, who works as well,
- * closes it when nothing is left and waits for those inside. */
+/* A thread pool in which no caller waits for a thread that has not begun to work. In most pools, the caller
+ * waits until each thread has seen each job; if another process occupies a core, that takes until its time
+ * slice ends. Here a thread enters a job while the job is open. The caller, who works as well, closes it when
+ * no item is left, and waits for the threads inside. */
 #define _XOPEN_SOURCE 700
 #include "base/threads.h"
 
@@ -15,19 +15,19 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The gate: how many threads are inside, whether it is open, and the job's number. A thread that sleeps until
- * the number comes round misses a job, which does no harm. */
+/* The fields of `gate`: number of threads inside, an open flag, and the job's number. A thread that sleeps
+ * until the number wraps around misses a job, which is harmless. */
 #define INSIDE 0xFFFu
 #define OPEN 0x1000u
 #define JOB 0x2000u
 #define NUMBER (~(JOB - 1))
 
-/* What of a job one thread begins with, and the others take what is left of: neighbouring items stay on one
- * core from job to job, as far as that goes, and so does what they read and write. */
+/* A thread's share of a job. It takes items of its own share first, then of others. Neighboring items, and
+ * the memory that they use, thereby stay on one core from job to job. */
 typedef struct share {
-    atomic_size_t next; /* item that nobody has taken yet; of `end` and above there are none */
+    atomic_size_t next; /* First item that is not taken; none if it is `end` or more. */
     size_t end;
-    char padding[64 - sizeof(atomic_size_t) - sizeof(size_t)]; /* each in a cache line of its own */
+    char padding[64 - sizeof(atomic_size_t) - sizeof(size_t)]; /* Each share has a cache line of its own. */
 } share;
 
 typedef struct dq_worker {
@@ -38,47 +38,47 @@ typedef struct dq_worker {
 
 struct dq_thread_pool {
     unsigned count;
-    atomic_uint users;    /* the caller's handle, and each dq_threads */
-    bool is_process_wide; /* `process_wide` points to it, until its last user is gone */
-    /* The caller's threads in place of workers of the pool's own; NULL: none. */
+    atomic_uint users;    /* References: the caller's handle, and each dq_threads. */
+    bool is_process_wide; /* `process_wide` points to it until its last reference is released. */
+    /* The caller's threads, used instead of workers of the pool; NULL: none. */
     void (*parallel_for)(void *arg, size_t count, void (*task)(void *task_arg, size_t i), void *task_arg);
     void *parallel_for_arg;
-    unsigned *cpus; /* worker i runs on cpus[(i - 1) % cpu_count]; NULL: where the system wants */
+    unsigned *cpus; /* Worker i runs on cpus[(i - 1) % cpu_count]; NULL: no affinity. */
     size_t cpu_count;
-    /* Set while a job runs: two callers do not share the workers, the second works alone. */
+    /* Set while a job runs. Two callers do not share the workers: the second works alone. */
     atomic_bool busy;
-    uint64_t spin_ns; /* how long a worker looks for the next job before it sleeps */
-    /* Started with the first work that is worth sharing, a small model never starts a thread: as many of the
-     * count - 1 as the system gives. */
+    uint64_t spin_ns; /* Time for which a worker spins for the next job before it sleeps. */
+    /* Started with the first job that is worth sharing, so that a small model starts no thread. Up to count -
+     * 1, as many as the system allows. */
     dq_worker *workers;
     unsigned started;
     bool asked;
-    unsigned generation; /* of forks, when they were started; see has_workers */
-    unsigned born;       /* of forks, when the pool was made */
+    unsigned generation; /* Fork generation when they were started; see has_workers. */
+    unsigned born;       /* Fork generation when the pool was made. */
 
-    /* The job; written while the gate is closed and nobody inside. */
+    /* The job; written while the gate is closed and no thread is inside. */
     dq_range_fn fn;
     void *arg;
     size_t grain;
     const atomic_bool *cancelled;
 
-    share *shares; /* one a thread */
+    share *shares; /* One per thread. */
 
-    char before_gate[64]; /* what all look at is in a cache line of its own, too */
+    char before_gate[64]; /* The gate, which all threads read, has a cache line of its own, too. */
     atomic_uint gate;
     char before_rest[64];
 
-    atomic_bool rest;    /* no work is to come for a while */
-    atomic_uint asleep;  /* workers that wait for `work` */
-    atomic_bool waiting; /* the caller waits for `none_inside` */
-    bool over;           /* under the lock */
+    atomic_bool rest;    /* No work is expected for a while. */
+    atomic_uint asleep;  /* Workers that wait for `work`. */
+    atomic_bool waiting; /* The caller waits for `none_inside`. */
+    bool over;           /* Guarded by the lock. */
     pthread_mutex_t lock;
     pthread_cond_t work, none_inside;
 };
 
-/* How long a worker looks for the next job before it sleeps, and a caller for the end of one. Waking a thread
- * takes 5 to 50 us, longer than most jobs; between two jobs of a run lie some microseconds. The caller looks
- * longer: what it waits for is in progress. */
+/* Spin times of a worker for the next job, and of a caller for the end of one. Waking a thread takes 5 to 50
+ * us, longer than most jobs; jobs of a run follow each other within microseconds. The caller spins longer,
+ * because its job is in progress. */
 enum { SPIN_US = 50, SPIN_JOB_US = 200, LOOKS_PER_CLOCK = 16 };
 
 static void pause_a_little(void)
@@ -86,7 +86,7 @@ static void pause_a_little(void)
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
-    __asm__ volatile("isb"); /* `yield` is over at once */
+    __asm__ volatile("isb"); /* `yield` returns at once. */
 #endif
 }
 
@@ -97,9 +97,9 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* A wait that begins with looking. */
+/* The state of a wait that begins with spinning. */
 typedef struct spin {
-    uint64_t end; /* 0: not begun */
+    uint64_t end; /* 0: not begun. */
     unsigned looks;
 } spin;
 
@@ -116,7 +116,7 @@ static bool go_on_looking(spin *s, uint64_t ns)
 
 /* ---- Making and freeing ------------------------------------------------------------------------------- */
 
-/* The first session without a pool of its own makes it, the last one frees it. */
+/* The first session without a pool of its own creates it, the last one frees it. */
 static dq_thread_pool *process_wide;
 static dq_lock process_wide_lock = DQ_LOCK_INIT;
 
@@ -178,7 +178,7 @@ dq_status dq_pool_create(const dq_thread_pool_options *options, dq_thread_pool *
     return DQ_OK;
 }
 
-/* In a forked child the workers are not there, and nobody knows who held the lock. */
+/* Ends the workers. In a forked child they do not exist, and the state of the lock is unknown. */
 static void end_workers(dq_thread_pool *pool)
 {
     if (pool->started && pool->generation != dq_fork_generation())
@@ -195,8 +195,8 @@ static void end_workers(dq_thread_pool *pool)
     pthread_mutex_destroy(&pool->lock);
 }
 
-/* Gives one use back; true when it was the last. Nobody gets the process-wide pool between its last use and
- * its end. */
+/* Releases a reference. True: it was the last. No session can get the process-wide pool between its last
+ * release and its end. */
 static bool give_back(dq_thread_pool *pool)
 {
     if (!pool->is_process_wide)
@@ -222,8 +222,8 @@ dq_status dq_threads_process_pool(dq_thread_pool **out, dq_error *err)
     DQ_TRY(dq_fork_watch(err));
     dq_lock_take(&process_wide_lock);
     const dq_thread_pool_options all_cores = {.size = sizeof all_cores};
-    /* The workers of a pool from before a fork are not in the child: its sessions keep that pool, new ones
-     * get another. */
+    /* The workers of a pool from before a fork do not exist in the child: its sessions keep that pool, new
+     * ones get another. */
     dq_thread_pool *pool = process_wide && process_wide->born == dq_fork_generation() ? process_wide : NULL;
     dq_status status = DQ_OK;
     if (pool) {
@@ -243,7 +243,7 @@ unsigned dq_thread_pool_threads(const dq_thread_pool *pool)
     return pool->count;
 }
 
-/* What dq_threads_create makes: `all` and `alone` have the same flag. */
+/* The object of dq_threads_create: `all` and `alone` share the flag. */
 typedef struct session_threads {
     dq_threads all, alone;
     atomic_bool cancelled;
@@ -268,7 +268,7 @@ void dq_threads_free(dq_threads *threads)
     if (!threads)
         return;
     dq_thread_pool_free(threads->pool);
-    free(threads); /* the first member */
+    free(threads); /* The first member. */
 }
 
 unsigned dq_threads_count(const dq_threads *threads)
@@ -278,8 +278,8 @@ unsigned dq_threads_count(const dq_threads *threads)
 
 /* ---- Jobs --------------------------------------------------------------------------------------------- */
 
-/* Whoever is inside takes the next piece of its share, then of those of others until none is left: uneven
- * pieces balance. */
+/* Takes tasks of the thread's own share, then of the others', until none is left: work stealing balances
+ * uneven tasks. */
 static void take_pieces(dq_thread_pool *pool, unsigned worker)
 {
     for (unsigned i = 0; i < pool->count; i++) {
@@ -295,7 +295,7 @@ static void take_pieces(dq_thread_pool *pool, unsigned worker)
     }
 }
 
-/* Enters an open job that is not the one numbered *seen. */
+/* Enters an open job other than the one numbered *seen. */
 static bool enter(dq_thread_pool *pool, unsigned *seen)
 {
     unsigned gate = atomic_load(&pool->gate);
@@ -307,11 +307,11 @@ static bool enter(dq_thread_pool *pool, unsigned *seen)
     return false;
 }
 
-/* Orders that a sleeper and who wakes it rely on are those of sequential consistency: the one says that it
- * sleeps and looks at the gate again, the other changes the gate and looks for sleepers. */
+/* A sleeper and its waker rely on sequential consistency: the sleeper announces that it sleeps and then
+ * checks the gate again; the waker changes the gate and then checks for sleepers. */
 static void wake(dq_thread_pool *pool, pthread_cond_t *sleepers, size_t most)
 {
-    pthread_mutex_lock(&pool->lock); /* who has said that it sleeps does so now */
+    pthread_mutex_lock(&pool->lock); /* A thread that announced that it sleeps has begun to wait now. */
     pthread_mutex_unlock(&pool->lock);
     if (most >= pool->started)
         pthread_cond_broadcast(sleepers);
@@ -327,7 +327,7 @@ static void leave(dq_thread_pool *pool)
         wake(pool, &pool->none_inside, 1);
 }
 
-/* Waits for a job and enters it; false when there are no more. */
+/* Waits for a job and enters it. False: the pool ends. */
 static bool next_job(dq_thread_pool *pool, unsigned *seen)
 {
     spin looking = {0};
@@ -360,7 +360,8 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* The process's signals are for its own threads, but not what a thread's own fault or a profiler raises. */
+/* The signals that workers block. The process's signals are for its own threads, except those that a thread's
+ * own fault or a profiler raises. */
 static sigset_t signals_of_others(void)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF};
@@ -389,9 +390,8 @@ static void start_workers(dq_thread_pool *pool)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Called by who has set `busy`. In a forked child there are no workers any more. It starts none either: the
- * pool's state is that of some moment in the parent, when another thread may have been in the middle of a
- * job. */
+/* Whether there are workers; starts them if necessary. The caller has set `busy`. A forked child has no
+ * workers and starts none: the state of the pool may be that of another thread's job in the parent. */
 static bool has_workers(dq_thread_pool *pool)
 {
     if (!pool->asked)
@@ -400,7 +400,7 @@ static bool has_workers(dq_thread_pool *pool)
     return pool->started > 0 && pool->generation == dq_fork_generation();
 }
 
-/* Shares are of whole pieces, as many each as there are. */
+/* Divides the tasks into equal shares of whole tasks. */
 static void share_out(dq_thread_pool *pool, size_t n, size_t pieces)
 {
     const size_t each = pieces / pool->count, more = pieces % pool->count;
@@ -442,7 +442,7 @@ static void close_job(dq_thread_pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Task i of the caller's parallel_for does a worker's part of the job. */
+/* Task i of the caller's parallel_for does the work of worker i. */
 static void run_task(void *arg, size_t i)
 {
     const dq_fpenv own = dq_fpenv_enter();
@@ -455,7 +455,7 @@ static void work_on_callers_threads(dq_thread_pool *pool, size_t n)
     const size_t pieces = n / pool->grain + (n % pool->grain != 0);
     share_out(pool, n, pieces);
     pool->parallel_for(pool->parallel_for_arg, pieces < pool->count ? pieces : pool->count, run_task, pool);
-    take_pieces(pool, 0); /* what parallel_for has left out */
+    take_pieces(pool, 0); /* Tasks that parallel_for has not run. */
 }
 
 static void work_alone(const dq_threads *threads, size_t n, size_t grain, dq_range_fn fn, void *arg)

@@ -18,9 +18,9 @@ static dq_status check(const dq_plan *plan, const dq_value *v, const dq_tensor *
                    dq_shape_text(t->rank, t->dims, requested));
 }
 
-/* ---- Whether a target may be written to before the end ---------------------------------------------- */
+/* ---- Direct writes to targets ------------------------------------------------------------------------- */
 
-/* Whether the step may write output `out` where its input k is. */
+/* Whether the step may write output `out` over its input k. */
 static bool may_share(const dq_step *step, uint32_t out, uint32_t k)
 {
     const unsigned flags = step->node->op->impl->flags, past = dq_op_past(flags);
@@ -37,7 +37,7 @@ static bool is_at(const dq_plan *plan, const dq_output_binding *binding, uint32_
     return false;
 }
 
-/* The step that first writes to the target reads inputs that overlap it: whether it may. */
+/* Whether the step that first writes to the target may do so although it reads inputs that overlap it. */
 static bool in_place(const dq_exec *exec, const dq_plan *plan, const dq_output_binding *binding,
                      const dq_tensor *to)
 {
@@ -78,7 +78,7 @@ static bool may_write(const dq_exec *exec, const dq_plan *plan, const dq_output_
             continue;
         if (slot->touched > binding->first + 1 || (exec->repeats && slot->read_from != binding->first + 1) ||
             (plan->tiling && binding->first == 0))
-            return false; /* slices read inputs as long as they write to it */
+            return false; /* Batch tiles read inputs until they have written all of it. */
         at_once = at_once || slot->touched == binding->first + 1;
     }
     return !at_once || in_place(exec, plan, binding, to);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* A value that must be one bool or integer. */
+/* Checks that a value is a single bool or integer. */
 static dq_status only_one(const dq_step *step, uint32_t i, dq_error *err)
 {
     const dq_tensor *t = step->call.in[i];
@@ -38,7 +38,7 @@ typedef struct loop {
     dq_inner *body;
     uint32_t carried, scans;
     int64_t trips;
-    bool follows; /* the body's condition */
+    bool follows; /* The loop depends on the body's condition. */
 } loop;
 
 static dq_status open_loop(loop *l, dq_error *err)
@@ -64,8 +64,8 @@ static dq_status open_loop(loop *l, dq_error *err)
         DQ_TRY(only_one(l->step, 1, err));
         l->flow->go = dq_tensor_get_int(go, 0) != 0;
     }
-    /* The standard ignores the body's condition where the loop has none. A loop with no count either would
-     * never end then. */
+    /* By the standard, a loop without a condition ignores the body's condition. Without a trip count either,
+     * it would never end. */
     l->follows = go || !trips;
     return DQ_OK;
 }
@@ -101,7 +101,7 @@ static bool wants(const loop *l, uint32_t scan)
     return l->carried + scan < l->step->call.out_count && l->step->call.out[l->carried + scan];
 }
 
-/* Puts what this iteration gives behind what the earlier ones gave. */
+/* Appends the scan output of this iteration to those of earlier iterations. */
 static dq_status push(loop *l, uint32_t i, dq_error *err)
 {
     dq_kept *kept = &l->flow->kept[l->carried + i];
@@ -169,7 +169,7 @@ static dq_status run_loop(dq_plan *plan, dq_step *step, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Which -------------------------------------------------------------------------------------------- */
+/* ---- Dispatch ----------------------------------------------------------------------------------------- */
 
 dq_status dq_flow_run(dq_plan *plan, dq_step *step, dq_error *err)
 {

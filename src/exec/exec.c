@@ -24,15 +24,16 @@ static double now(void)
 dq_status dq_exec_reserve(const dq_allocator *allocator, void **memory, size_t *capacity, size_t size,
                           size_t keep, const char *what, dq_error *err)
 {
-    /* a large page of which more than half is used may as well be there whole */
+    /* Use a whole last large page if more than half of it is needed. */
     size_t align = size % DQ_LARGE_PAGE > DQ_LARGE_PAGE / 2 ? DQ_LARGE_PAGE : DQ_ALIGN, requested;
     if (*memory && *capacity >= size)
         return DQ_OK;
-    /* what grows once will grow again, as a text does by a word each run: no new pages for each */
+    /* Memory that grew once usually grows again, as a text grows by a word in each run: avoid new pages for
+     * each. */
     size_t more = *memory && !keep && size < SIZE_MAX / 2 ? size / 4 : 0;
     if (!dq_align_size(size ? size + more : 1, align, &requested))
         return dq_no_memory(err, size, what);
-    if (!keep) { /* both at once would be more memory than is needed */
+    if (!keep) { /* Free first: keeping both would need more memory. */
         dq_memory_free(allocator, *memory, *capacity);
         *memory = NULL;
         *capacity = 0;
@@ -55,7 +56,7 @@ static dq_status reserve(const dq_allocator *allocator, void **memory, size_t *c
     return dq_exec_reserve(allocator, memory, capacity, size, 0, what, err);
 }
 
-/* ---- Where everything is ------------------------------------------------------------------------------ */
+/* ---- Data pointers ------------------------------------------------------------------------------------ */
 
 static void bind_buffer(dq_plan *plan, char *base)
 {
@@ -84,11 +85,11 @@ static void bind_inputs(dq_plan *plan, const dq_binding *bindings, uint32_t bind
     for (uint32_t i = 0; i < binding_count; i++) {
         dq_slot *slot = dq_plan_slot(plan, bindings[i].value);
         if (slot->where != DQ_AT_INPUT)
-            continue; /* a constant, which the plan has */
+            continue; /* A constant: the plan has it. */
         if (slot->shaped)
             slot->t.data = bindings[i].tensor->data;
         else if (bindings[i].tensor->kind == DQ_KIND_TENSOR || plan->graph->outer)
-            slot->t = *bindings[i].tensor; /* the main graph's lists are copied, see own_lists */
+            slot->t = *bindings[i].tensor; /* Lists of the main graph are copied, see own_lists. */
     }
     for (uint32_t i = 0; i < plan->caller_slot_count; i++) {
         dq_slot *slot = &plan->slots[plan->caller_slots[i]];
@@ -189,7 +190,7 @@ static dq_status run_step(const dq_exec *exec, dq_plan *plan, dq_step *step, dq_
     return DQ_OK;
 }
 
-/* Outputs that are inputs too get memory of the run's. */
+/* Copies an output that is also an input to memory of the run. */
 static dq_status copy_output(const dq_plan *plan, dq_copy *copy, dq_error *err)
 {
     const dq_slot *from = &plan->slots[copy->from];
@@ -197,7 +198,7 @@ static dq_status copy_output(const dq_plan *plan, dq_copy *copy, dq_error *err)
         copy->t = from->t;
         copy->t.owned = false;
         if (from->t.kind != DQ_KIND_TENSOR)
-            return DQ_OK; /* items are the run's already */
+            return DQ_OK; /* The run already owns the items. */
         DQ_TRY(reserve(plan->allocator, &copy->memory, &copy->capacity, from->t.size, "an output", err));
         copy->t.data = copy->memory;
     }
@@ -213,13 +214,13 @@ static dq_status run_steps(const dq_exec *exec, dq_plan *plan, dq_arena *strings
         DQ_TRY(dq_plan_go_on(plan, err));
         DQ_TRY(dq_step_fault(plan, step, run_step(exec, plan, step, strings, err), err));
     }
-    DQ_TRY(dq_plan_go_on(plan, err)); /* the last step, too, is complete */
+    DQ_TRY(dq_plan_go_on(plan, err)); /* Reports that the last step is complete. */
     for (uint32_t i = 0; i < plan->copy_count; i++)
         DQ_TRY(copy_output(plan, &plan->copies[i], err));
     return DQ_OK;
 }
 
-/* ---- Slices before the first step --------------------------------------------------------------------- */
+/* ---- Batch tiles before the first step ---------------------------------------------------------------- */
 
 typedef struct tile_job {
     const dq_exec *exec;
@@ -249,8 +250,8 @@ static void run_some_tiles(void *arg, size_t begin, size_t end, unsigned worker)
     const tile_job *j = arg;
     dq_batch_tile_runner *runner = &j->plan->tiling->runners[worker];
     for (size_t i = begin; i < end && runner->status == DQ_OK; i++) {
-        if (worker ==
-            0) /* by one thread, as the caller's callback expects; a cancelled slice says so itself */
+        if (worker == 0) /* Only one thread reports, as the caller's callback expects. A cancelled tile
+                            reports itself. */
             (void)dq_plan_go_on(j->plan, NULL);
         run_tile(j, runner, i);
     }
@@ -295,7 +296,7 @@ dq_status dq_exec_run_inner(dq_exec *exec, dq_plan *plan, const dq_binding *bind
     return dq_targets_fill(exec, plan, err);
 }
 
-/* Outputs may share the items of an input that is a sequence, and outlive the caller's. */
+/* Copies input sequences: outputs may share their items and outlive the caller's sequence. */
 static dq_status own_lists(dq_exec *exec, const dq_plan *plan, const dq_binding *bindings,
                            uint32_t binding_count, dq_error *err)
 {

@@ -122,8 +122,8 @@ dq_status dq_flow_open(const dq_plan *plan, dq_step *step, const char *first, co
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
 
-/* A body may declare as optional what the first iteration gets as an empty optional, and later ones as a
- * plain value: that becomes an optional that holds it. */
+/* Wraps a plain value in an optional. A body may declare an input optional whose initial value is an empty
+ * optional and whose later values are plain. */
 static dq_status wrap(dq_tensor *t, dq_arena *arena, dq_error *err)
 {
     const dq_tensor *item, **items;
@@ -131,7 +131,7 @@ static dq_status wrap(dq_tensor *t, dq_arena *arena, dq_error *err)
     if (!head)
         return dq_no_memory(err, sizeof *head, "an optional");
     *head = *t;
-    item = head; /* the items of a sequence live as long as the run */
+    item = head; /* Items of a sequence live as long as the run. */
     if (t->kind == DQ_KIND_TENSOR)
         DQ_TRY(dq_tensor_keep(arena, t, &item, err));
     dq_items_describe(t, DQ_KIND_OPTIONAL, item->kind, item->dtype);
@@ -170,8 +170,8 @@ static bool same_types(const dq_inner *inner)
     return inner->plan != NULL;
 }
 
-/* Whether the plan suits what is given. Values whose shape it does not suit, though the plan around it is the
- * same, are varying ones from now on. */
+/* Whether the plan matches the bindings. Values whose shape it does not match, although the outer plan is the
+ * same, become varying. */
 static bool fits(dq_inner *inner, const dq_plan *outer)
 {
     const bool same = inner->generation == outer->generation;
@@ -216,7 +216,7 @@ bool dq_inner_pass(dq_inner *inner, uint32_t out, uint32_t in)
 void dq_inner_hold(dq_inner *inner, uint32_t in, const dq_plan *outer, const dq_step *step, uint32_t from)
 {
     inner->inputs[in] = *step->call.in[from];
-    if (inner->graph->inputs[in]->type.kind == DQ_KIND_TENSOR) /* others may be wrapped, see check_inputs */
+    if (inner->graph->inputs[in]->type.kind == DQ_KIND_TENSOR) /* Others may be wrapped, see check_inputs. */
         take_kind(&inner->bindings[in], dq_plan_slot(outer, step->node->in[from]));
 }
 
@@ -300,7 +300,7 @@ dq_status dq_flow_give_input(dq_step *step, uint32_t i, const dq_plan *outer, ui
         return DQ_OK;
     const dq_tensor *t = step->call.in[from];
     if (dq_plan_slot(outer, step->node->in[from])->where != DQ_AT_CONSTANT) {
-        DQ_TRY(dq_kept_set(kept, t, err)); /* its memory may become another value's behind this step */
+        DQ_TRY(dq_kept_set(kept, t, err)); /* A later step may reuse its memory for another value. */
         t = &kept->t;
     }
     dq_flow_give(step, i, t);
@@ -311,7 +311,7 @@ dq_status dq_flow_give_input(dq_step *step, uint32_t i, const dq_plan *outer, ui
 
 dq_status dq_kept_set(dq_kept *kept, const dq_tensor *t, dq_error *err)
 {
-    const void *from = t->data; /* t may be kept->t */
+    const void *from = t->data; /* t may be kept->t. */
     kept->t = *t;
     kept->t.owned = false;
     if (t->kind != DQ_KIND_TENSOR || from == kept->memory)
@@ -331,7 +331,7 @@ dq_status dq_kept_shape(dq_kept *kept, const dq_step *step, dq_dtype dtype, size
     DQ_TRY(dq_tensor_set_shape(&kept->t, dtype, rank, dims, step->call.tensor_limit, DQ_BAD_MODEL, err));
     requested = kept->t.size;
     if (held && requested > kept->capacity && requested < SIZE_MAX / 2)
-        requested *= 2; /* it is growing by a slice at a time */
+        requested *= 2; /* It grows by one slice at a time. */
     DQ_TRY(dq_exec_reserve(kept->allocator, &kept->memory, &kept->capacity, requested, held, "a scan output",
                            err));
     kept->t.data = kept->memory;
@@ -369,7 +369,7 @@ dq_status dq_empty_scan(const dq_inner *inner, const dq_step *step, uint32_t i, 
                             inner->graph->name);
     size_t rank = type->has_shape && type->rank < DQ_MAX_RANK ? type->rank + 1 : 1, at = 0;
     if (!dq_axis(axis, rank, &at))
-        at = 0; /* of a shape that is not declared */
+        at = 0; /* The shape is not declared. */
     for (size_t d = 0; d < rank; d++) {
         int64_t declared = d == at ? length : type->dims[d - (d > at)];
         dims[d] = declared < 0 ? 0 : declared;

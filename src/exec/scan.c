@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scan: a loop over slices. Version 8 runs it for each row of a batch; its scan inputs and outputs, [batch,
- * length, …], are handled as [batch * length, …]. */
+/* Scan: a loop over slices. Version 8 runs it for each row of a batch: its scan inputs and outputs [batch,
+ * length, …] are treated as [batch * length, …]. */
 #include "exec/inner.h"
 
 #include <inttypes.h>
@@ -11,11 +11,11 @@ typedef struct scan {
     dq_flow *flow;
     dq_inner *body;
     bool batched;
-    uint32_t first; /* input of the node that is the first state */
+    uint32_t first; /* Input of the node that is the first state. */
     uint32_t states, ins, outs;
-    int64_t batch, length;                                              /* not batched: batch is 1 */
-    int64_t row, rows_length;                                           /* that are running now */
-    const int64_t *in_axes, *in_directions, *out_axes, *out_directions; /* NULL: all 0 */
+    int64_t batch, length;                                              /* Without a batch, batch is 1. */
+    int64_t row, rows_length;                                           /* The current row, and its length. */
+    const int64_t *in_axes, *in_directions, *out_axes, *out_directions; /* NULL: all 0. */
 } scan;
 
 static dq_status read_list(const scan *s, const char *name, uint32_t requested, const int64_t **list,
@@ -47,7 +47,7 @@ static bool reverse(const int64_t *list, uint32_t i)
     return list && list[i] == 1;
 }
 
-/* ---- What there is to do ------------------------------------------------------------------------------ */
+/* ---- Preparation -------------------------------------------------------------------------------------- */
 
 static dq_status open_scan(scan *s, dq_error *err)
 {
@@ -74,7 +74,7 @@ static dq_status open_scan(scan *s, dq_error *err)
     return read_list(s, "scan_output_directions", s->outs, &s->out_directions, err);
 }
 
-/* Lengths, and in version 8 batches, are the same in all inputs. */
+/* Determines the length, and in version 8 the batch size, which must be equal in all inputs. */
 static dq_status measure(scan *s, dq_error *err)
 {
     const dq_op_call *call = &s->step->call;
@@ -119,7 +119,7 @@ static dq_status row_length(const scan *s, int64_t *length, dq_error *err)
 
 /* ---- One iteration ------------------------------------------------------------------------------------ */
 
-/* [batch, length, …] as [batch * length, …]. */
+/* A view of [batch, length, …] as [batch * length, …]. */
 static dq_tensor joined(const scan *s, const dq_tensor *t)
 {
     dq_tensor view = *t;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SequenceMap: a graph for each item of a sequence. */
+/* SequenceMap: runs a subgraph for each item of a sequence. */
 #include "exec/inner.h"
 
 #include "tensor/items.h"
@@ -20,7 +20,7 @@ static dq_status check_lengths(const map *m, dq_error *err)
     return DQ_OK;
 }
 
-/* What an output holds when there are no items: as the body declares it. */
+/* An output without items, of the type that the body declares. */
 static dq_status empty_output(const map *m, uint32_t i, dq_tensor *out, dq_error *err)
 {
     dq_kept first = {0};

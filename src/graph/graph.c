@@ -47,7 +47,7 @@ dq_status dq_ir_create(const char *path, const dq_limits *limits, const dq_alloc
     return status;
 }
 
-/* A graph's growing lists are pieces of their own, its contents are the arena's. */
+/* The growing lists of a graph are separate allocations; its other contents are in the arena. */
 static void free_list(const dq_graph *g, const void *list, uint32_t capacity, size_t size)
 {
     dq_memory_free(&g->ir->allocator, list, capacity * size);
@@ -94,7 +94,7 @@ dq_status dq_graph_create(dq_ir *ir, const char *name, dq_graph *outer, dq_graph
     return DQ_OK;
 }
 
-/* Makes room for one more element in a list. */
+/* Makes the capacity of a list sufficient for one more element. */
 static bool grow_list(const dq_graph *g, void *list, uint32_t count, uint32_t *capacity, size_t size)
 {
     if (count < *capacity)
@@ -224,7 +224,7 @@ dq_status dq_graph_add_node(dq_graph *g, uint32_t in_count, uint32_t out_count, 
     return DQ_OK;
 }
 
-/* ---- Looking things up -------------------------------------------------------------------------------- */
+/* ---- Look-up ----------------------------------------------------------------------------------------- */
 
 const char *dq_domain_canonical(const char *domain)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The intermediate representation: graphs of nodes and values as a model says them. Plain data, in one arena;
- * knows neither protobuf nor operators.
+/* The intermediate representation: graphs of nodes and values, as the model states them. It is plain data in
+ * one arena and depends neither on protobuf nor on operators.
  *
- * Life of a model: a parser (or a builder in code) adds inputs, initializers, nodes and outputs by name in
- * any order; dq_graph_link then ties names to values, checks single assignment, and sorts the nodes. After
- * that, nodes point to values and values to their producers. Everything belongs to dq_ir.arena. */
+ * Life cycle of a model: a parser (or the builder API) adds inputs, initializers, nodes and outputs by name,
+ * in any order. dq_graph_link then resolves names to values, checks single assignment, and sorts the nodes
+ * topologically. From then on nodes point to values, and values to their producers. dq_ir.arena owns
+ * everything. */
 #ifndef DQ_GRAPH_GRAPH_H
 #define DQ_GRAPH_GRAPH_H
 
@@ -17,24 +18,24 @@ typedef struct dq_ir dq_ir;
 
 /* ---- Types -------------------------------------------------------------------------------------------- */
 
-/** A declared type; tensor of DQ_UNDEFINED and no shape is "nothing declared". */
+/** A declared type. A tensor of DQ_UNDEFINED without shape means that nothing is declared. */
 typedef struct dq_type {
     dq_kind kind;
-    dq_dtype dtype; /* tensor and sparse: element; map: key */
+    dq_dtype dtype; /* Tensor and sparse tensor: the element type; map: the key type. */
     bool has_shape;
     uint32_t rank;
-    const int64_t *dims;           /* -1: unknown or symbolic */
-    const char *const *dim_names;  /* NULL, or per dimension a symbol or NULL */
-    const struct dq_type *element; /* sequence, optional: of what; map: the value's type */
+    const int64_t *dims;           /* -1: unknown or symbolic. */
+    const char *const *dim_names;  /* NULL, or for each dimension its symbol or NULL. */
+    const struct dq_type *element; /* Sequence and optional: type of an item; map: type of a value. */
 } dq_type;
 
-/** "tensor(float)", "seq(tensor(int8))" into buffer; returns buffer. */
+/** Writes the type as text to `buffer`, such as "tensor(float)" or "seq(tensor(int8))". Returns `buffer`. */
 enum { DQ_TYPE_TEXT = 96 };
 const char *dq_type_text(const dq_type *type, char buffer[DQ_TYPE_TEXT]);
 
 /* ---- Attributes --------------------------------------------------------------------------------------- */
 
-/** Numbered as AttributeProto.AttributeType. */
+/** Numbered as in AttributeProto.AttributeType. */
 typedef enum dq_attr_kind {
     DQ_ATTR_UNDEFINED = 0,
     DQ_ATTR_FLOAT = 1,
@@ -47,7 +48,7 @@ typedef enum dq_attr_kind {
     DQ_ATTR_STRINGS = 8,
     DQ_ATTR_TENSORS = 9,
     DQ_ATTR_GRAPHS = 10,
-    DQ_ATTR_SPARSE_TENSOR = 11, /* never in the graph: the parser densifies it to DQ_ATTR_TENSOR */
+    DQ_ATTR_SPARSE_TENSOR = 11, /* Never in the graph: the parser densifies it to DQ_ATTR_TENSOR. */
     DQ_ATTR_SPARSE_TENSORS = 12,
     DQ_ATTR_TYPE_PROTO = 13,
     DQ_ATTR_TYPE_PROTOS = 14
@@ -56,8 +57,9 @@ typedef enum dq_attr_kind {
 typedef struct dq_attr {
     const char *name;
     dq_attr_kind kind;
-    const char *ref; /* inside a function body: the function's attribute that gives the value; else NULL */
-    size_t count;    /* of the list kinds */
+    /* In a function body: name of the function's attribute that supplies the value; else NULL. */
+    const char *ref;
+    size_t count; /* Length, for the list kinds. */
     union {
         float f;
         int64_t i;
@@ -74,52 +76,53 @@ typedef struct dq_attr {
     } u;
 } dq_attr;
 
-/** "int", "floats"… */
+/** The kind's name: "int", "floats" … */
 const char *dq_attr_kind_name(dq_attr_kind kind);
-/** The graphs that an attribute holds, *graphs[0 … n-1], and their number n: 0 for other kinds. */
+/** Gives the subgraphs of an attribute as (*graphs)[0 … n - 1] and returns n, which is 0 for other kinds. */
 size_t dq_attr_graphs(const dq_attr *attr, dq_graph *const **graphs);
 
 /* ---- Values and nodes --------------------------------------------------------------------------------- */
 
 struct dq_value {
     const char *name;
-    dq_type type;              /* as declared by value_info, input or output */
-    const dq_tensor *constant; /* initializer; NULL otherwise */
-    dq_node *producer;         /* NULL: graph input, or initializer */
-    dq_graph *graph;           /* whose value it is; a subgraph may use those of its outer graphs */
-    uint32_t id;               /* below dq_ir.value_count, unique in the model */
-    uint32_t index;            /* in graph->all */
-    bool is_input;             /* a graph input (may also have `constant`: then that is its default) */
+    dq_type type;              /* As declared by value_info, input or output. */
+    const dq_tensor *constant; /* The initializer's tensor; NULL otherwise. */
+    dq_node *producer;         /* NULL: a graph input or an initializer. */
+    dq_graph *graph; /* The graph that owns it. A subgraph may also use values of its outer graphs. */
+    uint32_t id;     /* Unique in the model, less than dq_ir.value_count. */
+    uint32_t index;  /* Index in graph->all. */
+    bool is_input;   /* A graph input. If it also has `constant`, that is its default. */
     bool is_output;
-    atomic_bool fed; /* an input of the main graph that has a constant: a run was once given another value */
+    atomic_bool fed; /* An input of the main graph that has a default: some run has overridden it. */
 };
 
 struct dq_schema; /* src/schema */
 struct dq_op;     /* src/ops */
 
 struct dq_node {
-    const char *name;   /* "" when the model gives none */
-    const char *domain; /* "" for ai.onnx */
+    const char *name;   /* "" if the model gives none. */
+    const char *domain; /* "" for ai.onnx. */
     const char *op_type;
-    const char *overload; /* of a model-local function; "" usually */
-    int version;          /* since_version of its schema once that is known; the same as opset until then */
-    int opset;            /* version of `domain` that the node's model or function imports; 0: not imported */
+    const char *overload; /* Overload of a model-local function; usually "". */
+    int version;          /* since_version of its schema; equal to opset until the schema is known. */
+    int opset; /* Version of `domain` that the node's model or function imports; 0: not imported. */
     uint32_t in_count, out_count;
-    const char **in_names, **out_names; /* "" for one that is left out */
-    dq_value **in, **out;               /* after link; NULL where left out */
+    const char **in_names, **out_names; /* "" if omitted. */
+    dq_value **in, **out;               /* Set by link; NULL if omitted. */
     uint32_t attr_count;
     dq_attr *attrs;
-    dq_graph *graph;                /* the graph that the node stands in */
-    const struct dq_schema *schema; /* after the schema check */
-    const struct dq_op *op;         /* its implementation, after the check; NULL: none */
-    bool made;                      /* by fusion: stands in no graph */
-    const dq_node *made_for; /* by fusion: the node that it replaces, alone or with others, of the model or
-                                made before; NULL: a node of the model */
-    bool uncounted;          /* … for some ISA levels only: no work, which is the same at all levels */
-    uint32_t position;       /* in dq_graph.nodes, after link */
+    dq_graph *graph;                /* The graph that contains the node. */
+    const struct dq_schema *schema; /* Set by the schema check. */
+    const struct dq_op *op;         /* Its implementation, set by the check; NULL: none. */
+    bool made;                      /* Synthetic: made by the rewriter, not in the list of any graph. */
+    const dq_node *made_for; /* Of a synthetic node: the node that it replaces, alone or with others; that one
+                                may be synthetic itself. NULL: a node of the model. */
+    bool uncounted; /* Of a synthetic node that only some ISA levels need: it counts no work, so that the work
+                       is equal at all levels. */
+    uint32_t position; /* Index in dq_graph.nodes, set by link. */
 };
 
-/** Input i of a linked node; NULL: left out, or past the last. */
+/** Input i of a linked node. NULL: omitted, or past the last. */
 static inline dq_value *dq_node_input(const dq_node *node, uint32_t i)
 {
     return i < node->in_count ? node->in[i] : NULL;
@@ -138,49 +141,53 @@ typedef struct dq_metadata {
 struct dq_graph {
     dq_ir *ir;
     const char *name;
-    dq_graph *outer; /* graph whose node holds this one as an attribute; NULL for the main graph */
-    dq_node **nodes; /* in the order added; topological after link */
+    dq_graph *outer; /* The graph whose node has this one as an attribute; NULL for the main graph. */
+    dq_node **nodes; /* In the order of addition; in topological order after link. */
     uint32_t node_count, node_capacity;
-    dq_value **inputs, **outputs; /* outputs: after link */
+    dq_value **inputs, **outputs; /* outputs: set by link. */
     uint32_t input_count, input_capacity, output_count, output_capacity;
-    uint32_t name_capacity, type_capacity; /* of the next two, which fail to grow one by one */
+    uint32_t name_capacity,
+        /* Capacities of output_names and output_types: one of the two may fail to grow after the other has
+           grown. */
+        type_capacity;
     const char **output_names;
     dq_type *output_types;
-    dq_namemap values; /* by name: inputs, initializers, value_info, and after link node outputs */
-    dq_value **all;    /* every value of this graph, in order of creation */
+    dq_namemap values; /* By name: inputs, initializers, value_info; after link also node outputs. */
+    dq_value **all;    /* All values of this graph, in the order of creation. */
     uint32_t value_count, value_capacity;
-    dq_value **captures; /* after link: values of outer graphs that its nodes and outputs take, or graphs
-                            inside it, each once, by rising id */
+    dq_value **captures; /* Set by link: values of outer graphs that its nodes, its outputs or its subgraphs
+                            use. Each once, by rising id. */
     uint32_t capture_count;
-    uint32_t number; /* below dq_ir.graph_count, unique in the model */
+    uint32_t number; /* Unique in the model, less than dq_ir.graph_count. */
     bool linked;
-    dq_graph *made_before; /* the graph created before this one: dq_ir_free walks from dq_ir.last_made */
+    /* The previously created graph: dq_ir_free walks this list from dq_ir.last_made. */
+    dq_graph *made_before;
 };
 
-/** Whether the value has been its constant in all runs so far: an initializer that is no input, or an input
- * of the main graph that nobody has fed. */
+/** Whether the value was its constant in all runs so far: an initializer that is no input, or an input of the
+ * main graph that no run has overridden. */
 static inline bool dq_value_holds(const dq_value *v)
 {
     return v->constant && (!v->is_input || (!v->graph->outer && !atomic_load(&v->fed)));
 }
 
-/** A model-local function: a body that is copied in place of each node that calls it. */
+/** A model-local function. Inlining replaces each call by a copy of the body. */
 typedef struct dq_function {
     const char *domain, *name, *overload;
     uint32_t input_count, output_count, attr_name_count, attr_default_count, opset_count;
     const char **inputs, **outputs;
-    const char **attr_names; /* attributes without a default */
-    dq_attr *attr_defaults;  /* attributes with one */
+    const char **attr_names; /* Attributes without a default. */
+    dq_attr *attr_defaults;  /* Attributes with a default. */
     dq_opset *opsets;
-    dq_graph *body; /* never linked: names are those of the function */
+    dq_graph *body; /* Never linked: its names are local to the function. */
 } dq_function;
 
 struct dq_ir {
     dq_arena arena;
-    dq_allocator allocator; /* of the arena and the lists of graphs; zeros: malloc */
-    const char *path;       /* for sentences: the model's file name as the user gave it */
+    dq_allocator allocator; /* Of the arena and the lists of graphs; zeros: malloc. */
+    const char *path;       /* For messages: the model's file name as the user gave it. */
     int64_t ir_version;
-    /* "" and 0 when the model does not say: */
+    /* "" and 0 if the model does not set them: */
     const char *producer, *producer_version, *domain, *doc;
     int64_t model_version;
     dq_metadata *metadata;
@@ -189,72 +196,73 @@ struct dq_ir {
     uint32_t opset_count;
     dq_function *functions;
     uint32_t function_count;
-    dq_graph *graph;            /* the main graph */
-    dq_graph *last_made;        /* every graph ever created, also those that nothing points to any more */
-    uint32_t value_count;       /* ids handed out so far */
-    uint32_t graph_count;       /* numbers handed out so far */
-    dq_limits limits;           /* with defaults filled in */
-    const dq_dtype *dtypes;     /* by value id: element types of tensors as far as the schemas tell; NULL
-                                   before the schema check */
-    struct dq_views *views;     /* graph/views.h */
-    void (*release)(void *arg); /* frees what the tensors point into (mapped files); may be NULL */
+    dq_graph *graph;        /* The main graph. */
+    dq_graph *last_made;    /* Head of the list of all graphs ever created, unreachable ones included. */
+    uint32_t value_count;   /* Ids assigned so far. */
+    uint32_t graph_count;   /* Numbers assigned so far. */
+    dq_limits limits;       /* With defaults filled in. */
+    const dq_dtype *dtypes; /* By value id: element types of tensors as far as schemas determine them; NULL
+                               before the schema check. */
+    struct dq_views *views; /* graph/views.h */
+    void (*release)(void *arg); /* Frees the memory that tensors point to (mapped files); may be NULL. */
     void *release_arg;
 };
 
 /* ---- Building ----------------------------------------------------------------------------------------- */
 
-/** Strings and arrays given to these are kept by reference: they must live in ir->arena (or be static). All
- * give DQ_OUT_OF_MEMORY, or DQ_BAD_MODEL with a sentence without the model's path. The allocator (NULL:
- * malloc) is copied. */
+/** The functions below keep strings and arrays by reference: these must live in ir->arena (or be static).
+ * They return DQ_OUT_OF_MEMORY, or DQ_BAD_MODEL with a message that does not name the model's path.
+ * dq_ir_create copies the allocator (NULL: malloc). */
 dq_status dq_ir_create(const char *path, const dq_limits *limits, const dq_allocator *allocator, dq_ir **out,
                        dq_error *err);
 void dq_ir_free(dq_ir *ir);
-/** The limits with defaults in place of zeros; NULL: all defaults. */
+/** Copies the limits and replaces zeros by the defaults. NULL: all defaults. */
 dq_limits dq_limits_complete(const dq_limits *requested);
 
 dq_status dq_graph_create(dq_ir *ir, const char *name, dq_graph *outer, dq_graph **out, dq_error *err);
-/** In the order of the calls. `type` NULL: nothing is declared. Inputs and initializers have names of their
- * own (an initializer may have an input's: its default); an output is tied to its value by dq_graph_link; a
- * type that a value has stays. Values come into being with the first mention of their name. */
+/** These append in the order of the calls. `type` NULL: nothing is declared. Names of inputs are unique, and
+ * so are names of initializers; an initializer with the name of an input is that input's default.
+ * dq_graph_link resolves an output to its value. The first declared type of a value stays. A value is created
+ * when its name first occurs. */
 dq_status dq_graph_add_input(dq_graph *g, const char *name, const dq_type *type, dq_error *err);
 dq_status dq_graph_add_output(dq_graph *g, const char *name, const dq_type *type, dq_error *err);
 dq_status dq_graph_add_value_info(dq_graph *g, const char *name, const dq_type *type, dq_error *err);
 dq_status dq_graph_add_initializer(dq_graph *g, const char *name, const dq_tensor *tensor, dq_error *err);
-/** A node with room for its names and attributes, which the caller fills in: in_names, out_names (both
- * zeroed: fill each with a string), attrs, name, domain, op_type, overload, opset. */
+/** Appends a node with arrays for its names and attributes. The caller fills in in_names and out_names
+ * (zeroed; each needs a string), attrs, name, domain, op_type, overload and opset. */
 dq_status dq_graph_add_node(dq_graph *g, uint32_t in_count, uint32_t out_count, uint32_t attr_count,
                             dq_node **out, dq_error *err);
 
-/** The value of that name in g itself, made when there is none. */
+/** Looks up the value of that name in `g` itself, and creates it if there is none. */
 dq_status dq_graph_value(dq_graph *g, const char *name, dq_value **out, dq_error *err);
 
-/** Ties the names of g, and of the graphs in its nodes' attributes, to values; refuses a value that is
- * assigned twice, a name that nothing gives, a cycle. Sorts nodes topologically, keeping the model's order
- * where it is one. An inner graph sees the values of its outer ones. */
+/** Resolves the names in `g` and in its subgraphs to values, and sorts the nodes topologically; an order that
+ * already is topological stays. Refuses a value that is assigned twice, a name that nothing produces, and a
+ * cycle. A subgraph sees the values of its outer graphs. */
 dq_status dq_graph_link(dq_graph *g, dq_error *err);
 
-/** Calls `use` for each value that the node needs of its own graph or of those around it: its inputs, and
- * the captures of each graph in its attributes; some more than once. After link of those graphs. */
+/** Calls `use` for each value of its own or an outer graph that the node needs: its inputs, and the captures
+ * of each subgraph. A value may come more than once. The subgraphs must be linked. */
 typedef void (*dq_use_fn)(void *arg, dq_value *v);
 void dq_node_each_use(const dq_node *node, dq_use_fn use, void *arg);
 
 /* ---- Looking things up -------------------------------------------------------------------------------- */
 
-/** The imported version of a domain ("" and "ai.onnx" are one); 0 when it is not imported. */
+/** The imported version of a domain ("" and "ai.onnx" are the same); 0 if it is not imported. */
 int dq_opset_version(const dq_opset *opsets, size_t count, const char *domain);
-/** The domain without its other spelling: "ai.onnx" becomes "". */
+/** The canonical spelling of a domain: "ai.onnx" becomes "". */
 const char *dq_domain_canonical(const char *domain);
 
-const dq_attr *dq_node_attr(const dq_node *node, const char *name); /* NULL: absent */
+const dq_attr *dq_node_attr(const dq_node *node, const char *name); /* NULL: absent. */
 int64_t dq_node_int(const dq_node *node, const char *name, int64_t absent);
 float dq_node_float(const dq_node *node, const char *name, float absent);
-/** A string attribute's bytes are zero-terminated by the parser. */
+/** The parser zero-terminates the bytes of string attributes. */
 const char *dq_node_string(const dq_node *node, const char *name, const char *absent);
-/** The list and its length; NULL and 0 when absent. */
+/** The list and its length; NULL and 0 if absent. */
 const int64_t *dq_node_ints(const dq_node *node, const char *name, size_t *count);
 
-/** "node 'conv1' (QLinearConv-10)", or "node 7 (…)" when it has no name; the schema's version once known,
- * else the opset. Into buffer; returns buffer. */
+/** Writes a description of the node to `buffer`: "node 'conv1' (QLinearConv-10)", or "node 7 (…)" without a
+ * name. The version is that of the schema once known, else of the opset. Returns `buffer`. */
 enum { DQ_NODE_TEXT = 256 };
 const char *dq_node_text(const dq_node *node, char buffer[DQ_NODE_TEXT]);
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names to values: single assignment, topological order, and what inner graphs take from outer ones. */
+/* Linking: resolves names to values, checks single assignment, sorts the nodes topologically, and lists
+ * captures of subgraphs. */
 #include "graph/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The value that `name` means inside g: its own, or that of the nearest outer graph. */
+/* The value of `name` in the scope of g: its own, or that of the nearest outer graph. */
 static dq_value *visible(const dq_graph *g, const char *name)
 {
     for (; g; g = g->outer) {
         dq_value *v = dq_namemap_get(&g->values, name);
-        /* a value_info alone does not make a value */
+        /* A value_info alone does not define a value. */
         if (v && (v->is_input || v->constant || v->producer))
             return v;
     }
@@ -65,15 +66,15 @@ void dq_node_each_use(const dq_node *node, dq_use_fn use, void *arg)
                 use(arg, graphs[k]->captures[i]);
 }
 
-/* Users of each node as one array of edges: those of node p are edges[start[p] … start[p + 1] - 1]. */
+/* The users of each node in one array of edges: those of node p are edges[start[p] … start[p + 1] - 1]. */
 typedef struct edges {
     size_t *start;
     uint32_t *users;
-    uint32_t *waiting; /* per node: needs that are not placed yet */
+    uint32_t *waiting; /* Per node: number of producers that are not in the order yet. */
     size_t count;
     const dq_graph *graph;
-    uint32_t node; /* whose needs are being listed */
-    bool sorted;   /* no need stands after its node */
+    uint32_t node; /* The node whose edges are being listed. */
+    bool sorted;   /* No producer comes after its user. */
 } edges;
 
 static void count_edge(void *arg, dq_value *v)
@@ -113,12 +114,12 @@ static dq_status cycle(const dq_graph *g, const edges *e, dq_error *err)
     return dq_fail(err, DQ_INTERNAL, "the topological sort lost a node");
 }
 
-/* Kahn's algorithm; nodes that are ready keep the model's order as far as it goes. */
+/* Kahn's algorithm. Ready nodes keep the model's order as far as possible. */
 static dq_status sort_nodes(dq_graph *g, edges *e, dq_node **order, dq_error *err)
 {
     uint32_t sorted = 0, n = g->node_count;
     list_edges(g, e, store_edge);
-    for (uint32_t i = n; i > 0; i--) /* storing moved each start to its end */
+    for (uint32_t i = n; i > 0; i--) /* Storing moved each start to its end. */
         e->start[i] = e->start[i - 1];
     e->start[0] = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -194,10 +195,10 @@ static dq_status take_graph_output(dq_graph *g, uint32_t i, dq_error *err)
     return DQ_OK;
 }
 
-/* Values of outer graphs that are used in g. */
+/* Collects the values of outer graphs that g uses. */
 typedef struct outside {
     const dq_graph *g;
-    dq_value **values; /* NULL: they are only counted */
+    dq_value **values; /* NULL: only counts them. */
     size_t count;
 } outside;
 
@@ -226,8 +227,8 @@ static int by_id(const void *a, const void *p)
     return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
 }
 
-/* Once a graph, so that those around it need not look into it again: nested graphs cost no more than others.
- */
+/* Lists the captures of a graph once. Outer graphs use the list instead of its nodes, so that the cost does
+ * not grow with nesting. */
 static dq_status list_captures(dq_graph *g, dq_error *err)
 {
     outside o = {.g = g};

@@ -8,7 +8,7 @@
 
 enum { LISTS = 64 };
 
-/* What was made of the object at `of`. */
+/* A view made of the object at `of`. */
 typedef struct view {
     struct view *next;
     const void *of, *made;
@@ -18,8 +18,9 @@ struct dq_views {
     dq_lock lock;
     dq_arena arena;
     view *made[LISTS];
-    const char *tensors[DQ_DTYPE_COUNT]; /* by element type: the type's text */
-    /* by the id of a value: its consumers are nodes[start[id] … start[id] + count[id] - 1]; NULL: not made */
+    const char *tensors[DQ_DTYPE_COUNT]; /* By element type: the type's text. */
+    /* By the id of a value: its consumers are nodes[start[id] … start[id] + count[id] - 1]; NULL: not made
+     * yet. */
     uint32_t *start, *count;
     const dq_node **nodes;
 };
@@ -66,7 +67,7 @@ static void add_reading(dq_views *views, const dq_node *node, const dq_value *v)
 {
     const dq_node **own = views->nodes + views->start[v->id];
     uint32_t *count = &views->count[v->id];
-    if (*count == 0 || own[*count - 1] != node) /* a node that reads it twice does so in a row */
+    if (*count == 0 || own[*count - 1] != node) /* A node that reads it twice occurs twice in a row. */
         own[(*count)++] = node;
 }
 
@@ -108,7 +109,7 @@ dq_status dq_views_consumers(dq_ir *ir, const dq_value *v, size_t *count, const 
     dq_views *views = ir->views;
     *count = 0;
     *nodes = none;
-    if (v->id >= ir->value_count) /* made by fusion: no node of the model reads it */
+    if (v->id >= ir->value_count) /* A synthetic value: no node of the model reads it. */
         return DQ_OK;
     dq_lock_take(&views->lock);
     const bool good = views->nodes || index_consumers(views, ir);
@@ -122,7 +123,7 @@ dq_status dq_views_consumers(dq_ir *ir, const dq_value *v, size_t *count, const 
 
 /* ---- Texts -------------------------------------------------------------------------------------------- */
 
-/* Makes what `of` stands for, in the arena; NULL: memory ran out. */
+/* Makes the view of `of` in the arena; NULL: out of memory. */
 typedef const void *(*make_fn)(dq_views *views, const void *of, size_t count);
 
 static const void *find_or_make(dq_views *views, const void *of, size_t count, make_fn make)
@@ -181,7 +182,7 @@ static const void *make_types(dq_views *views, const void *of, size_t count)
     return texts;
 }
 
-/* Most types are of these few. */
+/* Texts of tensor types, the most frequent ones, are in a table. */
 static const char *tensor_type(dq_views *views, const dq_type *type)
 {
     const char **text = &views->tensors[dq_dtype_valid(type->dtype) ? type->dtype : DQ_UNDEFINED];

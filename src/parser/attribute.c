@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AttributeProto to dq_attr. */
+/* Converts AttributeProto to dq_attr. */
 #include "parser/reader.h"
 
 #include <inttypes.h>
@@ -30,7 +30,8 @@ static unsigned kinds_set(const Onnx__AttributeProto *a)
     return mask;
 }
 
-/* The kind that the attribute says, or in models older than that field the one whose value is there. */
+/* Gives the kind of the attribute. In models older than the field `type`, it is the kind of the field that is
+ * set. */
 static dq_status find_kind(const Onnx__AttributeProto *a, dq_attr_kind *out, dq_error *err)
 {
     unsigned set = kinds_set(a);
@@ -59,7 +60,7 @@ static dq_status no_memory(dq_error *err, size_t count)
     return dq_no_memory(err, count, "an attribute");
 }
 
-/* A list of numbers of the arena; an empty one is not NULL. */
+/* Copies a list of numbers to the arena. An empty one is not NULL. */
 static const void *copy_list(dq_reader *r, const void *list, size_t count, size_t size)
 {
     void *copy = dq_arena_array(&r->ir->arena, count, size);
@@ -99,7 +100,7 @@ static dq_status read_strings(dq_reader *r, const Onnx__AttributeProto *a, dq_at
 
 static dq_status read_tensors(dq_reader *r, const Onnx__AttributeProto *a, dq_attr *out, dq_error *err)
 {
-    size_t count = a->n_tensors + a->n_sparse_tensors; /* one of them is 0 */
+    size_t count = a->n_tensors + a->n_sparse_tensors; /* One of them is 0. */
     const dq_tensor **list = DQ_NEW_ARRAY(&r->ir->arena, count, const dq_tensor *);
     if (!list)
         return no_memory(err, count);

@@ -13,14 +13,14 @@
 typedef struct mapped {
     dq_file file;
     const char *location;
-    const void *given; /* by the callback, to be released with it */
+    const void *given; /* Memory from the callback, to be released with it. */
     struct mapped *next;
 } mapped;
 
 struct dq_externals {
     dq_arena *arena;
     const char *base_dir;
-    dq_load_options callbacks; /* of it, external_data, release_external_data and their argument */
+    dq_load_options callbacks; /* Only external_data, release_external_data and their argument are used. */
     uint64_t file_limit;
     dq_namemap by_location;
     mapped *first;
@@ -81,15 +81,15 @@ static bool climbs(const char *path)
     return false;
 }
 
-/* Opens one step of the path, whose text is `step`, and closes the folder it starts from. O_NONBLOCK: a named
- * pipe must not make the caller wait. */
+/* Opens one component of the path, and closes the folder that contains it. O_NONBLOCK: a named pipe must not
+ * block the caller. */
 static int open_step(int folder, const char *step, bool last)
 {
     int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | (last ? O_NONBLOCK : O_DIRECTORY);
     struct stat info;
     int saved, fd = openat(folder, step, flags);
     saved = errno;
-    /* a link where a folder is wanted gives ENOTDIR */
+    /* A link in the position of a folder gives ENOTDIR. */
     if (fd < 0 && fstatat(folder, step, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode))
         saved = ELOOP;
     close(folder);
@@ -97,8 +97,8 @@ static int open_step(int folder, const char *step, bool last)
     return fd;
 }
 
-/* Walks down from the model's folder; the path is cut at its slashes meanwhile. The result is a descriptor,
- * or negative with errno set. */
+/* Opens a path inside the model's folder component by component; it temporarily splits the path at its
+ * slashes. Returns a descriptor, or a negative value with errno set. */
 static int open_inside(const char *base_dir, char *path)
 {
     int fd = open(base_dir, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
@@ -138,7 +138,7 @@ static dq_status map_inside(const dq_externals *x, char *location, dq_file *out,
     return status;
 }
 
-/* From the callback. What it gave is released even where it is refused. */
+/* Takes memory from the callback, and releases it if it is refused. */
 static dq_status take_bytes(const dq_externals *x, mapped *m, dq_error *err)
 {
     static const unsigned char nothing[1] = {0};
@@ -157,7 +157,7 @@ static dq_status take_bytes(const dq_externals *x, mapped *m, dq_error *err)
     return DQ_OK;
 }
 
-/* A file inside the model's folder. */
+/* Opens a file inside the model's folder. */
 static dq_status open_file(const dq_externals *x, char *location, dq_file *out, dq_error *err)
 {
     if (!x->base_dir)

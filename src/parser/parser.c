@@ -28,8 +28,8 @@ static dq_status read_texts(dq_reader *r, size_t count, char *const *texts, cons
     return DQ_OK;
 }
 
-/* Lists that are searched from end to end, for every node or attribute. A writer needs a few dozen entries; a
- * file that brings more would make the product of two lengths cost more than its size should. */
+/* Limits of lists that are searched linearly for every node or attribute. Models have a few dozen entries; in
+ * a file with many more, the product of two lengths would cost more than its size justifies. */
 enum { MOST_ATTRIBUTES = 1000, MOST_OPSETS = 200 };
 
 static dq_status check_count(size_t count, size_t most, const char *what, dq_error *err)
@@ -41,7 +41,7 @@ static dq_status check_count(size_t count, size_t most, const char *what, dq_err
 
 /* ---- Nodes -------------------------------------------------------------------------------------------- */
 
-/* A node may not have two attributes of one name. Small lists are compared, long ones hashed. */
+/* Refuses two attributes of one name. Short lists are compared, long ones hashed. */
 static dq_status check_attribute_names(const dq_attr *attrs, uint32_t count, dq_error *err)
 {
     dq_namemap seen = {0};
@@ -246,7 +246,7 @@ static dq_status read_body(dq_reader *r, const Onnx__FunctionProto *proto, dq_fu
         return dq_no_memory(err, count * sizeof *f->attr_defaults, "attributes");
     f->attr_default_count = (uint32_t)count;
     DQ_TRY(dq_graph_create(r->ir, f->name, NULL, &f->body, err));
-    /* a default is a value: it cannot refer to an attribute */
+    /* A default is a value: it cannot refer to an attribute. */
     dq_scope scope = {f->opsets, f->opset_count, false};
     DQ_TRY(
         read_attributes(r, &scope, f->body, count, (Onnx__AttributeProto **)defaults, f->attr_defaults, err));
@@ -269,7 +269,7 @@ static dq_status read_function(dq_reader *r, const Onnx__FunctionProto *proto, d
 
 /* ---- The model ---------------------------------------------------------------------------------------- */
 
-/* Who made the model, and what they say of it. */
+/* Reads the model's producer, version, documentation and metadata. */
 static dq_status read_origin(dq_reader *r, const Onnx__ModelProto *proto, dq_error *err)
 {
     dq_ir *ir = r->ir;
@@ -317,8 +317,8 @@ static dq_status read_model(dq_reader *r, const Onnx__ModelProto *proto, dq_erro
     return dq_proto_graph(r, &scope, proto->graph, ir->graph, err);
 }
 
-/* Unpacked messages may take this many times the skeleton's bytes. Measured on models of many small parts,
- * which are the worst, honest ones take up to 11 times; two-byte messages could be made to take 50. */
+/* Limit of the memory of unpacked messages, per byte of the skeleton. Measured on models of many small parts,
+ * the worst case, valid models take up to 11 times their size; crafted two-byte messages could take 50. */
 enum { MEMORY_PER_BYTE = 20, MEMORY_AT_LEAST = 1 << 20 };
 
 static dq_status parse_bytes(dq_reader *r, size_t size, dq_error *err)
@@ -328,7 +328,8 @@ static dq_status parse_bytes(dq_reader *r, size_t size, dq_error *err)
     if (size == 0)
         return dq_fail(err, DQ_BAD_MODEL, "is empty");
     DQ_TRY(dq_skeleton_make(r->bytes, size, &r->ir->limits, &skeleton, err));
-    r->memory.limit = MEMORY_AT_LEAST + MEMORY_PER_BYTE * skeleton.size; /* the skeleton is below 2 GiB */
+    r->memory.limit =
+        MEMORY_AT_LEAST + MEMORY_PER_BYTE * skeleton.size; /* The skeleton is smaller than 2 GiB. */
     dq_status status =
         dq_pb_unpack(&r->memory, &onnx__model_proto__descriptor, skeleton.bytes, skeleton.size, &model, err);
     dq_skeleton_free(&skeleton);
@@ -338,7 +339,7 @@ static dq_status parse_bytes(dq_reader *r, size_t size, dq_error *err)
     return status;
 }
 
-/* What tensors of a model point into. */
+/* The memory to which a model's tensors point. */
 typedef struct backing {
     dq_file file;
     dq_externals *externals;
@@ -365,7 +366,7 @@ static dq_status create(const char *name, const dq_load_options *options, dq_ir 
     return DQ_OK;
 }
 
-/* `file`: where the bytes were read or mapped from, or NULL. */
+/* Parses the bytes. `file`: the file of the bytes, or NULL. */
 static dq_status parse(dq_ir *ir, backing *b, const dq_file *file, const uint8_t *bytes, size_t size,
                        const char *base_dir, const dq_load_options *options, dq_error *err)
 {
@@ -374,7 +375,7 @@ static dq_status parse(dq_ir *ir, backing *b, const dq_file *file, const uint8_t
     return parse_bytes(&reader, size, err);
 }
 
-/* Hands the model over, or frees it. */
+/* Returns the model, or frees it after an error. */
 static dq_status finish(dq_status status, dq_ir *ir, const char *prefix, dq_ir **out, dq_error *err)
 {
     if (status == DQ_OK) {
@@ -387,7 +388,7 @@ static dq_status finish(dq_status status, dq_ir *ir, const char *prefix, dq_ir *
     return status;
 }
 
-/* The folder of a file, in the arena; NULL: no memory. */
+/* The folder of a file, in the arena; NULL: out of memory. */
 static const char *folder_of(const char *path, dq_arena *arena)
 {
     const char *slash = strrchr(path, '/');
@@ -396,11 +397,11 @@ static const char *folder_of(const char *path, dq_arena *arena)
     return slash == path ? "/" : dq_arena_string(arena, path, (size_t)(slash - path));
 }
 
-/* A model of which all bytes are in b->file, as far as `status` says. */
+/* Parses the model in b->file, unless `status` is an error. */
 static dq_status parse_file(dq_status status, const char *name, const char *base_dir, dq_ir *ir, backing *b,
                             const dq_load_options *options, dq_ir **out, dq_error *err)
 {
-    if (status != DQ_OK) /* the sentence has the name already */
+    if (status != DQ_OK) /* The message already has the name. */
         return finish(status, ir, NULL, out, err);
     status = parse(ir, b, &b->file, b->file.bytes, b->file.size, base_dir, options, err);
     return finish(status, ir, name, out, err);

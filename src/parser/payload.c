@@ -14,22 +14,22 @@ static const char *const field_names[DQ_PAYLOAD_FIELDS] = {
     [DQ_PAYLOAD_UINT64] = "uint64_data",
 };
 
-/* What a message holds: per field, entries (strings and numbers; bytes for raw_data). */
+/* The fields of a message with elements: per field, its entries (strings and numbers; bytes for raw_data). */
 typedef struct payload {
     dq_wire message;
     size_t count[DQ_PAYLOAD_FIELDS];
     bool present[DQ_PAYLOAD_FIELDS];
-    unsigned chunks[DQ_PAYLOAD_FIELDS]; /* occurrences, at most 2 counted */
+    unsigned chunks[DQ_PAYLOAD_FIELDS]; /* Number of occurrences, counted up to 2. */
     const uint8_t *last[DQ_PAYLOAD_FIELDS];
 } payload;
 
-/* Bytes of an entry of the fixed-width fields, 0 for varints. */
+/* Bytes of an entry of the fixed-size fields; 0 for varints. */
 static unsigned entry_bytes(unsigned field)
 {
     return field == DQ_PAYLOAD_FLOAT ? 4 : field == DQ_PAYLOAD_DOUBLE ? 8 : 0;
 }
 
-/* Entries of one occurrence of a field; false when it is not made of whole entries. */
+/* Counts the entries of one occurrence of a field. False: it does not consist of whole entries. */
 static bool count_entries(const dq_wire_field *field, size_t *count)
 {
     unsigned bytes = entry_bytes(field->id);
@@ -64,7 +64,7 @@ static dq_status survey(dq_wire message, payload *p, dq_error *err)
         if (!count_entries(&field, &count))
             return dq_fail(err, DQ_BAD_MODEL, "has damaged %s", field_names[field.id]);
         p->present[field.id] = p->present[field.id] || count > 0 || field.id == DQ_PAYLOAD_RAW;
-        /* a second raw_data replaces the first, as for any field that is not a list */
+        /* A second raw_data replaces the first, as for any singular field. */
         p->count[field.id] = field.id == DQ_PAYLOAD_RAW ? count : p->count[field.id] + count;
         p->chunks[field.id] += p->chunks[field.id] < 2;
         p->last[field.id] = field.data;
@@ -91,7 +91,7 @@ static const char *tensor_text(const dq_tensor *t, char buffer[DQ_SHAPE_TEXT + 3
     return buffer;
 }
 
-/* ---- Bytes as they are -------------------------------------------------------------------------------- */
+/* ---- Raw bytes ---------------------------------------------------------------------------------------- */
 
 static bool little_endian(void)
 {
@@ -102,8 +102,8 @@ static bool little_endian(void)
     return probe.bytes[0] == 1;
 }
 
-/* The one place where byte order matters: files are little endian. `word` is what gets swapped: a complex
- * number is two words. */
+/* Copies little-endian data; only this function depends on the byte order. `word` is the unit that is
+ * swapped: a complex number is two words. */
 static void copy_little_endian(uint8_t *to, const uint8_t *from, size_t size, unsigned word)
 {
     if (little_endian() || word == 1) {
@@ -137,7 +137,7 @@ static dq_status set_bytes(dq_arena *arena, const uint8_t *bytes, dq_tensor *t, 
     unsigned word = word_bytes(t->dtype);
     bool aligned = (uintptr_t)bytes % dq_dtype_get(t->dtype)->align == 0;
     if (aligned && (little_endian() || word == 1)) {
-        t->data = (void *)(uintptr_t)bytes; /* never written: constants are const everywhere */
+        t->data = (void *)(uintptr_t)bytes; /* Never written: constants are const everywhere. */
         t->unaligned = false;
     } else if (t->unaligned && little_endian()) {
         t->data = (void *)(uintptr_t)bytes;
@@ -175,8 +175,8 @@ static dq_status out_of_range(const dq_tensor *t, size_t i, int64_t value, int64
                    value, i, min, max, dq_dtype_name(t->dtype));
 }
 
-/* int32_data: a number for integers, the bit pattern for floats, a byte of several elements for 4- and 2-bit
- * types, one element for 6-bit types. A bit pattern may have come through a signed type. */
+/* Stores an entry of int32_data: a number for integers, the bit pattern for floats, a byte of several
+ * elements for 4- and 2-bit types, one element for 6-bit types. A bit pattern may be sign-extended. */
 static dq_status store_int32(dq_tensor *t, size_t i, uint64_t bits, dq_error *err)
 {
     int64_t value = (int32_t)(uint32_t)bits;
@@ -212,7 +212,7 @@ static dq_status store_uint64(dq_tensor *t, size_t i, uint64_t bits, dq_error *e
     return DQ_OK;
 }
 
-/* The field for elements of a type, and how many of its entries `t` takes. */
+/* The field for elements of the tensor's type, and its number of entries. */
 static unsigned field_of(const dq_tensor *t, size_t *entries)
 {
     *entries = t->count;
@@ -228,7 +228,7 @@ static unsigned field_of(const dq_tensor *t, size_t *entries)
         return DQ_PAYLOAD_FLOAT;
     case DQ_DOUBLE:
         return DQ_PAYLOAD_DOUBLE;
-    case DQ_COMPLEX64: /* real and imaginary part: t->size fits, so that twice the count does */
+    case DQ_COMPLEX64: /* Real and imaginary part: t->size does not overflow, so twice the count does not. */
         *entries = 2 * t->count;
         return DQ_PAYLOAD_FLOAT;
     case DQ_COMPLEX128:
@@ -262,7 +262,7 @@ static dq_status read_varints(const payload *p, unsigned id, dq_tensor *t, dq_er
     return t->dtype == DQ_BOOL ? check_bools(t, err) : DQ_OK;
 }
 
-/* Strings stay where they are. */
+/* Reads strings; they point into the message. */
 static dq_status read_strings(const payload *p, dq_tensor *t, dq_error *err)
 {
     dq_string *strings = t->data;
@@ -275,7 +275,7 @@ static dq_status read_strings(const payload *p, dq_tensor *t, dq_error *err)
     return DQ_OK;
 }
 
-/* float_data and double_data in several pieces. */
+/* Reads float_data and double_data with several occurrences. */
 static dq_status read_fixed(const payload *p, unsigned id, dq_tensor *t, dq_error *err)
 {
     uint8_t *to = t->data;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The elements of a TensorProto, read from the wire bytes of its message. */
+/* Reads the elements of a TensorProto from the wire format of its message. */
 #ifndef DQ_PARSER_PAYLOAD_H
 #define DQ_PARSER_PAYLOAD_H
 
 #include "parser/wire.h"
 #include "tensor/tensor.h"
 
-/** Fields of TensorProto that hold elements. */
+/** Fields of TensorProto that hold elements, by field number. */
 typedef enum dq_payload_field {
     DQ_PAYLOAD_FLOAT = 4,
     DQ_PAYLOAD_INT32 = 5,
@@ -15,16 +15,15 @@ typedef enum dq_payload_field {
     DQ_PAYLOAD_RAW = 9,
     DQ_PAYLOAD_DOUBLE = 10,
     DQ_PAYLOAD_UINT64 = 11,
-    DQ_PAYLOAD_FIELDS = 12 /* numbers are below this */
+    DQ_PAYLOAD_FIELDS = 12 /* Field numbers are less than this. */
 } dq_payload_field;
 
-/** Finds out which of those fields the message has and fills in t->data, whose type and shape are set, with
- * its elements: a pointer into the message where they lie there as they are wanted, else memory of `arena`.
- */
+/** Finds the field of the message that holds elements, and sets t->data; type and shape of `t` are set. The
+ * data points into the message if its elements have the right form there, else it is in `arena`. */
 dq_status dq_payload_read(dq_arena *arena, dq_wire message, dq_tensor *t, dq_error *err);
 
-/** The same from `size` little-endian bytes outside of a message, whose number must be right. Bytes stay
- * where they are if this machine can use them there. `what` is for the sentence: "raw data". */
+/** The same from `size` little-endian bytes outside of a message; `size` must match the shape. The data
+ * points to `bytes` if this machine can use them there. `what` is for the message: "raw data". */
 dq_status dq_payload_bytes(dq_arena *arena, const uint8_t *bytes, size_t size, const char *what, dq_tensor *t,
                            dq_error *err);
 

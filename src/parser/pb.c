@@ -32,7 +32,7 @@ static void *allocate(void *arg, size_t size)
 static void release(void *arg, void *piece)
 {
     (void)arg;
-    (void)piece; /* all pieces go with the arena */
+    (void)piece; /* The arena frees everything. */
 }
 
 dq_status dq_pb_unpack(dq_pb_memory *memory, const ProtobufCMessageDescriptor *descriptor,
@@ -46,7 +46,8 @@ dq_status dq_pb_unpack(dq_pb_memory *memory, const ProtobufCMessageDescriptor *d
         return dq_fail(err, DQ_OUT_OF_MEMORY,
                        "takes over %zu bytes of memory to read, out of proportion to its size",
                        memory->limit);
-    /* The skeleton's walk has seen what protobuf-c refuses, so that what is left is memory. */
+    /* The skeleton's walk has refused everything that protobuf-c refuses, so the only remaining error is
+     * memory. */
     return dq_no_memory(err, size, "the parts of a model");
 }
 
@@ -56,7 +57,7 @@ const uint8_t *dq_pb_unknown(const ProtobufCMessage *message, unsigned id, size_
         const ProtobufCMessageUnknownField *field = &message->unknown_fields[i];
         if (field->tag != id || field->wire_type != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED)
             continue;
-        /* protobuf-c keeps the length in front of the contents */
+        /* protobuf-c keeps the length before the contents. */
         dq_wire w = {field->data, field->data + field->len};
         uint64_t length = 0;
         if (!dq_wire_varint(&w, &length) || length != (uint64_t)(w.end - w.at))

@@ -10,12 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Messages inside messages, whatever limits->nesting says: protobuf-c and this walk recurse once a level. A
- * graph inside a graph takes three levels. */
+/* Limit of nested messages, independent of limits->nesting: protobuf-c and this walk recurse once per level.
+ * A graph in a graph takes three levels. */
 enum { MAX_DEPTH = 256 };
 
-/* Lengths in the skeleton are written as varints of five bytes, because they are known after their message.
- */
+/* Lengths in the skeleton are varints of five bytes, because they are written after their message. */
 enum { LENGTH_BYTES = 5 };
 
 typedef struct walk {
@@ -53,7 +52,7 @@ static void put_length(uint8_t *at, size_t length)
     at[LENGTH_BYTES - 1] = (uint8_t)length;
 }
 
-/* Fields that the walk drops: a bit a field number. */
+/* Fields that the walk drops: one bit per field number. */
 typedef struct dropped {
     const ProtobufCMessageDescriptor *message;
     uint64_t fields;
@@ -64,10 +63,10 @@ typedef struct dropped {
 static bool is_dropped(const ProtobufCMessageDescriptor *message, unsigned id)
 {
     static const dropped table[] = {
-        /* raw, typed and string data: read from the original */
+        /* Raw, typed and string data: read from the original. */
         {&onnx__tensor_proto__descriptor,
          BIT(4) | BIT(5) | BIT(6) | BIT(7) | BIT(9) | BIT(10) | BIT(11) | BIT(12) | BIT(16)},
-        /* training_info and device configurations; below the model doc_string and metadata_props, too */
+        /* training_info and device configurations; below the model also doc_string and metadata_props. */
         {&onnx__model_proto__descriptor, BIT(20) | BIT(26)},
         {&onnx__graph_proto__descriptor, BIT(10) | BIT(14) | BIT(16)},
         {&onnx__node_proto__descriptor, BIT(6) | BIT(9) | BIT(10)},
@@ -82,10 +81,10 @@ static bool is_dropped(const ProtobufCMessageDescriptor *message, unsigned id)
     return false;
 }
 
-/* What the proto of the build, or the list of newer fields, says about a field. */
+/* The definition of a field in the build's onnx.proto or in the list of newer fields. */
 typedef struct known_field {
     const char *name;
-    const ProtobufCMessageDescriptor *child; /* NULL: not a message */
+    const ProtobufCMessageDescriptor *child; /* NULL: not a message. */
     ProtobufCType type;
     bool repeated, oneof;
 } known_field;
@@ -130,7 +129,7 @@ static dq_wire_type wire_of(ProtobufCType type)
     }
 }
 
-/* A packed list holds whole numbers only. */
+/* Whether a packed list consists of whole numbers. */
 static bool packed_well(dq_wire_type element, const dq_wire_field *field)
 {
     if (element == DQ_WIRE_32BIT)
@@ -177,7 +176,7 @@ static dq_status walk_child(walk *w, const known_field *known, const dq_wire_fie
                        w->limits->nesting);
     if (known->child == &onnx__node_proto__descriptor && ++w->nodes > w->limits->nodes)
         return dq_fail(err, DQ_OUT_OF_MEMORY, "has more nodes than the limit of %" PRIu64, w->limits->nodes);
-    /* the tag, then a place for the length */
+    /* The tag, then space for the length. */
     uint8_t length_field[LENGTH_BYTES] = {0};
     dq_wire tag = {field->begin, field->data};
     uint64_t ignored;
@@ -190,13 +189,13 @@ static dq_status walk_child(walk *w, const known_field *known, const dq_wire_fie
     return DQ_OK;
 }
 
-/* Where the message came from, as DQ_FIELD_ORIGIN. */
+/* Appends the position of the original message as DQ_FIELD_ORIGIN. */
 static dq_status append_origin(walk *w, dq_wire in, dq_error *err)
 {
     uint64_t origin[2] = {(uint64_t)(in.at - w->origin), (uint64_t)(in.end - in.at)};
     uint32_t tag = (uint32_t)DQ_FIELD_ORIGIN << 3 | DQ_WIRE_BYTES;
     uint8_t head[6];
-    put_length(head, tag); /* a varint like any other */
+    put_length(head, tag); /* A varint like any other. */
     head[5] = sizeof origin;
     DQ_TRY(append(w, head, sizeof head, err));
     return append(w, origin, sizeof origin, err);
@@ -206,7 +205,7 @@ static dq_status walk_message(walk *w, const ProtobufCMessageDescriptor *message
                               unsigned graphs, dq_error *err)
 {
     dq_wire whole = in;
-    uint64_t seen = 0; /* singular messages, by field number; all of them are below 64 */
+    uint64_t seen = 0; /* Singular messages, by field number, which is less than 64. */
     bool chosen = false;
     while (in.at < in.end) {
         dq_wire_field field;
@@ -214,8 +213,8 @@ static dq_status walk_message(walk *w, const ProtobufCMessageDescriptor *message
         DQ_TRY(dq_wire_next(&in, w->origin, &field, err));
         if (!look_up(message, field.id, &known))
             continue;
-        /* Merging two halves of one message is legal protobuf that no writer uses; refused rather than
-         * trusted to protobuf-c. */
+        /* Merging two parts of one message is legal protobuf that no writer uses. It is refused rather than
+         * left to protobuf-c. */
         bool once = known.child && !known.repeated;
         if ((once && (seen & BIT(field.id & 63))) || (known.oneof && chosen))
             return dq_fail(err, DQ_BAD_MODEL, "has two fields '%s' in one %s at byte %td, expected one",

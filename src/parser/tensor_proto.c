@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorProto and SparseTensorProto to tensors. */
+/* Converts TensorProto and SparseTensorProto to tensors. */
 #include "base/checked.h"
 #include "parser/external.h"
 #include "parser/payload.h"
@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The message as it lies in the model file: the skeleton says where. */
+/* The original message in the model file, located by the skeleton. */
 static dq_wire original(const dq_reader *r, const Onnx__TensorProto *proto)
 {
     size_t size = 0;
@@ -72,7 +72,7 @@ static dq_status read_external(dq_reader *r, const Onnx__TensorProto *proto, dq_
         return dq_fail(err, DQ_BAD_MODEL, "has its data both in the model and in an external file");
     DQ_TRY(read_entry(proto, &entry, err));
     uint64_t length = entry.has_length ? entry.length : t->size;
-    if (length != t->size) /* gives the sentence, before any file is opened */
+    if (length != t->size) /* Reports the error before any file is opened. */
         return dq_payload_bytes(&r->ir->arena, NULL, (size_t)length, "external data", t, err);
     DQ_TRY(dq_externals_map(r->externals, entry.location, &file, err));
     if (entry.offset > file->size || length > file->size - entry.offset)
@@ -108,7 +108,7 @@ static dq_status read_tensor(dq_reader *r, const Onnx__TensorProto *proto, bool 
     if (!t)
         return dq_no_memory(err, sizeof *t, "a tensor");
     DQ_TRY(read_head(r, proto, t, err));
-    /* vectors are looked at in many places */
+    /* Vectors are read in many functions, which need aligned data. */
     t->unaligned = may_be_unaligned && r->file && t->rank > 1 && t->size >= WORTH_LEAVING;
     if (proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
         DQ_TRY(read_external(r, proto, t, err));
@@ -133,7 +133,7 @@ dq_status dq_proto_initializer(dq_reader *r, const Onnx__TensorProto *proto, con
 
 /* ---- Sparse ------------------------------------------------------------------------------------------- */
 
-/* Position in the dense tensor of value i. Rows of [NNZ, rank] ascend as their positions do. */
+/* The position of value i in the dense tensor. Rows of [NNZ, rank] ascend as their positions do. */
 static dq_status position(const dq_tensor *indices, const dq_tensor *dense, size_t i, size_t *out,
                           dq_error *err)
 {
@@ -220,7 +220,7 @@ dq_status dq_proto_sparse(dq_reader *r, const Onnx__SparseTensorProto *proto, co
     DQ_TRY(dq_tensor_set_shape(&shape, values->dtype, proto->n_dims, proto->dims, r->ir->limits.tensor_bytes,
                                DQ_BAD_MODEL, err));
     DQ_TRY(check_sparse(values, indices, &shape, err));
-    /* A few bytes of file can ask for much memory here: their sum is bounded too. */
+    /* A few bytes of a file can request much memory here, so their sum is limited, too. */
     if (__builtin_add_overflow(r->dense_bytes, shape.size, &r->dense_bytes) ||
         r->dense_bytes > r->ir->limits.session_bytes)
         return dq_fail(err, DQ_OUT_OF_MEMORY,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TypeProto to dq_type. */
+/* Converts TypeProto to dq_type. */
 #include "parser/reader.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static dq_status read_dim(dq_reader *r, const Onnx__TensorShapeProto__Dimension 
     *dim = -1;
     *name = NULL;
     if (proto->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) {
-        /* -1 is how some writers say unknown */
+        /* Some writers use -1 for unknown. */
         if (proto->dim_value < -1)
             return dq_fail(err, DQ_BAD_MODEL, "has %" PRId64 " as dimension %zu, expected 0 or more",
                            proto->dim_value, i);
@@ -63,7 +63,7 @@ static dq_status read_element(dq_reader *r, const Onnx__TypeProto *proto, dq_kin
     return dq_proto_type(r, proto, element, err);
 }
 
-/* Recursion is bounded by the depth that the skeleton's walk allows. */
+/* The depth limit of the skeleton's walk bounds the recursion. */
 dq_status dq_proto_type(dq_reader *r, const Onnx__TypeProto *proto, dq_type *out, dq_error *err)
 {
     *out = (dq_type){.kind = DQ_KIND_TENSOR};
@@ -84,7 +84,7 @@ dq_status dq_proto_type(dq_reader *r, const Onnx__TypeProto *proto, dq_type *out
     case ONNX__TYPE_PROTO__VALUE_MAP_TYPE:
         DQ_TRY(read_dtype(proto->map_type->key_type, "key", &out->dtype, err));
         return read_element(r, proto->map_type->value_type, DQ_KIND_MAP, out, err);
-    default: /* no type, or an opaque one: nothing is declared */
+    default: /* No type, or an opaque one: nothing is declared. */
         return DQ_OK;
     }
 }

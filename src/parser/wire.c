@@ -5,7 +5,7 @@
 
 enum {
     MAX_FIELD_ID = (1 << 29) - 1,
-    MAX_HEAD = 5 /* bytes of a tag or a length: what protobuf-c takes */
+    MAX_HEAD = 5 /* Bytes of a tag or a length: the limit of protobuf-c. */
 };
 
 bool dq_wire_varint(dq_wire *w, uint64_t *value)

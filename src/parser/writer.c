@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Messages point into the graph; only what has another form there is copied, into `arena`. */
+/* Messages point into the graph. Only data with another form in messages is copied, to `arena`. */
 typedef struct writer {
     dq_arena arena;
     dq_error *err;
@@ -20,7 +20,7 @@ static dq_status no_memory(writer *w)
     return dq_no_memory(w->err, 64, "the messages of a model file");
 }
 
-/* protobuf-c's messages name their strings without const and only read them. */
+/* protobuf-c's messages have non-const strings, but only read them. */
 static char *text(const char *s)
 {
     return (char *)(uintptr_t)s;
@@ -114,10 +114,10 @@ static ProtobufCBinaryData bytes_of(const void *data, size_t size)
 }
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-/* raw_data is little endian. */
+/* The data of a tensor as raw_data, which is little-endian. */
 static const void *little_endian(writer *w, const dq_tensor *t)
 {
-    size_t width = dq_dtype_get(t->dtype)->align; /* of a number: complex types are pairs */
+    size_t width = dq_dtype_get(t->dtype)->align; /* Of a number: complex types are pairs. */
     const uint8_t *from = t->data;
     uint8_t *to = dq_arena_alloc(&w->arena, t->size, 1);
     for (size_t i = 0; to && i < t->size; i++)
@@ -269,7 +269,7 @@ static dq_status write_graph(writer *w, const dq_graph *g, Onnx__GraphProto **ou
         return no_memory(w);
     onnx__graph_proto__init(proto);
     *out = proto;
-    proto->name = text(*g->name ? g->name : "graph"); /* ONNX wants one */
+    proto->name = text(*g->name ? g->name : "graph"); /* ONNX requires a name. */
     proto->n_node = g->node_count;
     proto->node = DQ_NEW_ARRAY(&w->arena, g->node_count, Onnx__NodeProto *);
     if (!proto->node)
@@ -313,10 +313,10 @@ static dq_status write_metadata(writer *w, const dq_ir *ir, Onnx__ModelProto *mo
     return DQ_OK;
 }
 
-/* Whereto a model is written: receives its size, then all bytes, then says how it went. */
+/* The destination of a model: receives its size, then all bytes, then reports the result. */
 typedef struct target {
     dq_status (*begin)(struct target *target, size_t size, dq_error *err);
-    void (*append)(struct target *target, const void *bytes, size_t size); /* a fault is kept for `end` */
+    void (*append)(struct target *target, const void *bytes, size_t size); /* Errors are reported by `end`. */
     dq_status (*end)(struct target *target, dq_error *err);
 } target;
 
@@ -355,7 +355,7 @@ static dq_status write_model(writer *w, const dq_ir *ir, target *t)
     return t->end(t, w->err);
 }
 
-/* Puts `name` in front of sentences, but for those of DQ_IO, which have it. */
+/* Writes the model. Prefixes messages with `name`, except those of DQ_IO, which have it. */
 static dq_status write_to(const dq_ir *ir, target *t, const char *name, dq_error *err)
 {
     writer w = {.err = err};
@@ -416,7 +416,7 @@ static dq_status begin_memory(target *t, size_t size, dq_error *err)
 static void append_memory(target *t, const void *bytes, size_t size)
 {
     memory_target *m = (memory_target *)t;
-    assert(size <= m->size - m->used); /* as protobuf-c has counted */
+    assert(size <= m->size - m->used); /* As protobuf-c has counted. */
     if (size)
         memcpy(m->bytes + m->used, bytes, size);
     m->used += size;
@@ -440,13 +440,13 @@ dq_status dq_write_memory(const dq_ir *ir, void **bytes, size_t *size, dq_error 
 
 /* ---- To a function ------------------------------------------------------------------------------------ */
 
-/* protobuf-c gives a few bytes at a time: small ones are collected. */
+/* Collects the small pieces of a few bytes that protobuf-c writes. */
 typedef struct piece_target {
     target base;
     const char *name;
     dq_write_fn write;
     void *arg;
-    int fault; /* what `write` returned, once not 0: it is not called again */
+    int fault; /* The first non-zero result of `write`, which is then not called again. */
     size_t sent, used;
     uint8_t collected[1 << 14];
 } piece_target;

@@ -11,7 +11,7 @@ bool dq_planner_all_fixed(const dq_planner *p, const dq_node *node)
     return true;
 }
 
-/* A value is read as long as its views are. */
+/* Makes `v` a view of `in`. The last read of a root includes those of its views. */
 static void become_view(dq_planner *p, const dq_value *v, const dq_slot *in, size_t shift)
 {
     dq_slot *out = dq_planner_slot(p, v);
@@ -31,9 +31,12 @@ static void become_view(dq_planner *p, const dq_value *v, const dq_slot *in, siz
     }
 }
 
-enum { MAX_SEARCHED_NODES = 512 /* nodes: where each is looked at for many values, that takes long */ };
+enum {
+    MAX_SEARCHED_NODES = 512 /* Nodes to examine for one value: the search takes constant time per value. */
+};
 
-/* The last position that reads the value, or a view of it, as far as views are not made far behind. */
+/* The last position that reads the value or a view of it. Views that are made more than FAR nodes later are
+ * not followed. */
 static uint32_t read_until(const dq_planner *p, const dq_value *v)
 {
     uint32_t last = *dq_planner_last_read(p, v), until = last;
@@ -49,14 +52,13 @@ static uint32_t read_until(const dq_planner *p, const dq_value *v)
     return until < p->node_count ? until : p->node_count;
 }
 
-/* Whether small parts would keep a large value in memory long after all else that reads it: they are copied.
- */
+/* Whether small parts would keep a large value live long after its other readers. Then they are copied. */
 static bool keep_too_much(const dq_planner *p, const dq_step *step, const dq_slot *in)
 {
     enum {
-        MIN_SIZE_RATIO = 8 /* times as large as they */,
+        MIN_SIZE_RATIO = 8 /* Ratio of the large value's size to theirs. */,
         MIN_LARGE_BYTES = 1 << 16,
-        MIN_LONG_STEPS = 8 /* nodes */
+        MIN_LONG_STEPS = 8 /* Nodes. */
     };
     const dq_slot *root = &p->plan->slots[in->root];
     uint32_t last = p->plan->last_read[in->root], until = 0;
@@ -97,7 +99,7 @@ static void count_use(void *arg, dq_value *v)
     s->count += v == s->v;
 }
 
-/* Whether all that read the value, or a view of it, may have it spread. */
+/* Whether all readers of the value and of its views accept a broadcast view. */
 static bool all_take_broadcast(const dq_planner *p, const dq_value *v, int views)
 {
     uint32_t last = *dq_planner_last_read(p, v);
@@ -119,7 +121,7 @@ static bool all_take_broadcast(const dq_planner *p, const dq_value *v, int views
     return true;
 }
 
-/* Runs that are only repeated. */
+/* Broadcast view: the output repeats contiguous blocks of the input. */
 static bool share_broadcast(dq_planner *p, const dq_step *step)
 {
     enum { VIEWS = 4 };
@@ -158,10 +160,10 @@ bool dq_planner_share_constant(dq_planner *p, const dq_step *step)
     return true;
 }
 
-/* Whether an early input would keep the memory of a large output that is written long after. */
+/* Whether an early input would make a large output live long before it is written. */
 static bool join_too_early(const dq_interval *in, const dq_interval *out)
 {
-    enum { MIN_LARGE_BYTES = 1 << 16, MIN_LONG_STEPS = 16 /* steps */ };
+    enum { MIN_LARGE_BYTES = 1 << 16, MIN_LONG_STEPS = 16 /* Steps. */ };
     size_t others = out->size - in->size;
     return others > MIN_LARGE_BYTES && others >= in->size && out->last - in->first > MIN_LONG_STEPS;
 }
@@ -170,7 +172,7 @@ static bool join(const dq_planner *p, const dq_slot *in, const dq_slot *out, siz
 {
     const dq_slot *root = &p->plan->slots[in->root];
     dq_interval *whole = &p->pieces[out->piece], *part = &p->pieces[root->piece];
-    /* kernels write to what is aligned, and has the last of its cache lines for itself */
+    /* Kernels write to aligned memory that does not share its last cache line. */
     if (shift == DQ_NOT_CONCATENATED || shift % DQ_ALIGN != 0 || root->where != DQ_AT_BUFFER ||
         in->t.size != root->t.size || part->within || join_too_early(part, whole))
         return false;
@@ -186,7 +188,7 @@ bool dq_planner_join(dq_planner *p, const dq_step *step)
     const size_t *concat_offsets = step->call.concat_offsets;
     dq_slot *out = concat_offsets ? dq_planner_out(p, step, 0) : NULL;
     size_t joined = 0;
-    bool read = false; /* an input is, behind this step */
+    bool read = false; /* A later step reads an input. */
     if (!out)
         return false;
     for (uint32_t i = 0; i < node->in_count; i++) {
@@ -195,7 +197,7 @@ bool dq_planner_join(dq_planner *p, const dq_step *step)
             continue;
         joined += in->t.size;
         read = read || p->plan->last_read[in->root] > p->at;
-        p->plan->last_read[in->root] = UINT32_MAX; /* nobody takes over a part */
+        p->plan->last_read[in->root] = UINT32_MAX; /* No step may reuse part of a Concat in place. */
     }
     if (read)
         p->plan->last_read[out->root] = UINT32_MAX;
@@ -214,7 +216,7 @@ static bool overlaps_another(const dq_planner *p, const dq_node *node, uint32_t 
 bool dq_planner_take_over(dq_planner *p, const dq_step *step, dq_slot *out)
 {
     const dq_node *node = step->node;
-    enum { MAX_COMPARED_INPUTS = 16 /* inputs that are compared with all others */ };
+    enum { MAX_COMPARED_INPUTS = 16 /* Inputs that are compared with all others. */ };
     unsigned flags = node->op->impl->flags;
     uint32_t inputs = !(flags & DQ_OP_IN_PLACE) || step->dynamic ? 0
                       : !(flags & DQ_OP_IN_ANY_PLACE)            ? 1
@@ -227,7 +229,7 @@ bool dq_planner_take_over(dq_planner *p, const dq_step *step, dq_slot *out)
             in->t.count != out->t.count || in->t.size != out->t.size || out->t.size == 0 ||
             in->t.size != root->t.size || overlaps_another(p, node, i))
             continue;
-        p->plan->last_read[in->root] = UINT32_MAX; /* not for two outputs */
+        p->plan->last_read[in->root] = UINT32_MAX; /* Only one output may reuse it. */
         out->piece = root->piece;
         return true;
     }

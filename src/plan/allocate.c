@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The third part of a plan: which steps run, what they want, and where values and scratch stand in memory. */
+/* The third phase of planning: which steps run, their algorithms and scratch sizes, and the offsets of values
+ * and scratch in the buffer. */
 #include "plan/planner.h"
 
 #include <inttypes.h>
@@ -22,7 +23,7 @@ static dq_status add_piece(dq_planner *p, size_t size, uint32_t first, uint32_t 
     return DQ_OK;
 }
 
-/* ---- One step after the other ------------------------------------------------------------------------- */
+/* ---- Preparing steps --------------------------------------------------------------------------------- */
 
 typedef struct use {
     dq_planner *p;
@@ -60,9 +61,12 @@ static dq_status allocate_outputs(dq_planner *p, dq_step *step, uint32_t at, dq_
     return DQ_OK;
 }
 
-/* Bytes of a worker's scratch, at most, that it has in the same place in all steps: they stay in its core's
- * cache. Where it wanders over memory that another core has written it comes as slowly as that. */
-enum { OWN_SCRATCH = 1 << 20, OWN_ALIGN = 4096 /* what one core fetches ahead is not the other's */ };
+/* Largest worker scratch in bytes that has the same offset in all steps, so that it stays in its core's
+ * cache. Scratch that moves over memory that another core has written costs cache misses. */
+enum {
+    OWN_SCRATCH = 1 << 20,
+    OWN_ALIGN = 4096 /* The prefetcher of one core must not fetch another core's lines. */
+};
 
 static void tell(const dq_planner *p, const dq_node *node, const char *decision)
 {
@@ -139,12 +143,13 @@ static dq_status allocate_steps(dq_planner *p, dq_error *err)
         tell(p, step->node, step->decision);
     }
     for (uint32_t n = 0; n < p->node_count; n++)
-        if (!p->request->nodes && !plan->needed[n]) /* fusion has told what it made needless */
+        if (!p->request->nodes && !plan->needed[n]) /* For a rewritten graph, the rewriter has already
+                                                       explained which nodes are unread. */
             tell(p, p->nodes[n], "left out: no output needs it");
     return DQ_OK;
 }
 
-/* ---- Outputs and places ------------------------------------------------------------------------------- */
+/* ---- Outputs and offsets ----------------------------------------------------------------------------- */
 
 static dq_status keep_output(dq_planner *p, const dq_value *v, dq_error *err)
 {
@@ -189,8 +194,8 @@ static dq_status list_caller_slots(dq_planner *p, dq_error *err)
     plan->caller_slots = DQ_NEW_ARRAY(&plan->shaped, caller_slots, uint32_t);
     if (!plan->caller_slots)
         return dq_no_memory(err, caller_slots * sizeof *plan->caller_slots, "a plan's inputs");
-    /* A root before its views: ids grow from producers to users only within one graph, so that two passes it
-     * is. */
+    /* Roots before their views. Ids grow from producers to users only within one graph, so it takes two
+     * passes. */
     for (int views = 0; views < 2; views++)
         for (uint32_t i = 0; i < slots; i++)
             if (plan->slots[i].where == DQ_AT_INPUT && (plan->slots[i].root != i) == views)
@@ -198,7 +203,7 @@ static dq_status list_caller_slots(dq_planner *p, dq_error *err)
     return DQ_OK;
 }
 
-/* The largest of all steps is each one's. */
+/* Each worker gets the size of the largest step. */
 static void size_own_scratch(dq_planner *p)
 {
     dq_plan *plan = p->plan;

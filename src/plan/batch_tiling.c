@@ -8,19 +8,20 @@
 #include <string.h>
 
 enum {
-    CACHE = 1 << 20,  /* bytes that stay in a core's cache from node to node */
-    PAYS = 4 * CACHE, /* bytes less to fetch */
-    AGAIN = 4,        /* what a byte of weights that is read once more costs, in bytes that are not fetched:
-                         it comes with shorter products, too */
-    ROUNDS = 8,       /* of slices for all threads, where the last may leave some of them without */
-    ALIGN = 4096      /* what one core fetches ahead is not the other's */
+    CACHE = 1 << 20,  /* Bytes that stay in a core's cache from node to node. */
+    PAYS = 4 * CACHE, /* Least reduction of memory traffic, in bytes. */
+    /* Cost of reading a byte of weights once more, in bytes of memory traffic. It includes the cost of
+       smaller products. */
+    AGAIN = 4,
+    ROUNDS = 8,  /* Least number of tiles per thread, so that idle threads in the last round cost little. */
+    ALIGN = 4096 /* The prefetcher of one core must not fetch another core's lines. */
 };
 
-/* What a value is to slices. */
+/* The role of a value in batch tiling. */
 typedef enum role {
-    WHOLE,           /* the same for all */
-    BATCH_SEPARABLE, /* one of each */
-    SHAPED           /* a constant that depends on how many there are */
+    WHOLE,           /* The same for all tiles. */
+    BATCH_SEPARABLE, /* Sliced along the batch: each tile has its part. */
+    SHAPED           /* A constant that depends on the batch size. */
 } role;
 
 typedef struct slicer {
@@ -28,11 +29,12 @@ typedef struct slicer {
     const dq_plan_request *request;
     struct dq_batch_tiling *tiling;
     dq_node *const *nodes;
-    uint32_t node_count, end; /* nodes before `end` run by slices */
-    int64_t length, each;     /* of the outermost axis: in all, and at a time */
-    uint8_t *roles;           /* by slot of slices->shapes */
-    bool *outside;            /* by the same: has the caller's memory */
-    bool *ahead;              /* by the same: what nodes before `end` give, until it is listed for the rest */
+    uint32_t node_count, end; /* Nodes before `end` run tile by tile. */
+    int64_t length, each;     /* Length of the outermost axis: of the batch, and of a tile. */
+    uint8_t *roles;           /* By slot of slices->shapes. */
+    bool *outside;            /* By the same: the value is in the caller's memory. */
+    bool *ahead; /* By the same: nodes before `end` produce the value, and it is not yet listed for the other
+                    nodes. */
 } slicer;
 
 static const dq_slot *slot_of(const slicer *s, const dq_value *v)
@@ -45,9 +47,9 @@ static role role_of(const slicer *s, const dq_value *v)
     return s->roles[dq_plan_index(s->tiling->shapes, v)];
 }
 
-/* ---- Which nodes -------------------------------------------------------------------------------------- */
+/* ---- Nodes to tile ----------------------------------------------------------------------------------- */
 
-/* Of the node's outputs, those that are computed; *constant: while planning. */
+/* Number of the node's outputs that are computed; *constant: at planning time. */
 static uint32_t count_outputs(const slicer *s, const dq_node *node, bool *constant)
 {
     uint32_t count = 0;
@@ -60,7 +62,7 @@ static uint32_t count_outputs(const slicer *s, const dq_node *node, bool *consta
     return count;
 }
 
-/* Whether the outermost axis stays what it is. */
+/* Whether the node preserves the outermost axis. */
 static bool keeps_axis(const slicer *s, const dq_node *node, const dq_tensor *out)
 {
     const dq_attr *axis = dq_node_attr(node, "axis");
@@ -71,7 +73,8 @@ static bool keeps_axis(const slicer *s, const dq_node *node, const dq_tensor *ou
            strcmp(dq_node_string(node, "coordinate_transformation_mode", ""), "tf_crop_and_resize") != 0;
 }
 
-/* A view's other inputs are a shape, which slices may have their own of. */
+/* Whether input i of a view fits. Inputs other than the first are a shape, which may differ between the tile
+ * and the batch. */
 static bool view_fits(const slicer *s, const dq_node *node, uint32_t i, role r)
 {
     const dq_tensor *t = &slot_of(s, node->in[i])->t;
@@ -90,7 +93,7 @@ static bool input_fits(const slicer *s, const dq_node *node, uint32_t i, role r,
     return r == WHOLE && !(along && t->rank == out->rank && t->dims[0] != 1);
 }
 
-/* Whether slices of what the node gives, or nothing but constants, follow from those of what it takes. */
+/* Whether a tile of the outputs depends only on that tile of the inputs and on constants. */
 static bool is_tiled(const slicer *s, const dq_node *node)
 {
     const unsigned flags = node->op->impl->flags;
@@ -116,7 +119,7 @@ static bool is_tiled(const slicer *s, const dq_node *node)
     return is_batched;
 }
 
-/* Constants are WHOLE, unless one is the shape of slices or follows from such a one. */
+/* A constant is WHOLE unless it is computed from the shape of the batch. */
 static role constant_role(const slicer *s, const dq_node *node)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
@@ -125,8 +128,8 @@ static role constant_role(const slicer *s, const dq_node *node)
     return WHOLE;
 }
 
-/* What a node reads and writes of all slices, and of constants: bytes. `between`: what nodes before it wrote
- * and it reads; `given`: what it writes, which is copied once more behind the last of the nodes. */
+/* Memory traffic of a node in bytes, over the whole batch, and of constants. `between`: inputs that earlier
+ * nodes wrote; `given`: its outputs, which are copied once more if it is the last tiled node. */
 typedef struct traffic {
     size_t tiling, constants, between, bindings;
 } traffic;
@@ -151,7 +154,8 @@ static traffic traffic_of(const slicer *s, const dq_node *node)
     return t;
 }
 
-/* Gives values their roles, as far as nodes go by slices, and notes what they read and write. */
+/* Determines the roles of values up to the first node that cannot be tiled, and the memory traffic. Returns
+ * the number of nodes that can be tiled. */
 static uint32_t find_roles(slicer *s, traffic *traffics)
 {
     uint32_t n = 0;
@@ -177,8 +181,8 @@ static uint32_t find_roles(slicer *s, traffic *traffics)
     return n;
 }
 
-/* As many slices at a time as the cache holds, in equal parts. Then nodes are left to the rest whose weights,
- * read again for each part, are more than what they would find in the cache. */
+/* Chooses the largest tile that fits in the cache and divides the batch. Then chooses the last tiled node: it
+ * excludes nodes whose weights, read again for each tile, cost more than the cache saves. */
 static void choose(slicer *s, const traffic *traffics, uint32_t count)
 {
     size_t largest = 1;
@@ -201,7 +205,7 @@ static void choose(slicer *s, const traffic *traffics, uint32_t count)
         s->end = 0;
 }
 
-/* ---- Their plan, and that of the rest ------------------------------------------------------------------ */
+/* ---- The plans of a tile and of the other nodes ------------------------------------------------------ */
 
 static void scale(dq_tensor *t, int64_t from, int64_t to)
 {
@@ -210,7 +214,7 @@ static void scale(dq_tensor *t, int64_t from, int64_t to)
     t->size = t->size / (size_t)from * (size_t)to;
 }
 
-/* A slice must have the shape of the whole but for its length. */
+/* Checks that values of a tile have the shapes of the batch, except for the length of the outermost axis. */
 static bool holds(const slicer *s, const dq_plan *plan)
 {
     bool same = !dq_plan_has_dynamic_steps(plan);
@@ -244,7 +248,7 @@ static dq_status make_runner(slicer *s, dq_plan_request request, dq_batch_tile_r
     return dq_plan_create(s->program, &request, &runner->plan, err);
 }
 
-/* Each thread has slices of its own where their number leaves hardly any thread without work. */
+/* Each thread gets tiles of its own if their number leaves hardly any thread idle. */
 static dq_status make_runners(slicer *s, dq_error *err)
 {
     struct dq_batch_tiling *tiling = s->tiling;
@@ -257,7 +261,7 @@ static dq_status make_runners(slicer *s, dq_error *err)
     request.requested_count = tiling->value_count;
     request.by_batch_tiles = false;
     request.part = true;
-    request.budget = NULL; /* all slices are counted before the first */
+    request.budget = NULL; /* The work of all tiles is counted before the first. */
     for (uint32_t n = 0; n < s->end; n++)
         tiling->work = dq_work_add(tiling->work, tiling->shapes->works[n]);
     if (parallel)
@@ -275,11 +279,11 @@ static dq_status make_runners(slicer *s, dq_error *err)
 
 typedef struct list {
     const slicer *s;
-    dq_binding *bindings; /* for the rest: the caller's, and what the slices give it */
+    dq_binding *bindings; /* Bindings of the other nodes: the caller's, and the results of the tiles. */
     uint32_t count;
 } list;
 
-/* A value that the rest reads, or a caller. */
+/* Lists a value that the other nodes or a caller read. */
 static void list_value(void *arg, dq_value *v)
 {
     list *l = arg;
@@ -357,7 +361,7 @@ static dq_status make_plans(slicer *s, dq_plan **out, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Whether at all ----------------------------------------------------------------------------------- */
+/* ---- Decision ---------------------------------------------------------------------------------------- */
 
 static dq_status look(slicer *s, dq_error *err)
 {
@@ -383,7 +387,8 @@ static dq_status look(slicer *s, dq_error *err)
     return DQ_OK;
 }
 
-/* The outermost axis of the first input that has one. */
+/* The batch size: length of the outermost axis of the first input; 0 if an input is no tensor, constant or
+ * varying. */
 static int64_t length_of(const dq_plan_request *request)
 {
     for (uint32_t i = 0; i < request->binding_count; i++) {
@@ -433,6 +438,6 @@ dq_status dq_batch_tiling_make(dq_plan **plan, const dq_plan_request *request, d
         return DQ_OK;
     s.tiling->shapes = NULL;
     dq_batch_tiling_free(s.tiling);
-    /* any other fault is seen again with all slices at once, or is none there */
+    /* Any other error occurs again without batch tiling, or is none then. */
     return status == DQ_OUT_OF_MEMORY || status == DQ_CANCELLED ? status : DQ_OK;
 }

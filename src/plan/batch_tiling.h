@@ -7,10 +7,10 @@
 
 #include "plan/plan.h"
 
-/** The state of one thread. */
+/** The state of one thread of batch tiling. */
 typedef struct dq_batch_tile_runner {
     dq_plan *plan;
-    dq_binding *bindings; /* bindings of the whole plan, by position, to `tensors` */
+    dq_binding *bindings; /* The bindings of the whole plan, by position; they point to `tensors`. */
     dq_tensor *tensors;
     dq_status status;
     dq_error err;
@@ -21,14 +21,14 @@ struct dq_batch_tiling {
     dq_plan *shapes; /* the plan of all nodes and images, without memory; owns constants that the other nodes
                         read */
     size_t count;
-    uint32_t node_count;           /* nodes that run for a few images at a time: the first ones of the list */
-    uint64_t work;                 /* of all images */
-    dq_batch_tile_runner *runners; /* one for each thread; a single one if each step uses all threads */
+    uint32_t node_count;           /* Number of nodes that run tile by tile: the first ones of the list. */
+    uint64_t work;                 /* Work of all images. */
+    dq_batch_tile_runner *runners; /* One for each thread; a single one if each step uses all threads. */
     size_t runner_count;
     size_t runner_bytes; /* bytes for each runner in the buffer of the whole plan, from ahead_offset on */
-    bool *is_batched;    /* by position in given: whether the input has a slice for each image */
+    bool *is_batched;    /* By position in `given`: the input has a slice for each image. */
     uint32_t binding_count;
-    const dq_value **values; /* the results of the images, concatenated in values of the whole plan */
+    const dq_value **values; /* The results of the images, concatenated in values of the whole plan. */
     uint32_t value_count;
 };
 

@@ -10,10 +10,10 @@ typedef struct check {
     dq_schemas *schemas;
     dq_fault_fn fault;
     void *arg;
-    dq_type *types; /* by value id: what is known of each value so far */
+    dq_type *types; /* By value id: the type of each value as far as it is known. */
 } check;
 
-/* Schema, attributes, implementation; not types. */
+/* Checks schema, attributes and implementation, not types. */
 static dq_status check_node(dq_schemas *schemas, dq_node *node, dq_error *err)
 {
     const dq_schema *schema = NULL;
@@ -35,7 +35,7 @@ static dq_status check_node(dq_schemas *schemas, dq_node *node, dq_error *err)
     return dq_fail(err, DQ_UNSUPPORTED, "the operator has a schema but no implementation in this build");
 }
 
-/* What is declared or known of a value when its node says nothing. */
+/* The declared or known type of a value, if its node does not determine it. */
 static const dq_type *type_of(check *c, const dq_value *v)
 {
     dq_type *known = &c->types[v->id];
@@ -47,7 +47,7 @@ static const dq_type *type_of(check *c, const dq_value *v)
     return known;
 }
 
-/* What the schema says of an output, unless the graph declares something else. */
+/* Takes an output's type from the schema. An error if the graph declares a different one. */
 static dq_status take_type(check *c, const dq_node *node, uint32_t i, const dq_type *type, dq_error *err)
 {
     const dq_type *declared = &node->out[i]->type;
@@ -89,14 +89,14 @@ static dq_status check_inner(check *c, const dq_node *node, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Types of what inner graphs give ------------------------------------------------------------------- */
+/* ---- Types of results of subgraphs ------------------------------------------------------------------- */
 
 static bool is_op(const dq_node *node, const char *op)
 {
     return !*node->domain && strcmp(node->op_type, op) == 0;
 }
 
-/* The tensor type of output `at` of an inner graph; DQ_UNDEFINED: unknown, or no tensor. */
+/* The element type of output `at` of a subgraph; DQ_UNDEFINED: unknown, or no tensor. */
 static dq_dtype output_type(check *c, const dq_graph *g, uint32_t at)
 {
     const dq_type *type = at < g->output_count && g->outputs[at] ? type_of(c, g->outputs[at]) : NULL;
@@ -109,11 +109,11 @@ static dq_dtype input_type(check *c, const dq_node *node, uint32_t at)
     return type && type->kind == DQ_KIND_TENSOR ? type->dtype : DQ_UNDEFINED;
 }
 
-/* How the outputs of Loop and Scan correspond to those of their body. */
+/* The correspondence of the outputs of Loop and Scan to those of their body. */
 typedef struct loop_layout {
-    uint32_t first_output; /* of the body: what output 0 of the node follows from */
-    uint32_t first_state;  /* input of the node: where output 0 begins */
-    uint32_t states;       /* outputs of the node that are carried from iteration to iteration */
+    uint32_t first_output; /* Output of the body that determines output 0 of the node. */
+    uint32_t first_state;  /* Input of the node with the initial value of output 0. */
+    uint32_t states;       /* Number of outputs of the node that are loop-carried states. */
 } loop_layout;
 
 static loop_layout layout_of(const dq_node *node)
@@ -126,8 +126,8 @@ static loop_layout layout_of(const dq_node *node)
     return (loop_layout){0, first, states > 0 && states <= inputs ? (uint32_t)states : 0};
 }
 
-/* The element type of output `i` of If, Loop or Scan. The branches of If must agree; a state of a loop is its
- * initial value where no iteration runs, so that both must. */
+/* The element type of output `i` of If, Loop or Scan. The branches of If must agree. A state of a loop must
+ * agree with its initial value, which is the result if no iteration runs. */
 static dq_dtype flow_type(check *c, const dq_node *node, uint32_t i)
 {
     loop_layout l = {0};
@@ -147,7 +147,8 @@ static dq_dtype flow_type(check *c, const dq_node *node, uint32_t i)
     return dtype;
 }
 
-/* Schemas leave the results of If, Loop and Scan open: their graphs, which have been checked, tell. */
+/* Schemas do not determine the result types of If, Loop and Scan; their subgraphs, which are already checked,
+ * do. */
 static void take_flow_types(check *c, const dq_node *node)
 {
     if (!is_op(node, "If") && !is_op(node, "Loop") && !is_op(node, "Scan"))

@@ -5,10 +5,10 @@
 
 #include "schema/schema.h"
 
-/** Checks each node of `g` and of the graphs inside it: sets node->schema, node->version and node->op, and
- * adds the defaults of attributes. Calls `fault` for a node that cannot run, with a complete sentence.
- * Returns only DQ_OUT_OF_MEMORY or what `fault` returns. dtypes[id]
- * becomes the element type of each tensor as far as it follows. */
+/** Checks each node of `g` and of its subgraphs: sets node->schema, node->version and node->op, and adds the
+ * defaults of attributes. Calls `fault`, with a complete message, for each node that cannot run. Returns only
+ * DQ_OUT_OF_MEMORY or an error of `fault`. dtypes[id] becomes the element type of each tensor as far as it
+ * follows. */
 typedef dq_status (*dq_fault_fn)(void *arg, const dq_error *fault);
 dq_status dq_check_graph(dq_graph *g, dq_schemas *schemas, dq_fault_fn fault, void *arg, dq_dtype *dtypes,
                          dq_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants, and steps that are computed while planning. */
+/* Constants, and constant folding: steps that run at planning time. */
 #include "plan/fold_constants.h"
 #include "plan/planner.h"
 
@@ -68,7 +68,7 @@ static dq_status run_now(dq_step *step, dq_arena *arena, dq_error *err)
             return dq_no_memory(err, out->size, "a constant");
     }
     DQ_TRY(impl->run(call, err));
-    /* What was cancelled is incomplete, and must not become a constant of the program's. */
+    /* A cancelled result is incomplete, and must not become a constant of the program. */
     return dq_threads_cancelled(call->threads) ? dq_fail(err, DQ_CANCELLED, "the run was cancelled") : DQ_OK;
 }
 
@@ -80,7 +80,7 @@ dq_status dq_planner_fold(dq_planner *p, dq_step *step, dq_error *err)
     if (fixed && take_folded(p, step))
         return DQ_OK;
     step->call.arena = fixed ? &temporary : &p->plan->shaped;
-    step->call.honor_accuracy_level = false; /* what is folded is for all sessions */
+    step->call.honor_accuracy_level = false; /* Folded constants are shared by all sessions. */
     step->call.forced = NULL;
     status = run_now(step, step->call.arena, err);
     for (uint32_t i = 0; status == DQ_OK && i < step->node->out_count; i++) {

@@ -9,19 +9,19 @@
 #define NO_STEP UINT32_MAX
 
 typedef struct cover {
-    const dq_plan *whole; /* of all nodes and slices */
+    const dq_plan *whole; /* The plan of all nodes and the whole batch. */
     const dq_graph *graph;
     dq_run_steps *out;
-    /* by position in whole->all: the step, of the node itself or of its neighbours */
+    /* By position in whole->all: the step of the node itself or of a neighbor. */
     uint32_t *steps;
-    uint32_t *giver; /* by slot of `whole`: 1 + position in whole->all of what gives it; 0: nothing does */
-    /* by position in the graph: */
-    uint32_t *owner;  /* the step */
-    uint8_t *rank;    /* of the claim that gave it the owner: the least is best */
-    uint32_t *reader; /* the first step that reads its results */
-    bool *listed;     /* the node itself is in the plan */
-    bool *needed;     /* by place of a value in the graph */
-    uint32_t at;      /* the position that is looked at */
+    uint32_t *giver; /* By slot of `whole`: 1 + position in whole->all of its producer; 0: none. */
+    /* By position in the graph: */
+    uint32_t *owner;  /* The step that covers the node. */
+    uint8_t *rank;    /* Rank of the claim that determined the owner; the lowest wins. */
+    uint32_t *reader; /* The first step that reads its results. */
+    bool *listed;     /* The node itself is in the plan. */
+    bool *needed;     /* By index of a value in the graph. */
+    uint32_t at;      /* The current position. */
 } cover;
 
 static bool is_written(const cover *c, const dq_node *node)
@@ -29,7 +29,7 @@ static bool is_written(const cover *c, const dq_node *node)
     return node->position < c->graph->node_count && c->graph->nodes[node->position] == node;
 }
 
-/* The node of the model that gives the value there; NULL: none does. */
+/* The node of the model that produces the value; NULL: none. */
 static const dq_node *written_giver(const cover *c, const dq_value *v)
 {
     return v && v->graph == c->graph && v->id < c->graph->ir->value_count ? c->graph->all[v->index]->producer
@@ -38,7 +38,7 @@ static const dq_node *written_giver(const cover *c, const dq_value *v)
 
 /* ---- Steps -------------------------------------------------------------------------------------------- */
 
-/* Position in whole->all of the step for the node at that position of the list. */
+/* Position in whole->all of the step of the node at that position of the list. */
 static uint32_t find(const dq_plan *whole, uint32_t position)
 {
     uint32_t low = 0, high = whole->all_count;
@@ -77,7 +77,7 @@ static dq_status list_steps(cover *c, const dq_plan *plan, dq_arena *arena, dq_e
     return DQ_OK;
 }
 
-/* What takes no step is with its first input's, which it shares memory with. */
+/* A node without a step belongs to the step of its first input, with which it shares memory … */
 static void follow_inputs(cover *c)
 {
     for (uint32_t e = 0; e < c->whole->all_count; e++) {
@@ -100,7 +100,7 @@ static void read_by_entry(void *arg, dq_value *v)
         c->steps[giver - 1] = c->steps[c->at];
 }
 
-/* … else with its first reader's: the readers are visited from the last to the first. */
+/* … else to the step of its first reader: the readers are visited from the last to the first. */
 static void follow_readers(cover *c)
 {
     for (uint32_t e = c->whole->all_count; e-- > 0;) {
@@ -110,11 +110,11 @@ static void follow_readers(cover *c)
     }
 }
 
-/* ---- Claims of nodes that fusion made ----------------------------------------------------------------- */
+/* ---- Claims of synthetic nodes ----------------------------------------------------------------------- */
 
-/* SAME: made for a node of this operator. GIVES: it, or a node made before that it replaces, gives a result
- * of the model's node. FOR: made for it. What only moves elements comes after all others, as it may be a
- * help. */
+/* The rank of a synthetic node's claim to a node of the model. SAME: made for it, with the same operator.
+ * GIVES: the node, or one that it replaces, produces a result of the model's node. FOR: made for it. Data
+ * movement ranks after all others, because it may only be auxiliary. */
 enum { LISTED = 0, SAME = 1, GIVES = 2, FOR = 3, MOVES = 3, UNCLAIMED = UINT8_MAX };
 
 static void claim(cover *c, const dq_node *node, uint32_t step, const dq_node *written, int rank)
@@ -153,7 +153,7 @@ static void claim_all(cover *c)
             make_claims(c, node, c->steps[e]);
         }
     }
-    /* constants that no shape changes are no longer in the list of a plan that was made again */
+    /* A reshaped plan no longer lists nodes whose constant results do not depend on shapes. */
     for (uint32_t n = 0; n < c->graph->node_count; n++)
         for (uint32_t i = 0; i < c->graph->nodes[n]->out_count; i++) {
             const dq_value *v = c->graph->nodes[n]->out[i];
@@ -174,7 +174,7 @@ static void read_by_node(void *arg, dq_value *v)
         c->reader[v->producer->position] = step;
 }
 
-/* From the last node to the first: a node that nobody claims goes to its first reader. */
+/* Visits nodes from the last to the first. A node without a claim belongs to its first reader. */
 static void follow_graph(cover *c)
 {
     for (c->at = c->graph->node_count; c->at-- > 0;) {

@@ -8,22 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One call that is being expanded. `call` is already in terms of the graph that it stands in. */
+/* A call that is being inlined. `call` has the names of the graph that contains it. */
 typedef struct frame {
-    const struct frame *caller; /* NULL: called from the model's own graphs */
+    const struct frame *caller; /* NULL: called from the model's own graphs. */
     const dq_function *function;
     const dq_node *call;
-    const char *prefix; /* of the names of values and nodes */
-    dq_namemap names;   /* a name in the body to its name in the model */
+    const char *prefix; /* Prefix of the names of values and nodes. */
+    dq_namemap names;   /* Maps a name in the body to its name in the model. */
 } frame;
 
 typedef struct inliner {
     dq_ir *ir;
-    dq_namemap functions; /* by key */
-    dq_namemap taken;     /* all value names of the model */
-    uint64_t nodes;       /* of all graphs, so far */
-    uint64_t copied;      /* names, attributes and calls of functions, so far */
-    unsigned fresh;       /* numbers for names that would be taken */
+    dq_namemap functions; /* By key. */
+    dq_namemap taken;     /* All value names of the model. */
+    uint64_t nodes;       /* Of all graphs, so far. */
+    uint64_t copied;      /* Names, attributes and calls of functions, so far. */
+    unsigned fresh;       /* Suffix number for names that already exist. */
 } inliner;
 
 static dq_status no_memory(dq_error *err)
@@ -31,9 +31,9 @@ static dq_status no_memory(dq_error *err)
     return dq_no_memory(err, sizeof(dq_node), "the nodes of a function");
 }
 
-/* ---- Finding functions -------------------------------------------------------------------------------- */
+/* ---- Look-up of functions ---------------------------------------------------------------------------- */
 
-/* "domain\nname\noverload"; file names with newlines in them can collide, so that a hit is compared. */
+/* The key "domain\nname\noverload". Names that contain newlines can collide, so that a hit is compared. */
 static char *function_key(const char *domain, const char *name, const char *overload)
 {
     size_t size = strlen(domain) + strlen(name) + strlen(overload) + 3;
@@ -100,7 +100,7 @@ static dq_status take_attr(inliner *in, const dq_attr *attr, dq_error *err)
     return DQ_OK;
 }
 
-/* Notes every value name of a graph, so that no fresh name collides with one. */
+/* Records every value name of a graph, so that no new name collides with one. */
 static dq_status take_graph(inliner *in, const dq_graph *g, dq_error *err)
 {
     for (uint32_t i = 0; i < g->value_count; i++)
@@ -115,11 +115,11 @@ static dq_status take_graph(inliner *in, const dq_graph *g, dq_error *err)
     return DQ_OK;
 }
 
-/* Longest text taken over from a name: a prefix of a megabyte in front of a million names would be too much.
+/* Longest part of a name that enters new names: a prefix of a megabyte on a million names would be too large.
  */
 enum { NAME_PART = 160 };
 
-/* At most NAME_PART bytes, cut between characters. */
+/* Length of the name, truncated to NAME_PART bytes between characters. */
 static int part(const char *name)
 {
     size_t length = strnlen(name, NAME_PART + 1);
@@ -131,8 +131,8 @@ static int part(const char *name)
     return (int)length;
 }
 
-/* The name in the model of a name in the body. Without a frame names stay: graphs that a caller passes as an
- * attribute are already in the model's terms. */
+/* Maps a name in the body to its name in the model. Without a frame names stay: subgraphs that a caller
+ * passes as an attribute already have the model's names. */
 static dq_status rename_value(inliner *in, frame *f, const char *name, const char **out, dq_error *err)
 {
     *out = name;
@@ -191,8 +191,8 @@ static dq_status count_node(inliner *in, dq_error *err)
 
 enum { PARTS_OF_NODE = 16, PARTS_OF_CALL = 8 };
 
-/* Bounds what nodes are not counted for: time and memory of calls without nodes, and of nodes with many
- * names. */
+/* Limits work that the number of nodes does not: calls of functions without nodes, and nodes with many names.
+ */
 static dq_status count_copied(inliner *in, uint64_t parts, dq_error *err)
 {
     const uint64_t nodes = in->ir->limits.nodes,
@@ -237,7 +237,7 @@ static dq_status copy_graph(inliner *in, frame *f, const dq_graph *from, dq_grap
     return DQ_OK;
 }
 
-/* Graphs in an attribute get copies of their own: two nodes may not share one, since linking writes to it. */
+/* Copies the subgraphs of an attribute: two nodes may not share one, since linking writes to it. */
 static dq_status copy_attr_graphs(inliner *in, frame *f, dq_graph *outer, dq_attr *attr, dq_error *err)
 {
     if (attr->kind == DQ_ATTR_GRAPH)
@@ -261,7 +261,7 @@ static const dq_attr *default_of(const dq_function *function, const char *name)
     return NULL;
 }
 
-/* The attribute of a body's node in the copy; *present is false when it refers to one that nobody gives. */
+/* Copies an attribute of a body's node. *present is false if it refers to an attribute without a value. */
 static dq_status copy_attr(inliner *in, frame *f, const dq_attr *from, dq_graph *g, dq_attr *out,
                            bool *present, dq_error *err)
 {
@@ -287,7 +287,7 @@ static dq_status copy_attr(inliner *in, frame *f, const dq_attr *from, dq_graph 
     return copy_attr_graphs(in, NULL, g, out, err);
 }
 
-/* Adds a copy of a body's node to g, in the model's terms. */
+/* Appends a copy of a body's node to g, with the model's names. */
 static dq_status copy_node(inliner *in, frame *f, const dq_node *from, dq_graph *g, dq_node **out,
                            dq_error *err)
 {
@@ -323,7 +323,7 @@ static dq_status copy_node(inliner *in, frame *f, const dq_node *from, dq_graph 
 
 static dq_status refuse_cycle(const frame *caller, const dq_function *function, dq_error *err)
 {
-    /* outermost first, from where the cycle begins */
+    /* Outermost first, from the begin of the cycle. */
     char way[512] = "";
     for (const frame *f = caller; f; f = f->caller) {
         char longer[512];
@@ -359,7 +359,7 @@ static dq_status check_call(const dq_function *f, const dq_node *call, dq_error 
     return DQ_OK;
 }
 
-/* Ties the function's inputs to what the call gives; "" for what it leaves out. */
+/* Maps the function's inputs to the arguments of the call; "" if omitted. */
 static dq_status bind_inputs(frame *f, dq_error *err)
 {
     for (uint32_t i = 0; i < f->function->input_count; i++) {
@@ -373,8 +373,8 @@ static dq_status bind_inputs(frame *f, dq_error *err)
     return DQ_OK;
 }
 
-/* An output that the function passes through from an input, or gives twice, has no node that could be given
- * the caller's name: an Identity makes one. */
+/* Adds an Identity for an output that is an input of the function, or that occurs twice: no node can produce
+ * it under the caller's name. */
 static dq_status pass_through(inliner *in, const frame *f, const char *from, const char *to, dq_graph *g,
                               dq_error *err)
 {
@@ -397,7 +397,7 @@ static dq_status bind_outputs(inliner *in, frame *f, dq_graph *g, dq_error *err)
     for (uint32_t i = 0; i < f->call->out_count; i++) {
         const char *requested = f->call->out_names[i], *name = f->function->outputs[i];
         if (!*requested)
-            continue; /* gets a fresh name if the body uses it */
+            continue; /* Gets a new name if the body uses it. */
         const char *known = dq_namemap_get(&f->names, name);
         if (known && !*known)
             return dq_fail(err, DQ_BAD_MODEL,
@@ -443,7 +443,7 @@ static dq_status expand(inliner *in, const frame *caller, const dq_function *fun
     return status;
 }
 
-/* Puts a copy of a body's node, or what the function that it calls makes of it, at the end of g. */
+/* Appends a copy of a body's node to g; a call of a function is inlined instead. */
 static dq_status inline_node(inliner *in, frame *f, const dq_node *node, dq_graph *g, dq_error *err)
 {
     const dq_function *function = NULL;
@@ -452,8 +452,8 @@ static dq_status inline_node(inliner *in, frame *f, const dq_node *node, dq_grap
     DQ_TRY(find_function(in, copy, &function, err));
     if (!function)
         return count_node(in, err);
-    g->node_count--; /* the call itself goes: it was added last, since its graphs' nodes are in those graphs
-                      */
+    g->node_count--; /* Removes the call itself. It was added last, since the nodes of its subgraphs are in
+                        those graphs. */
     return expand(in, f, function, copy, g, err);
 }
 
@@ -470,7 +470,7 @@ static dq_status inline_attrs(inliner *in, dq_node *node, dq_error *err)
     return DQ_OK;
 }
 
-/* Nodes of the model stay as they are; they move to the end of the list that is built anew. */
+/* Moves a node of the model unchanged to the end of the rebuilt list. */
 static dq_status keep(dq_graph *g, dq_node *node, dq_error *err)
 {
     dq_node *workspace = NULL;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the values of a plan live in the buffer, and from which step to which: found again from the steps,
- * not from what the memory planner thought. */
+/* Liveness intervals and offsets of a plan's values, derived from the steps independently of the memory
+ * planner, so that tests can check the planner. */
 #include "plan/batch_tiling.h"
 #include "plan/inspect.h"
 
 #include <stdlib.h>
 
-/* One plan of the two that a plan with slices has. */
+/* The scan of one plan. A plan with batch tiling has two. */
 typedef struct scan {
     const dq_plan *plan;
-    const dq_value *
-        *values; /* by slot: whose it is; NULL: it has no place in the buffer, or is not looked at yet */
-    uint32_t *first, *last; /* by slot: steps */
-    uint32_t *group;        /* by slot: another slot of the same memory, up to one that has itself */
-    uint32_t *of_piece;     /* by piece: 1 + the first slot in it; 0: none yet */
-    uint32_t at, end;       /* the step; the number of steps of both plans */
-    size_t base;            /* of the offsets */
+    /* By slot: its value; NULL: not in the buffer, or not examined yet. */
+    const dq_value **values;
+    uint32_t *first, *last; /* By slot: steps. */
+    uint32_t *group; /* Union-find by slot: another slot of the same memory; a representative has itself. */
+    uint32_t *of_piece; /* By interval: 1 + its first slot; 0: none yet. */
+    uint32_t at, end;   /* The current step; the number of steps of both plans. */
+    size_t base;        /* Base of the offsets. */
 } scan;
 
 static uint32_t index_of(const scan *s, const dq_value *v)
@@ -30,7 +30,7 @@ static uint32_t group_of(const scan *s, uint32_t slot)
     return slot;
 }
 
-/* Has both share memory; the one that was there first stands for both. */
+/* Merges the groups of two slots that share memory. The earlier one becomes the representative. */
 static void join_groups(scan *s, uint32_t a, uint32_t b)
 {
     const uint32_t x = group_of(s, a), y = group_of(s, b);
@@ -43,7 +43,7 @@ static uint32_t *slot_of_piece(scan *s, uint32_t slot)
     return &s->of_piece[s->plan->slots[s->plan->slots[slot].root].piece];
 }
 
-/* A value gets its memory at a step: its own, or that of a slot in the same piece. */
+/* A value becomes live at a step, in memory of its own or of a slot in the same interval. */
 static void begin_life(scan *s, const dq_value *v, uint32_t first)
 {
     const uint32_t slot = index_of(s, v);
@@ -65,7 +65,7 @@ static void read_value(void *arg, dq_value *v)
     s->last[index_of(s, v)] = s->at;
 }
 
-/* Whether input i is computed where it lies in the output. */
+/* Whether input i is computed directly in the output of a Concat. */
 static bool is_joined(const scan *s, const dq_step *step, uint32_t i)
 {
     const dq_value *in = step->node->in[i], *out = step->node->out[0];
@@ -75,7 +75,7 @@ static bool is_joined(const scan *s, const dq_step *step, uint32_t i)
                dq_plan_slot(s->plan, out)->offset + step->call.concat_offsets[i];
 }
 
-/* Inputs of a Concat that are computed where they lie in its output. */
+/* Merges the inputs of a zero-copy Concat with its output. */
 static void join_inputs(scan *s, const dq_step *step)
 {
     const dq_value *out = step->call.concat_offsets ? step->node->out[0] : NULL;
@@ -95,7 +95,7 @@ static bool is_running(const scan *s, const dq_step *step, uint32_t next)
     return next < s->plan->step_count && s->plan->steps[next] == step;
 }
 
-/* Goes through all nodes, those without a step too, as the plan was made. */
+/* Visits all nodes in the order of planning, those without a step included. */
 static void scan_steps(scan *s, uint32_t first_step)
 {
     uint32_t next = 0;
@@ -118,7 +118,7 @@ static void scan_steps(scan *s, uint32_t first_step)
     }
 }
 
-/* What has no reader of its own for a while lives as long as its views, and as what it is a part of. */
+/* A root is live as long as its views, and a part as long as its whole. */
 static void follow_views(scan *s)
 {
     for (uint32_t i = 0; i < s->plan->slot_count; i++) {
@@ -161,7 +161,7 @@ typedef struct lives {
     size_t count;
 } lives;
 
-/* A broadcast view repeats what lies there once. */
+/* Stored bytes: a broadcast view stores its repeated data once. */
 static size_t stored_bytes(const dq_tensor *t)
 {
     return t->repeats ? t->size / t->repeats : t->size;
@@ -179,7 +179,7 @@ static void add_lives(const scan *s, lives *to)
                                               .last = s->last[i]};
 }
 
-/* Outputs that are the caller's inputs are copied when all steps have run. */
+/* Outputs that alias the caller's inputs are copied after all steps. */
 static void add_copies(const scan *s, const dq_value *const *requested, uint32_t requested_count, lives *to)
 {
     for (uint32_t i = 0; i < requested_count; i++) {
@@ -223,7 +223,7 @@ dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *requested, u
             scan_steps(&part, 0);
             for (uint32_t i = 0; i < tiling->value_count; i++) {
                 keep_value(&part, tiling->values[i], first_count - 1);
-                begin_life(&s, tiling->values[i], 0); /* each slice writes its part there */
+                begin_life(&s, tiling->values[i], 0); /* Each batch tile writes its part of it. */
             }
             follow_views(&part);
             add_lives(&part, &found);

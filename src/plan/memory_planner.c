@@ -5,30 +5,30 @@
 
 #include <stdlib.h>
 
-/* Pieces that one search looks at, and that all searches look at together, in all and for each piece. Where
- * it would take more, as thousands live together, a piece is put on top of all that it may meet: graphs of a
- * million nodes must not take hours to plan. */
+/* Bounds on the number of intervals that are examined: by one search; by all searches together, as a constant
+ * plus a number per interval. Beyond them an interval goes above all intervals that it may overlap in time.
+ * Otherwise planning a graph of a million nodes, with thousands of live intervals, would take hours. */
 enum { MAX_SEARCH = 1024, MAX_SEARCH_TOTAL = 1 << 20, MAX_SEARCH_PER_INTERVAL = 256 };
 
-/* A piece that has its place. */
+/* An interval that has an offset. */
 typedef struct taken {
     uint32_t first, last;
-    size_t offset, end; /* `end` is aligned */
+    size_t offset, end; /* `end` is aligned. */
     struct taken *next;
 } taken;
 
-/* An interval tree whose nodes are the steps: a range of steps has its middle one as its root. A piece stands
- * at the root of the smallest range that holds its life. */
+/* A node of an interval tree over the steps. A range of steps has its middle step as its root. An interval is
+ * stored at the root of the smallest range that contains it. */
 typedef struct moment {
     taken *pieces;
-    size_t top, top_below; /* the highest end of these pieces; of these and those of the ranges below */
+    size_t top, top_below; /* Highest end of these intervals; the same including those of the subtree. */
 } moment;
 
 typedef struct search {
     const moment *moments;
     const dq_interval *p;
-    const taken *found[MAX_SEARCH]; /* pieces that live when p does */
-    size_t count, seen, most;       /* found; looked at, and how many may be */
+    const taken *found[MAX_SEARCH]; /* Intervals that overlap p in time. */
+    size_t count, seen, most;       /* Number found; number examined, and its limit. */
 } search;
 
 static uint32_t middle_of(uint32_t low, uint32_t high)
@@ -41,7 +41,7 @@ static size_t higher(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* False: there are too many. */
+/* Collects the intervals that overlap p in time. False: too many to examine. */
 static bool gather(search *s, uint32_t low, uint32_t high)
 {
     while (low < high) {
@@ -68,7 +68,7 @@ static bool gather(search *s, uint32_t low, uint32_t high)
     return true;
 }
 
-/* The highest end in the ranges that p's life touches. */
+/* The highest end among the ranges that p overlaps. */
 static size_t top_of(const moment *moments, const dq_interval *p, uint32_t low, uint32_t high)
 {
     if (low >= high)
@@ -107,7 +107,7 @@ static int lower_first(const void *a, const void *b)
     return (*x)->offset < (*y)->offset ? -1 : (*x)->offset > (*y)->offset;
 }
 
-/* The lowest gap among the pieces found. */
+/* The lowest offset of a sufficient gap between the intervals found. */
 static size_t lowest_gap(search *s)
 {
     size_t at = 0;
@@ -126,7 +126,7 @@ static int larger_first(const void *a, const void *b)
     const dq_interval *const *x = a, *const *y = b;
     if ((*x)->size != (*y)->size)
         return (*x)->size > (*y)->size ? -1 : 1;
-    return *x < *y ? -1 : *x > *y; /* equal ones in their order */
+    return *x < *y ? -1 : *x > *y; /* Equal ones keep their order. */
 }
 
 static dq_status assign_all(dq_interval *const *order, taken *assigned, size_t count, moment *moments,
@@ -153,7 +153,7 @@ static dq_status assign_all(dq_interval *const *order, taken *assigned, size_t c
     return DQ_OK;
 }
 
-/* A piece lives as long as its parts do. */
+/* An interval is live as long as its parts. */
 static void hold_parts(dq_interval *pieces, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -189,7 +189,7 @@ dq_status dq_assign_offsets(dq_interval *pieces, size_t count, size_t *total, dq
     dq_status status = DQ_OK;
     if (order && assigned && moments) {
         for (size_t i = 0; i < count; i++)
-            if (!pieces[i].within && pieces[i].size) /* what is empty lies anywhere */
+            if (!pieces[i].within && pieces[i].size) /* An empty interval needs no offset. */
                 order[whole++] = &pieces[i];
         qsort(order, whole, sizeof *order, larger_first);
         status = assign_all(order, assigned, whole, moments, steps, total, err);

@@ -7,12 +7,12 @@
 #include "base/error.h"
 
 typedef struct dq_interval {
-    size_t size;          /* bytes */
-    uint32_t first, last; /* first and last step in which it is live */
+    size_t size;          /* Bytes. */
+    uint32_t first, last; /* First and last step in which it is live. */
     uint32_t within;      /* 0, or 1 + index of a later interval that contains its memory … */
-    uint32_t binding;     /* for the planner, see output_binding.c */
+    uint32_t binding;     /* For the planner, see output_binding.c. */
     size_t shift;         /* … at this byte offset */
-    size_t offset;        /* the result, a multiple of DQ_ALIGN if `shift` is */
+    size_t offset;        /* The result, a multiple of DQ_ALIGN if `shift` is. */
 } dq_interval;
 
 /** Assigns offsets greedily by size: the largest interval first, each at the lowest offset that is free while

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of the wanted values can be computed in memory of the caller's: those that have a piece of the buffer
- * for themselves, or for them and what lies there before, or as a part of them; and those of dynamic steps.
- */
+/* Output bindings: which requested values can be computed in the caller's memory. These are values that own
+ * an interval of the buffer, alone or with earlier values and parts in it; and values of dynamic steps. */
 #include "plan/planner.h"
 
-/* The piece that a slot of the buffer lies in, or of which its piece is a part. */
+/* The interval of a slot in the buffer, or the outermost interval that contains it. */
 static dq_interval *whole_of(const dq_planner *p, const dq_slot *slot)
 {
     dq_interval *piece = &p->pieces[p->plan->slots[slot->root].piece];
@@ -19,7 +18,7 @@ static void add_slot(dq_plan *plan, dq_output_binding *binding, uint32_t i)
     binding->slots = i + 1;
 }
 
-/* Of several wanted values in one piece, the first has it. */
+/* If several requested values share an interval, the first is bound to it. */
 static void find_output_binding(const dq_planner *p, uint32_t number)
 {
     dq_plan *plan = p->plan;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What is needed ----------------------------------------------------------------------------------- */
+/* ---- Needed nodes ------------------------------------------------------------------------------------ */
 
 static void want(void *arg, dq_value *v)
 {
@@ -19,8 +19,8 @@ static void want(void *arg, dq_value *v)
         *last = p->at;
 }
 
-/* Outputs that the operator's schema requires are computed with the others: operators need not look whether
- * somebody reads them. */
+/* Marks the required outputs of a needed node as requested, so that operators need not check whether anything
+ * reads them. */
 static void want_required_outputs(const dq_planner *p, const dq_node *node)
 {
     for (uint32_t i = 0; i < node->out_count; i++) {
@@ -30,7 +30,7 @@ static void want_required_outputs(const dq_planner *p, const dq_node *node)
     }
 }
 
-/* Backwards from what is wanted: the nodes are in topological order. */
+/* Marks needed nodes and values, backwards from the requested values: the nodes are in topological order. */
 static void find_needed(dq_planner *p)
 {
     for (uint32_t i = 0; i < p->request->requested_count; i++) {
@@ -52,9 +52,8 @@ static void find_needed(dq_planner *p)
 
 /* ---- Inputs and constants ----------------------------------------------------------------------------- */
 
-/* A value of the caller's: its memory, and of a varying one or of a list the shape too, are those of each
- * run.
- */
+/* Binds a value of the caller. Each run sets its memory; it also sets the shape of a varying value or of a
+ * sequence. */
 static void set_bindings(dq_slot *slot, const dq_binding *bindings)
 {
     if (bindings->constant) {
@@ -68,15 +67,15 @@ static void set_bindings(dq_slot *slot, const dq_binding *bindings)
     slot->shaped = slot->t.kind == DQ_KIND_TENSOR && !bindings->varying;
 }
 
-/* A value that nobody has given. */
+/* Sets a value without a binding. */
 static dq_status take_value(const dq_planner *p, const dq_value *v, dq_error *err)
 {
     dq_slot *slot = dq_planner_slot(p, v);
     bool made = v->id >= p->plan->program->ir->value_count;
     if (slot->where != DQ_AT_NONE)
         return DQ_OK;
-    /* a default of an input that other runs feed; what follows from a fused node's constants: not what
-     * follows in the graph as written. Nothing of it is shared */
+    /* Not fixed: the default of an input that other runs override, and constants of synthetic nodes. Results
+     * of the latter differ from results of the graph as written, so they are not shared. */
     if (v->constant)
         dq_slot_set_constant(slot, v->constant, dq_value_holds(v) && !made, true);
     else if (v->is_input && slot->requested)
@@ -154,7 +153,7 @@ static dq_status make_outline(dq_planner *p, dq_error *err)
 
 /* ---- Shapes ------------------------------------------------------------------------------------------- */
 
-/* Only pointers to slots are kept of the call. */
+/* Initializes the call; it keeps only pointers to slots. */
 static void begin_call(dq_plan *plan, dq_step *step)
 {
     dq_op_call *call = &step->call;
@@ -186,7 +185,7 @@ static dq_status over_budget(const dq_plan *plan, dq_error *err)
                    plan->program->ir->limits.work);
 }
 
-/* Nodes that are computed while planning count before they are. */
+/* Counts the work of folded nodes before they are computed. */
 static dq_status add_stepless(dq_plan *plan, uint64_t work, dq_error *err)
 {
     plan->stepless_work = dq_work_add(plan->stepless_work, work);
@@ -227,7 +226,7 @@ uint64_t dq_plan_total_work(const dq_plan *plan)
     return work;
 }
 
-/* Gives outputs types and shapes, or computes them. */
+/* Infers types and shapes of a step's outputs, or folds the step. */
 static dq_status find_shape(dq_planner *p, dq_step *step, dq_error *err)
 {
     const dq_node *node = step->node;
@@ -283,7 +282,7 @@ static dq_status find_shapes(dq_planner *p, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- Once more ---------------------------------------------------------------------------------------- */
+/* ---- Reshaping a plan -------------------------------------------------------------------------------- */
 
 /* Whether its outputs are the same for all shapes. */
 static bool outputs_are_constant(const dq_step *step)
@@ -296,7 +295,7 @@ static bool outputs_are_constant(const dq_step *step)
     return is_constant;
 }
 
-/* Leaves the slot as the outline has it. */
+/* Resets the slot to its state after the outline. */
 static void clear_slot(const dq_plan *plan, const dq_step *step, dq_slot *slot)
 {
     const dq_tensor t = slot->t;
@@ -317,7 +316,7 @@ static void free_copies(const dq_plan *plan)
         dq_memory_free(plan->allocator, plan->copies[i].memory, plan->copies[i].capacity);
 }
 
-/* Leaves the outline alone. */
+/* Resets the plan to its outline. */
 static void forget_shapes(dq_plan *plan)
 {
     uint32_t kept = 0;
@@ -356,7 +355,7 @@ static dq_status rebind(const dq_planner *p, dq_error *err)
     return DQ_OK;
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------------- */
+/* ---- Making a plan ----------------------------------------------------------------------------------- */
 
 static dq_planner planner_of(dq_plan *plan, const dq_plan_request *request)
 {
@@ -366,7 +365,7 @@ static dq_planner planner_of(dq_plan *plan, const dq_plan_request *request)
                         .node_count = request->nodes ? request->node_count : plan->graph->node_count};
 }
 
-/* The second and the third part, if the first came to `status`. */
+/* Runs the second and third phase if `status` of the first is DQ_OK. */
 static dq_status finish(dq_planner *p, dq_status status, dq_plan **out, dq_error *err)
 {
     *out = p->plan;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plan.c and its neighbours know while a plan is made. Private to src/plan. */
+/* The planner's state while it makes a plan. Private to src/plan. */
 #ifndef DQ_PLAN_PLANNER_H
 #define DQ_PLAN_PLANNER_H
 
@@ -10,11 +10,12 @@ typedef struct dq_planner {
     const dq_plan_request *request;
     dq_node *const *nodes;
     uint32_t node_count;
-    uint32_t at; /* the position that is looked at */
+    uint32_t at; /* Position of the current node. */
     dq_interval *pieces;
     uint32_t piece_count, piece_capacity;
-    uint32_t own_scratch; /* piece of the workers' scratch that stays where it is */
-    uint32_t ahead;       /* piece of request->ahead */
+    uint32_t own_scratch; /* Index of the interval of the workers' scratch whose offset is the same for all
+                             steps. */
+    uint32_t ahead;       /* Index of the interval of request->ahead. */
 } dq_planner;
 
 static inline dq_slot *dq_planner_slot(const dq_planner *p, const dq_value *v)
@@ -25,50 +26,49 @@ static inline dq_slot *dq_planner_slot(const dq_planner *p, const dq_value *v)
 /** Makes the slots, all empty. */
 dq_status dq_planner_make_slots(dq_planner *p, dq_error *err);
 
-/** The last position in the list that reads the value, or a view of it that is planned already. */
+/** The last position in the list that reads the value or one of its views that are already planned. */
 static inline uint32_t *dq_planner_last_read(const dq_planner *p, const dq_value *v)
 {
     return &p->plan->last_read[dq_plan_index(p->plan, v)];
 }
 
-/** The slot of an output; NULL: it is not wanted. */
+/** The slot of an output; NULL: it is not requested. */
 static inline dq_slot *dq_planner_out(const dq_planner *p, const dq_step *step, uint32_t i)
 {
     return step->call.out[i] ? dq_planner_slot(p, step->node->out[i]) : NULL;
 }
 
-/** Whether all that the node takes follows from initializers alone. */
+/** Whether all inputs and captures of the node depend on initializers only. */
 bool dq_planner_all_fixed(const dq_planner *p, const dq_node *node);
 
-/* ---- constants.c: values that are computed while planning --------------------------------------------- */
+/* ---- constants.c: constant folding ------------------------------------------------------------------- */
 
 void dq_slot_set_constant(dq_slot *slot, const dq_tensor *t, bool fixed, bool persistent);
-/** Gives the node's loose constants aligned data, but for the inputs in `except`. */
+/** Copies the node's unaligned constants to aligned memory, except for the inputs in `except`. */
 dq_status dq_planner_align(dq_planner *p, const dq_node *node, uint64_t except, dq_error *err);
 bool dq_planner_can_fold(const dq_planner *p, const dq_step *step);
-/** Runs the step now, or takes what was computed for another plan of the program. */
+/** Runs the step now, or uses the result that another plan of the program computed. */
 dq_status dq_planner_fold(dq_planner *p, dq_step *step, dq_error *err);
 
-/* ---- allocate.c ------------------------------------------------------------------------------------------
- */
+/* ---- allocate.c -------------------------------------------------------------------------------------- */
 
-/** The third part of a plan, for all of its steps. */
+/** The third phase of planning: prepares all steps and plans their memory. */
 dq_status dq_planner_allocate(dq_planner *p, dq_error *err);
 
-/* ---- alias.c: memory that several values have ---------------------------------------------------------- */
+/* ---- alias.c: values that share memory ---------------------------------------------------------------- */
 
-/** Gives the outputs the memory of input 0 where they have its bytes, or a stretch of them; the step is then
- * needless. */
+/** Makes the outputs views of input 0 if they are its bytes or a contiguous part of them. True: the step need
+ * not run. */
 bool dq_planner_share(dq_planner *p, const dq_step *step);
-/** The same where input 0 is constant, which the output then is, too. */
+/** The same if input 0 is constant; the outputs are then constant, too. */
 bool dq_planner_share_constant(dq_planner *p, const dq_step *step);
-/** Puts inputs where they stand in the output of a step that is prepared, as far as nothing speaks against
- * it: their producers write there. Whether that holds for all; the step is then needless. */
+/** Zero-copy Concat: places inputs of a prepared step in its output, so that their producers write there, as
+ * far as nothing prevents it. True if it does so for all inputs: the step need not run. */
 bool dq_planner_join(dq_planner *p, const dq_step *step);
-/** Gives an output the memory of an input that nobody reads any more. */
+/** In-place execution: gives an output the memory of an input that no later step reads. */
 bool dq_planner_take_over(dq_planner *p, const dq_step *step, dq_slot *out);
 
-/** output_binding.c: makes the plan's list of them, once all pieces have their places. */
+/** output_binding.c: lists the plan's output bindings, after all intervals have offsets. */
 dq_status dq_planner_list_output_bindings(dq_planner *p, dq_error *err);
 
 #endif

@@ -7,7 +7,7 @@
 #include "plan/rewrite_cache.h"
 #include "rewrite/rewrite.h"
 
-/* Faults are collected in a list that is no arena's: that would keep every outgrown copy. */
+/* Collects faults in a list outside of an arena: an arena would keep every outgrown copy. */
 static dq_status add_fault(void *arg, const dq_error *fault)
 {
     dq_program *p = arg;

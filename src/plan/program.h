@@ -8,17 +8,17 @@
 #include "schema/schema.h"
 
 typedef struct dq_program {
-    const dq_allocator *allocator; /* of the program and its caches; NULL: malloc */
+    const dq_allocator *allocator; /* Of the program and its caches; NULL: malloc. */
     dq_ir *ir;
     dq_schemas *schemas;
     dq_packs *packs;
-    const dq_error *faults; /* one for each node that cannot run, in the order of the nodes */
+    const dq_error *faults; /* One error for each node that cannot run, in the order of the nodes. */
     size_t fault_count, fault_capacity;
-    const dq_dtype *dtypes; /* by value id: element types of tensors, as far as schemas determine them */
+    const dq_dtype *dtypes; /* By value id: element types of tensors, as far as schemas determine them. */
     size_t dtype_count;
-    struct dq_rewrite_cache *rewrites; /* see rewrite_cache.h */
-    struct dq_folded
-        *folded; /* constant folding: values that depend on initializers only, see fold_constants.h */
+    struct dq_rewrite_cache *rewrites; /* See rewrite_cache.h. */
+    /* Values that depend on initializers only, see fold_constants.h. */
+    struct dq_folded *folded;
 } dq_program;
 
 /** Checks every node of the linked graph and its subgraphs: schema, attributes, types as far as declarations

@@ -20,8 +20,8 @@ typedef struct entry {
 struct dq_rewrite_cache {
     dq_lock lock;
     dq_arena arena;
-    entry **of;   /* by the number of a graph: the first of its own */
-    uint32_t fed; /* inputs with a default that a run was once given another value for */
+    entry **of;   /* By the number of a graph: the first entry of its list. */
+    uint32_t fed; /* Number of inputs whose default some run has overridden. */
 };
 
 dq_status dq_rewrite_cache_create(uint32_t graph_count, const dq_allocator *allocator, dq_rewrite_cache **out,
@@ -61,12 +61,12 @@ uint32_t dq_rewrite_cache_feed(dq_rewrite_cache *cache, dq_value *v)
     return fed;
 }
 
-/* ---- What the rewriter asks for ----------------------------------------------------------------------- */
+/* ---- Callbacks of the rewriter ----------------------------------------------------------------------- */
 
 typedef struct caller {
     dq_program *program;
     const dq_plan_request *request;
-    /* Explanations wait here until no lock is taken, as the callback may wait for other threads. */
+    /* Explanations are queued until the lock is released, because the callback may wait for other threads. */
     dq_arena arena;
     struct explanation {
         struct explanation *next;
@@ -99,8 +99,8 @@ static dq_status copy_tensor(const dq_tensor *from, dq_arena *arena, const dq_te
     return DQ_OK;
 }
 
-/* Planning computes what is constant. The program keeps what follows from initializers alone; the rest is
- * copied. */
+/* Evaluates nodes by planning them: constants are folded. The program keeps values that depend on
+ * initializers only; others are copied. */
 static dq_status evaluate(void *arg, const dq_evaluation *e, dq_arena *arena, const dq_tensor **out,
                           dq_error *err)
 {
@@ -116,7 +116,7 @@ static dq_status evaluate(void *arg, const dq_evaluation *e, dq_arena *arena, co
                                    .constant = true,
                                    .fixed = e->bound[i].initializer,
                                    .persistent = e->bound[i].initializer};
-    dq_kernels_select(1, &kernels); /* portable C: the result does not depend on the processor */
+    dq_kernels_select(1, &kernels); /* Portable C: the result does not depend on the processor. */
     const dq_plan_request request = {.graph = e->graph,
                                      .nodes = e->nodes,
                                      .node_count = e->node_count,
@@ -196,7 +196,7 @@ static dq_status make_locked(caller *c, const dq_rewritten_graph **out, dq_error
     dq_status status = DQ_OK;
     const size_t deepest = dq_conv_s8_depth_of_planes(c->request->kernels);
     dq_lock_take(&c->program->rewrites->lock);
-    /* someone who asks why is told: the passes run again */
+    /* A request with `why` runs the passes again to get their explanations. */
     entry *e = c->request->why ? NULL : find(c->program->rewrites, c->request, deepest);
     if (!e)
         status = make(c, deepest, &e, err);

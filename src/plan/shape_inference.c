@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What planning and dynamic steps share: a node's types and shapes from its inputs'. */
+/* Shape inference of a step, at planning time and in runs of dynamic steps. */
 #include "plan/plan.h"
 
 #include "ops/work.h"
@@ -43,7 +43,7 @@ static dq_status bind(dq_plan *plan, dq_step *step, const dq_type **in, dq_type 
     for (uint32_t i = 0; i < node->out_count; i++) {
         if (!step->call.out[i])
             continue;
-        /* where the schema leaves a choice, what the graph declares is one */
+        /* If the schema allows several types, the graph's declaration selects one. */
         dq_form form = dq_form_of(&out_types[i], &step->call.out[i]->dtype);
         if (step->call.out[i]->dtype == DQ_UNDEFINED)
             form = dq_form_of(&node->out[i]->type, &step->call.out[i]->dtype);
@@ -59,7 +59,7 @@ static dq_status bind_types(dq_plan *plan, dq_step *step, dq_error *err)
     const dq_node *node = step->node;
     if (node->in_count <= INLINE_VALUES && node->out_count <= INLINE_VALUES)
         return bind(plan, step, in, in_types, out_types, err);
-    /* what a dynamic step leaves here is gone before its next run */
+    /* The arena of a dynamic step is reset before its next run. */
     dq_arena *arena = step->dynamic ? &step->dynamic_arena : &plan->shaped;
     const dq_type **many_in = DQ_NEW_ARRAY(arena, node->in_count, const dq_type *);
     dq_type *many_in_types = DQ_NEW_ARRAY(arena, node->in_count, dq_type);
@@ -69,7 +69,7 @@ static dq_status bind_types(dq_plan *plan, dq_step *step, dq_error *err)
     return bind(plan, step, many_in, many_in_types, many_out_types, err);
 }
 
-/* An output's type that only the operator could tell, from an attribute: the schema has a say in it too. */
+/* Checks against the schema an output type that the operator determined from an attribute. */
 static dq_status check_output_types(const dq_step *step, dq_error *err)
 {
     const dq_node *node = step->node;
@@ -86,7 +86,7 @@ static dq_status check_output_types(const dq_step *step, dq_error *err)
     return DQ_OK;
 }
 
-/* An output must be of the type that the graph declares. */
+/* Checks that an output has the type that the graph declares. */
 static dq_status check_declared(const dq_step *step, dq_error *err)
 {
     for (uint32_t i = 0; i < step->node->out_count; i++) {
@@ -139,7 +139,7 @@ dq_status dq_step_fault(const dq_plan *plan, const dq_step *step, dq_status stat
     char text[DQ_NODE_TEXT];
     if (status == DQ_OK || status == DQ_DEFERRED)
         return status;
-    /* the sentence of an inner graph goes behind that of the node which holds the graph */
+    /* In a subgraph, the message of the outer node precedes this one. */
     if (plan->graph->outer)
         dq_error_prefix(err, "%s: ", dq_node_text(step->node, text));
     else

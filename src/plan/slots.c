@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which values have a slot. A plan of the main graph has one for each value of the model; one of an inner
- * graph, or of a few nodes, only for those that it names: thousands of small plans beside a large model would
- * else be as large as it, each. */
+/* Assignment of slots to values. A plan of the main graph has a slot for each value of the model. A plan of a
+ * subgraph, or of a few nodes, has slots only for the values that it uses: thousands of small plans of a
+ * large model must not each be as large as the model. */
 #include "plan/planner.h"
 
 #include <stdlib.h>
 
 typedef struct list {
-    const dq_value **values; /* NULL: they are only counted */
+    const dq_value **values; /* NULL: only counts them. */
     size_t count;
 } list;
 
@@ -41,10 +41,10 @@ static int by_id(const void *a, const void *p)
     return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
 }
 
-/* Few of the model's values: lists them. */
+/* Lists the values, if the plan uses few of the model's. */
 static dq_status list_values(dq_planner *p, uint32_t all, dq_error *err)
 {
-    enum { MIN_SLOT_SHARE = 4 /* for one that has a slot */ };
+    enum { MIN_SLOT_SHARE = 4 /* Least ratio of the model's values to those with a slot. */ };
     dq_plan *plan = p->plan;
     list l = {0};
     add_all(p, &l);

@@ -1,57 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions with channels last: behind the other patterns, in the whole graph.
+/* Layout assignment: selects channels last (NHWC) for regions of the graph, after the other passes.
  *
- * Values that pools, sums, concatenations and tables of codes hand on to each other have one layout, and are
- * a region. Convolutions read and write either, so that regions begin and end at them for nothing but what a
- * convolution takes longer to write pixels than planes; where another operator gives or reads a value of the
- * region, or a caller wants it, a Transpose of its codes stands between. Where that does not pay, a pool may
- * still do so by itself, between two of them.
+ * Matches: regions, sets of values that must share a layout because pools, sums, concatenations or lookup
+ * tables connect them. Convolutions read and write either layout, and bound regions. A conversion at a
+ * convolution costs only its longer time for writing NHWC.
  *
- * With channels last a pool takes whole vectors of channels. Whether that gains more than the rest costs is
- * reckoned without sizes, which a plan learns later: everything by channels, in times of what a convolution
- * takes longer for a channel of its result (the enum below). Kernels that turn planes into pixels for a
- * convolution, and have none that takes planes as they are, write either layout in the same time, and gain
- * where they find pixels. Exact: the same integers in another order. */
+ * Replaces: the same operators with channels last. A Transpose of quantized values is inserted if another
+ * operator produces or reads a value of the region, or a caller requests it. If a region does not pay off, a
+ * pool may still use NHWC alone between two Transposes.
+ *
+ * Exactness: exact, the same integers in another order.
+ *
+ * Cost: with channels last a pool processes whole vectors of channels. Whether that gains more than the rest
+ * costs is estimated without sizes, which only a plan knows: everything per channel, in units of the
+ * additional time of a convolution for a channel of its result (the enum below). A level whose convolution
+ * kernels always transpose NCHW to NHWC writes both layouts in the same time, and gains if its input is NHWC.
+ */
 #include "rewrite/match.h"
 
 #include <string.h>
 
 enum { AXES = 4, MOST_INPUTS = 256 };
 
-/* Costs and gains of a channel, as measured (AVX2, with and without kernels that take planes; the sizes of
- * image classifiers). */
+/* Costs and gains per channel, as measured on AVX2, with and without kernels for NCHW, at the sizes of image
+ * classifiers. */
 enum {
-    COST_WRITE = 1,     /* a convolution's result, where kernels take planes; where not … */
-    GAIN_READ = 1,      /* … its operand */
-    COST_TRANSPOSE = 2, /* a Transpose */
+    COST_WRITE = 1,     /* Result of a convolution with kernels for NCHW … */
+    GAIN_READ = 1,      /* … operand of one without. */
+    COST_TRANSPOSE = 2, /* A Transpose. */
     COST_CONCAT = 2,
-    GAIN_MAX = 8, /* windows at every place … */
+    GAIN_MAX = 8, /* Pool with stride 1 … */
     GAIN_MAX_STRIDED = 2,
-    MIN_STRIDED_CHANNELS = 256, /* … or, from so many channels on, some apart */
+    MIN_STRIDED_CHANNELS = 256, /* … or, from this number of channels on, with larger strides. */
     GAIN_AVERAGE = 40,
     GAIN_AVERAGE_STRIDED = 10
 };
 
 typedef enum kind {
     OTHER,
-    CONV, /* reads and writes either layout */
-    MAX,  /* the rest: one layout for all codes */
+    CONV, /* Reads and writes either layout. */
+    MAX,  /* This and the following: one layout for all quantized values … */
     AVERAGE,
-    GLOBAL, /* … but its result */
+    GLOBAL, /* … except its result. */
     SUM,
     CONCAT,
     TABLE
 } kind;
 
-/* What is known of a value, and at a region's first value of the region. */
+/* The record of a value. The record of a region's representative value also describes the region. */
 typedef struct value_state {
-    uint32_t up;              /* the way to the region's first value */
-    bool image;               /* surely batch, channels, two spatial axes */
-    bool from_outside, first; /* another operator gives it; one reads it, or a caller wants it */
+    uint32_t up;              /* Union-find link to the region's representative. */
+    bool image;               /* Known to have the axes batch, channels and two spatial ones. */
+    bool from_outside, first; /* given: another operator produces it. first: another operator reads it, or a
+                          caller requests it. */
     int64_t channels;
-    dq_value *last;  /* with channels last, once that is there */
-    bool transposed; /* with channels first, once that is there */
-    /* of the region: */
+    dq_value *last;  /* The value with channels last, once it exists. */
+    bool transposed; /* The value with channels first exists. */
+    /* Of the region: */
     int64_t cost, gain;
     uint32_t nodes;
     bool near_tie, taken;
@@ -59,15 +64,15 @@ typedef struct value_state {
 
 typedef struct pass {
     dq_rewriter *f;
-    bool *needed; /* by position in the list, as … */
-    kind *kinds;  /* … what nodes are; OTHER where they are not needed */
+    bool *needed; /* By position in the list, as … */
+    kind *kinds;  /* … the kinds of nodes; OTHER if they are not needed. */
     value_state *states;
     uint32_t state_count;
-    dq_node **nodes; /* the new list */
+    dq_node **nodes; /* The new list. */
     uint32_t count, capacity;
 } pass;
 
-/* ---- What nodes are ----------------------------------------------------------------------------------- */
+/* ---- Kinds of nodes ----------------------------------------------------------------------------------- */
 
 static const char microsoft[] = "com.microsoft";
 
@@ -76,13 +81,13 @@ static bool is(const dq_node *node, const char *domain, const char *op)
     return strcmp(node->domain, domain) == 0 && strcmp(node->op_type, op) == 0;
 }
 
-/* This operator of com.microsoft, or that of the same name which fusion makes. */
+/* Whether the node is this operator of com.microsoft, or the one of domain dqrun with the same name. */
 static bool is_quantized(const dq_node *node, const char *op)
 {
     return is(node, microsoft, op) || is(node, "dqrun", op);
 }
 
-/* The weights of a convolution over two spatial axes; NULL: it is none. */
+/* The weights of a convolution over two spatial axes; NULL: another node. */
 static const dq_tensor *image_weights(const dq_node *node)
 {
     bool conv = is(node, "", "QLinearConv") || is_quantized(node, "QLinearConv");
@@ -106,7 +111,7 @@ static kind kind_of(const dq_rewriter *f, const dq_node *node)
     if (node->out_count == 0 || !node->out[0] || node->in_count > MOST_INPUTS ||
         dq_node_int(node, "channels_last", 0) != 0)
         return OTHER;
-    if (w) /* with a group a channel, planes are the better way */
+    if (w) /* NCHW is faster for a depthwise convolution. */
         return w->dims[1] > 1 || dq_node_int(node, "group", 1) == 1 ? CONV : OTHER;
     if (is(node, "", "MaxPool"))
         return is_image_pool(f, node) ? MAX : OTHER;
@@ -124,14 +129,14 @@ static kind kind_of(const dq_rewriter *f, const dq_node *node)
     return OTHER;
 }
 
-/* The inputs of codes are first, first + step … */
+/* Gives the inputs of quantized values: first, first + step … */
 static uint32_t qvalues_of(const dq_node *node, kind k, uint32_t *step)
 {
     *step = k == SUM || k == CONCAT ? 3 : node->in_count;
     return k == CONCAT ? 2 : 0;
 }
 
-/* Codes that are one for all places have no layout. */
+/* A constant scalar has no layout. */
 static bool has_layout(const dq_node *node, kind k, uint32_t i)
 {
     const dq_tensor *t = dq_match_constant(node->in[i]);
@@ -146,7 +151,7 @@ static value_state *at(const pass *p, const dq_value *v)
     return &p->states[dq_rewriter_index(p->f, v)];
 }
 
-/* Ways are halved as they are gone, so that long chains of nodes stay cheap. */
+/* Finds the representative with path halving, so that long chains of nodes remain cheap. */
 static value_state *region_at(const pass *p, uint32_t i)
 {
     for (value_state *v = p->states; v[i].up != i; i = v[i].up)
@@ -170,7 +175,7 @@ static void need_first(void *arg, dq_value *v)
     at(arg, v)->first = true;
 }
 
-/* A number of channels to reckon with, whatever a file says. */
+/* Clamps a number of channels from a file, so that costs do not overflow. */
 static int64_t moderate(int64_t channels)
 {
     enum { MAX_CHANNELS = 1 << 20 };
@@ -183,7 +188,7 @@ static void know(const pass *p, const dq_value *v, int64_t channels)
     at(p, v)->channels = moderate(channels);
 }
 
-/* First what convolutions say of their values, then what follows from it. */
+/* Sets shapes from convolutions first; look_at_node then propagates them. */
 static void look_at_convs(const pass *p)
 {
     for (uint32_t n = 0; n < p->f->count; n++) {
@@ -254,8 +259,8 @@ static int64_t gain_of(const dq_node *node, kind k, int64_t channels)
                                              : channels * GAIN_MAX_STRIDED;
 }
 
-/* Where windows are single pixels, fewer channels than what kernels take planes up to repay doing so, if
- * pixels can be had. */
+/* Whether the convolution transposes NCHW input to NHWC itself. For 1×1 windows it already pays off with
+ * fewer channels, if the input can be NHWC. */
 static bool transposes_planes(const dq_rewriter *f, const dq_node *conv)
 {
     enum { OF_PIXELS = 4 };
@@ -311,7 +316,7 @@ static bool append(pass *p, dq_node *node)
     return true;
 }
 
-/* A Transpose of codes, to channels last or back. */
+/* Inserts a Transpose of quantized values to channels last, or back. */
 static bool transpose(pass *p, dq_value *from, dq_value *to, bool last, const dq_node *like)
 {
     static const int64_t orders[2][AXES] = {{0, 3, 1, 2}, {0, 2, 3, 1}};
@@ -323,7 +328,7 @@ static bool transpose(pass *p, dq_value *from, dq_value *to, bool last, const dq
     return dq_rewriter_bind(p->f, node) && append(p, node);
 }
 
-/* The value with channels last, which a node of the list then gives. */
+/* The value with channels last; inserts the node that produces it. */
 static dq_value *last_of(pass *p, dq_value *v, const dq_node *like)
 {
     if (!at(p, v)->last) {
@@ -335,7 +340,7 @@ static dq_value *last_of(pass *p, dq_value *v, const dq_node *like)
     return at(p, v)->last;
 }
 
-/* Makes sure that the value is there with channels first, too. */
+/* Ensures that the value also exists with channels first. */
 static bool want_first(pass *p, dq_value *v, const dq_node *like)
 {
     value_state *v_at = at(p, v);
@@ -345,8 +350,8 @@ static bool want_first(pass *p, dq_value *v, const dq_node *like)
     return transpose(p, v_at->last, v, false, like);
 }
 
-/* A node with other operands and one result, with the attributes of `from` but for those that are told after
- * it: they end with one that has no name. */
+/* Copies a node with other operands and one result. Attributes are those of `from`, except for those
+ * overridden by `told`, a list that a nameless attribute ends. */
 static dq_node *remake(pass *p, const char *domain, const char *op, const dq_node *from, dq_value *const *in,
                        dq_value *out, const dq_attr *told)
 {
@@ -396,7 +401,7 @@ static dq_node *make(pass *p, const dq_node *node, kind k, dq_value *const *in, 
     return remake(p, node->domain, node->op_type, node, in, out, told);
 }
 
-/* A pool that gains more than both its Transposes cost, where its region was not taken. */
+/* Whether a pool outside of selected regions gains more than its two Transposes cost. */
 static bool is_alone(const pass *p, const dq_node *node, kind k)
 {
     int64_t channels = at(p, node->out[0])->channels;
@@ -404,7 +409,7 @@ static bool is_alone(const pass *p, const dq_node *node, kind k)
            gain_of(node, k, channels) > 2 * channels * COST_TRANSPOSE;
 }
 
-/* Whether the node works with channels last. */
+/* Whether the node uses channels last. */
 static bool is_inside(const pass *p, const dq_node *node, kind k)
 {
     return k != OTHER &&
@@ -477,7 +482,7 @@ static bool rewrite(pass *p)
     return true;
 }
 
-/* Of each region the first pool. */
+/* Explains the decision at the first pool of each region. */
 static void tell(const pass *p)
 {
     for (uint32_t n = 0; n < p->f->count && p->f->request->explain; n++) {

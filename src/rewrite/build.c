@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* New values and nodes for what the patterns replace: made, bound, put in the list, computed. */
+/* Construction of values and nodes: making, binding, inserting and evaluating them. */
 #include "rewrite/match.h"
 
 #include <stdlib.h>
@@ -132,7 +132,7 @@ dq_node *dq_rewriter_node(dq_rewriter *f, dq_op_id op, const dq_node *like, uint
         return dq_rewriter_no_memory(f), NULL;
     for (uint32_t i = 0; i < in_count; i++) {
         node->in[i] = in[i];
-        /* a name that is not empty says that the input is there */
+        /* A non-empty name means that the input is present. */
         node->in_names[i] = !in[i] ? "" : *in[i]->name ? in[i]->name : "(made)";
     }
     node->out[0] = out;
@@ -239,11 +239,11 @@ bool dq_rewriter_apply_insertions(dq_rewriter *f)
     f->insertions = insertions;
     f->count = count;
     f->inserted = 0;
-    f->uses_of = NULL; /* positions are others now */
+    f->uses_of = NULL; /* Positions have changed. */
     return true;
 }
 
-/* Constants that nodes take from the graphs around theirs; written to `bound` unless that is NULL. */
+/* Lists the constants that nodes capture from outer graphs; writes them to `bound` unless that is NULL. */
 static uint32_t captured_constants(const dq_rewriter *f, dq_node *const *nodes, uint32_t count,
                                    dq_bound_value *bound)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_COMPARED = 8 }; /* quantizations of one value that are compared */
+enum { MAX_COMPARED = 8 }; /* Quantizations of one value that are compared. */
 
 static bool same_value(const dq_value *a, const dq_value *b)
 {
@@ -41,8 +41,10 @@ static bool quantizes(const dq_node *node)
 }
 
 typedef struct twins {
-    dq_value **first;                  /* by value id: the codes that stand for it, or NULL */
-    const dq_node **quantizer, **next; /* by value id: of a value the last one, of codes the one before */
+    dq_value **first; /* By value id: the quantized values that replace it, or NULL. */
+    /* By value id. quantizer: the last QuantizeLinear of the value. next: of quantized values, the
+     * QuantizeLinear before. */
+    const dq_node **quantizer, **next;
 } twins;
 
 static void merge(const dq_graph *g, const twins *t)

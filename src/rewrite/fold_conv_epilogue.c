@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Float products with constant weights:
+/* Folds epilogues into float products with constant weights.
  *
- *   Conv, ConvTranspose, Gemm, MatMul, then BatchNormalization, Mul and Add of constants a channel
+ * Matches and replaces:
+ *
+ *   Conv, ConvTranspose, Gemm, MatMul, then BatchNormalization, Mul and Add of constants per channel
  *                                             → the same with other weights and bias (MatMul: dqrun.MatMul)
  *   Conv (and those) (+ z) (Relu, Clip)       → com.microsoft.FusedConv
  *   the others (and those) (Relu, Clip)       → dqrun.ConvTranspose, Gemm, MatMul
  *
- * Sum, bounds, and terms alone are exact: the same roundings in the same order. Factors go into the weights,
- * joined in double and rounded once, which moves a result by at most 2^-24 of the sum of its products'
- * magnitudes: less than what the float sum of the graph as written is off by, where it has more than one
- * product.
+ * Exactness: sums, bounds and terms alone are exact: the same roundings in the same order. Factors are
+ * multiplied into the weights in double and rounded once. That changes a result by at most 2^-24 of the sum
+ * of its products' magnitudes: less than the error of the float sum of the graph as written, if it has more
+ * than one product.
  *
- * Of a Conv of float16 the bounds, which are float16, too: before or behind the rounding, that is the same.
+ * A float16 Conv takes only bounds, which are float16 as well: before or after the rounding the result is the
+ * same.
  *
- * A value times its hard sigmoid goes into Conv, too, as its kernels end with it: the same bits. Functions
- * other than that and bounds stay chains of their own behind the product (fuse_elementwise.c): upon its
- * blocks they take longer, as the product's stores are no longer waited for in the background. */
+ * Conv also takes hard swish, which its kernels compute in the epilogue: the same bits. Other functions
+ * remain separate chains after the product (fuse_elementwise.c). In the epilogue they would be slower: the
+ * time of the product's stores would no longer be hidden. */
 #include "rewrite/match_epilogue.h"
 
 #include <string.h>
 
-/* y = factor * x + term, for each channel. */
+/* y = factor * x + term, per channel. */
 typedef struct affine {
     double *factor, *term;
     bool scaled, moved;
@@ -43,7 +46,7 @@ static bool is_inference(const dq_node *node)
            dq_node_int(node, "spatial", 1) != 0;
 }
 
-/* Joins what BatchNormalization does; false when it is another node, or its numbers are not finite. */
+/* Composes the map with a BatchNormalization. False: another node, or its parameters are not finite. */
 static bool join_normalization(const dq_node *node, const dq_epilogue *c, affine *a)
 {
     const float *scale, *bias, *mean, *variance;
@@ -81,14 +84,14 @@ static bool join_constant(const dq_value *constant, bool factor, const dq_epilog
     return true;
 }
 
-/* One node more. A term behind another one would be rounded once where the graph rounds twice: as good, not
- * the same bits. */
+/* Composes the map with the next node. A term after another term would be rounded once, where the graph
+ * rounds twice: as accurate, but not the same bits. */
 static bool join_next(const dq_rewriter *f, dq_epilogue *c, affine *a)
 {
     dq_value *other;
     uint32_t at;
     const dq_node *node = dq_epilogue_next(f, c, "BatchNormalization", &at, &other);
-    /* it normalizes along axis 1 */
+    /* It normalizes along axis 1. */
     bool joined =
         node && node->in[0] == c->last && c->rank == c->trailing_axes + 2 && join_normalization(node, c, a);
     static const char *const ops[] = {"Mul", "Add"};
@@ -110,8 +113,8 @@ typedef struct product {
     const dq_node *node;
     const dq_tensor *w;
     dq_epilogue chain;
-    size_t outer, inner, group_in; /* weight i is of channel i / inner % outer, and of group i / (inner *
-                                      outer) / group_in */
+    /* Weight i belongs to channel i / inner % outer, and to group i / (inner * outer) / group_in. */
+    size_t outer, inner, group_in;
 } product;
 
 static bool read_product(const dq_node *node, uint32_t at, product *p)
@@ -147,8 +150,7 @@ static bool read_product(const dq_node *node, uint32_t at, product *p)
     return p->group_in > 0;
 }
 
-/* The constant bias, NULL where there is none; false when it is not constant, or lies otherwise than along
- * the channels. */
+/* Reads the constant bias; NULL if there is none. False: it is not constant, or not along the channels. */
 static bool read_bias(const product *p, const dq_tensor **bias)
 {
     dq_value *v = dq_node_input(p->node, 2);
@@ -161,7 +163,7 @@ static bool read_bias(const product *p, const dq_tensor **bias)
                            : (*bias)->rank == 1 && (*bias)->count == p->chain.channels;
 }
 
-/* Weights and bias with the factors and terms in them. */
+/* Makes weights and bias with the factors and terms applied. */
 static bool apply(dq_rewriter *f, const product *p, const affine *a, dq_value **in)
 {
     const dq_tensor *w = p->w;
@@ -182,7 +184,7 @@ static bool apply(dq_rewriter *f, const product *p, const affine *a, dq_value **
     return true;
 }
 
-/* The bias as terms; false when it cannot be. */
+/* Initializes the terms with the bias. False: not possible. */
 static bool begin_affine(dq_rewriter *f, const product *p, affine *a)
 {
     size_t channels = p->chain.channels;
@@ -201,7 +203,7 @@ static bool begin_affine(dq_rewriter *f, const product *p, affine *a)
     return true;
 }
 
-/* The activation function of FusedConv: what bounds a result, or gates it. */
+/* Sets the activation of FusedConv: the bounds or the gate. */
 static bool set_activation(dq_rewriter *f, const dq_epilogue *c, dq_attr *attrs)
 {
     bool relu = c->clip.lo == 0 && c->clip.hi == INFINITY;
@@ -229,7 +231,7 @@ static dq_node *make(dq_rewriter *f, const product *p, dq_value *const *in)
     dq_attr *more = made->attrs + node->attr_count;
     if (bounded && !(conv ? set_activation(f, c, more) : dq_epilogue_clip_attr(f, c, "clip", more)))
         return NULL;
-    for (uint32_t i = 0; i < node->attr_count; i++) /* it is in the bias */
+    for (uint32_t i = 0; i < node->attr_count; i++) /* It is included in the bias. */
         if (in[2] != dq_node_input(node, 2) && strcmp(made->attrs[i].name, "beta") == 0)
             made->attrs[i].u.f = 1;
     return made;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands that a model computes from constants, as constants: weights that it keeps in float and quantizes
- * itself (QuantizeLinear before DequantizeLinear), codes that are clipped or unpacked, scales that are cast
- * or reshaped. Patterns then see codes and parameters as if the file held them. */
+/* Folds operands that a model computes from constants: weights that it stores in float and quantizes itself
+ * (QuantizeLinear before DequantizeLinear), quantized values that are clipped or unpacked, scales that are
+ * cast or reshaped. Other passes then see quantized values and parameters as if the file contained them. */
 #include "rewrite/match.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static bool follows(const dq_rewriter *f, const bool *fixed, const dq_node *node
     return true;
 }
 
-/* What is wanted of the node: parameters, and codes of a DequantizeLinear. */
+/* Lists the values of the node to fold: parameters, and quantized values of a DequantizeLinear. */
 static uint32_t want(const dq_rewriter *f, const bool *fixed, const dq_node *node, const dq_value **requested)
 {
     bool dequantizes = strcmp(node->op_type, "DequantizeLinear") == 0;
@@ -46,7 +46,7 @@ static bool stand_in(dq_rewriter *f, const dq_value *v, const dq_tensor *t)
     return true;
 }
 
-/* What cannot be computed stays: the plan reports the fault. */
+/* Evaluates the nodes. Those that fail stay: the plan reports the error. */
 static bool compute(dq_rewriter *f, dq_node *const *nodes, uint32_t count, const dq_value *const *requested,
                     uint32_t requested_count)
 {
@@ -93,7 +93,7 @@ dq_value *dq_match_resolve(const dq_rewriter *f, dq_value *v)
     return record && record->constant ? record->constant : v;
 }
 
-/* Codes of 2 or 4 bits as a constant of 8. */
+/* Converts a constant of 2- or 4-bit quantized values to one of 8 bits. */
 static bool widen(dq_rewriter *f, dq_value *v)
 {
     const dq_tensor *from = v ? dq_match_constant(dq_match_resolve(f, v)) : NULL;

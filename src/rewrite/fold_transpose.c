@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Right operands of float products that are moved before, as attention has its keys: read where they stand.
+/* Folds data movement of right operands into float products, as with the keys of attention.
  *
- *   MatMul(a, Transpose(b))                   → com.microsoft.FusedMatMul(a, b), which takes columns for rows
+ * Matches and replaces:
+ *
+ *   MatMul(a, Transpose(b))                   → com.microsoft.FusedMatMul(a, b), which reads b transposed
  *   MatMul(a, Mul(moved(b), factor)), moved by
  *   Transpose, Reshape, Unsqueeze and Expand  → the same of moved(Mul(b, factor)): Expand repeats elements
  *
- * Exact to the bit. */
+ * Exactness: exact. */
 #include "rewrite/match.h"
 
 #include <string.h>
@@ -13,7 +15,7 @@
 enum { MAX_MOVES = 4 };
 
 typedef struct operand {
-    dq_value *from, *factor; /* `factor` NULL: none */
+    dq_value *from, *factor; /* `factor` NULL: none. */
     const dq_node *moves[MAX_MOVES];
     uint32_t count;
     bool transposed;
@@ -65,7 +67,7 @@ static operand read_operand(const dq_rewriter *f, dq_value *v)
     return o;
 }
 
-/* A node before the product, which gives *v anew. */
+/* Inserts a node before the product and gives its result in *v. */
 static bool put(dq_rewriter *f, dq_node *node, dq_value **v)
 {
     if (!node || !dq_rewriter_bind(f, node) || !dq_rewriter_insert_before(f, node))

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is left in float: operators that work element by element, one behind the other, become one
- * dqrun.Elementwise that goes through all of them strip by strip, from the codes of a DequantizeLinear to
- * those of a QuantizeLinear where these stand at the ends. The same kernels on the same operands: exact to
- * the bit.
+/* Fuses chains of elementwise float operators into dqrun.Elementwise.
  *
- * This pass comes behind the others and looks at what they left. A chain is found from its end: it grows by
- * whatever only the chain reads; a QuantizeLinear with the DequantizeLinear behind it is a step, too, which
- * rounds floats. Its last float value may have other readers, too; it is then a second
- * result. Where moves stand between the chain and a QuantizeLinear, the chain gives the codes, and these are
- * moved (sink_data_movement.c). */
+ * Matches: elementwise operators that earlier passes left in float, with DequantizeLinear at the begin and
+ * QuantizeLinear at the end. QuantizeLinear followed by DequantizeLinear inside a chain is one step, which
+ * rounds floats.
+ *
+ * Replaces: one dqrun.Elementwise, which runs the whole chain strip by strip, from quantized values to
+ * quantized values. The last float value may have other readers; it is then a second result. If data movement
+ * comes between the chain and a QuantizeLinear, the chain produces quantized values, which are then moved
+ * (sink_data_movement.c).
+ *
+ * Exactness: exact, the same kernels on the same operands.
+ *
+ * A chain is matched from its end: it grows by nodes whose results only the chain reads. */
 #include "rewrite/fuse_elementwise.h"
 #include "ops/elementwise/elementwise.h"
 
@@ -43,7 +47,7 @@ static uint32_t uses_of(const dq_chain_pass *p, const dq_value *v)
     return p->uses[dq_rewriter_index(p->f, v)];
 }
 
-/* ---- A chain ------------------------------------------------------------------------------------------ */
+/* ---- Matching a chain --------------------------------------------------------------------------------- */
 
 static bool has_limits(const dq_node *node)
 {
@@ -55,7 +59,7 @@ static bool has_limits(const dq_node *node)
     return true;
 }
 
-/* What the kernels' table calls the node; NULL: it has none. */
+/* The node's name in the kernel table; NULL: none. */
 static const char *step_name(const dq_node *node)
 {
     if (dq_match_op(node, "Sum"))
@@ -82,8 +86,8 @@ static bool is_step(const dq_chain_pass *p, const dq_node *node)
     return node->in[0] != NULL;
 }
 
-/* Whether the node is a DequantizeLinear that undoes a QuantizeLinear behind a step, whose codes nobody else
- * reads; *before is that one then. */
+/* Whether the node is a DequantizeLinear of a QuantizeLinear after a step, with no other reader of the
+ * quantized values. *before is then the QuantizeLinear. */
 static bool is_round_trip(const dq_chain_pass *p, const dq_node *node, dq_quantized *before)
 {
     dq_dequantized x;
@@ -123,7 +127,7 @@ static uint32_t reads(const dq_chain_pass *p, const dq_chain *c, const dq_value 
     return count;
 }
 
-/* Inputs of the chain, and steps that it would have. */
+/* Whether the chain's inputs and steps fit in the limits. */
 static bool fits(const dq_chain_pass *p, const dq_chain *c)
 {
     const dq_value *seen[DQ_CHAIN_INPUTS];
@@ -143,12 +147,12 @@ static bool fits(const dq_chain_pass *p, const dq_chain *c)
                 seen[inputs++] = v;
         }
         if (dq_match_op(node, "Clip"))
-            limits += 2; /* those that are left out are made */
+            limits += 2; /* Omitted limits are made as constants. */
     }
     return inputs + limits <= DQ_CHAIN_INPUTS && steps <= DQ_CHAIN_STEPS;
 }
 
-/* Takes in one more node whose result nobody else reads; false: there is none. */
+/* Adds one more node whose result only the chain reads. False: there is none. */
 static bool grow(const dq_chain_pass *p, dq_chain *c)
 {
     uint32_t ins;
@@ -169,7 +173,7 @@ static bool grow(const dq_chain_pass *p, dq_chain *c)
     return false;
 }
 
-/* Codes are what a chain begins with, not a round trip behind floats. */
+/* Removes round trips at the begin of the chain: the chain reads their quantized values instead. */
 static void trim(const dq_chain_pass *p, dq_chain *c)
 {
     uint32_t count = 0, ins;
@@ -181,7 +185,7 @@ static void trim(const dq_chain_pass *p, dq_chain *c)
     c->count = count;
 }
 
-/* ---- Its program -------------------------------------------------------------------------------------- */
+/* ---- The program of a chain --------------------------------------------------------------------------- */
 
 static int64_t input_of(const dq_chain_pass *p, dq_chain *c, dq_value *v)
 {
@@ -197,7 +201,7 @@ static int64_t input_of(const dq_chain_pass *p, dq_chain *c, dq_value *v)
     return c->in_count++;
 }
 
-/* Inputs first: their number is where steps begin. */
+/* Adds the inputs. They come first: steps are numbered after them. */
 static void add_inputs(const dq_chain_pass *p, dq_chain *c)
 {
     uint32_t ins;
@@ -234,7 +238,8 @@ static int64_t add_step(dq_chain *c, const dq_node *node, const char *name, int6
     return c->in_count + c->steps++;
 }
 
-/* The number of a value. `limits`: by node of the chain two numbers, of a Clip's limits. */
+/* Emits the steps that compute `v`, and returns its number. `limits`: two numbers per node of the chain, the
+ * limits of a Clip. */
 static int64_t emit(const dq_chain_pass *p, dq_chain *c, dq_value *v, const int64_t *limits)
 {
     const dq_node *node = dq_chain_giver(p, v);
@@ -276,9 +281,9 @@ static bool make_program(const dq_chain_pass *p, dq_chain *c, dq_value *last)
     return true;
 }
 
-/* ---- The node ----------------------------------------------------------------------------------------- */
+/* ---- The fused node ----------------------------------------------------------------------------------- */
 
-/* Attributes as schemas/dqrun/Elementwise.yaml has them. */
+/* Attributes, as in schemas/dqrun/Elementwise.yaml. */
 enum { ATTRS = 4, MOST_NUMBERS = DQ_CHAIN_STEPS * DQ_CHAIN_ARGS + DQ_CHAIN_INPUTS + 2 };
 
 static bool set_attrs(dq_rewriter *f, dq_node *node, const dq_chain *c, size_t number_count,
@@ -305,7 +310,8 @@ static bool set_attrs(dq_rewriter *f, dq_node *node, const dq_chain *c, size_t n
     return true;
 }
 
-/* alpha, beta and gamma of a step; of a round trip the scale, and the bounds of codes without their zero. */
+/* Writes alpha, beta and gamma of a step; for a round trip the scale, and the bounds of quantized values
+ * minus the zero point. */
 static void step_numbers(const dq_rewriter *f, const dq_chain *c, uint32_t s, float *to)
 {
     dq_dequantized x;
@@ -322,7 +328,8 @@ static void step_numbers(const dq_rewriter *f, const dq_chain *c, uint32_t s, fl
     }
 }
 
-/* `q` NULL: the result is float. `also` not NULL: the last float value, a second result. */
+/* Makes the fused node. `q` NULL: the result is float. `also` not NULL: the last float value is a second
+ * result. */
 static dq_node *make_node(dq_rewriter *f, const dq_chain *c, const dq_quantized *q, dq_value *out,
                           dq_value *also)
 {
@@ -351,7 +358,7 @@ static dq_node *make_node(dq_rewriter *f, const dq_chain *c, const dq_quantized 
     return dq_rewriter_bind(f, node) ? node : NULL;
 }
 
-/* A chain without steps. */
+/* Makes a chain without steps. */
 dq_node *dq_rewriter_requantize(dq_rewriter *f, const dq_dequantized *x, dq_value *qvalues,
                                 const dq_quantized *q, const dq_node *like)
 {
@@ -363,8 +370,8 @@ dq_node *dq_rewriter_requantize(dq_rewriter *f, const dq_dequantized *x, dq_valu
 
 /* ---- The pass ----------------------------------------------------------------------------------------- */
 
-/* Whether a needed node between the one that gives `v` and the one that is looked at reads it. What has gone
- * into chains does not come back: it is passed over once. */
+/* Whether a needed node before the current one reads `v`. Nodes that went into chains are skipped
+ * permanently, so that each is skipped only once. */
 static bool is_read_before(const dq_chain_pass *p, const dq_value *v)
 {
     const uint32_t i = dq_rewriter_index(p->f, v), end = p->readings.start[i + 1];
@@ -376,15 +383,15 @@ static bool is_read_before(const dq_chain_pass *p, const dq_value *v)
     return *first < end && p->readings.positions[*first] < p->f->at;
 }
 
-/* Where the chain at f->at ends. */
+/* The end of the chain at f->at. */
 typedef struct ending {
-    dq_value *v; /* its last float value */
+    dq_value *v; /* Its last float value. */
     bool quantizes, shared;
     dq_quantized q;
-    dq_move_chain tail; /* what stands between, which moves the codes then */
+    dq_move_chain tail; /* Data movement before the QuantizeLinear, which then moves quantized values. */
 } ending;
 
-/* Chains end with the QuantizeLinear at f->at, moves before it or not, or with the node itself. */
+/* Finds the end of a chain: the QuantizeLinear at f->at, possibly after data movement, or the node itself. */
 static bool find_ending(const dq_chain_pass *p, ending *e)
 {
     const dq_rewriter *f = p->f;
@@ -403,7 +410,7 @@ static bool find_ending(const dq_chain_pass *p, ending *e)
     return is_step(p, dq_chain_giver(p, e->v)) && !(e->shared && is_read_before(p, e->v));
 }
 
-/* What gives the value, before the node that is looked at, is in the chain now. */
+/* Removes the producer of the value, if it precedes the current node: it is part of the chain. */
 static void leave_out(dq_chain_pass *p, const dq_value *v)
 {
     uint32_t n = p->node_index[dq_rewriter_index(p->f, v)];
@@ -413,7 +420,7 @@ static void leave_out(dq_chain_pass *p, const dq_value *v)
     }
 }
 
-/* Puts `made` in the place of the nodes of the chain and what stands behind them. */
+/* Replaces the nodes of the chain and those after it by `made`. */
 static bool replace(dq_chain_pass *p, const dq_chain *c, dq_node *made, const ending *e)
 {
     dq_rewriter *f = p->f;
@@ -460,7 +467,7 @@ static void fuse_at(dq_chain_pass *p)
                         e.tail.count ? ", data movement between them works on the quantized values" : "");
 }
 
-/* ---- What stays ---------------------------------------------------------------------------------------- */
+/* ---- Explanations of remaining nodes ------------------------------------------------------------------ */
 
 static bool has_form(const dq_node *node)
 {
@@ -473,8 +480,8 @@ static bool has_form(const dq_node *node)
     return false;
 }
 
-/* Why a QuantizeLinear is still there; NULL: nothing that a model could change. `v`: its input before moves,
- * `before` gives it. */
+/* The reason why a QuantizeLinear remains; NULL: none that a model could change. `v`: its input before data
+ * movement; `before` produces it. */
 static const char *reason(const dq_chain_pass *p, const dq_node *node, const dq_value *v,
                           const dq_node *before)
 {

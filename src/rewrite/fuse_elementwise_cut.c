@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of one 16-bit code are left to a chain of their own: of a large tensor it looks its results up in
- * a table. They begin or end where the chain rounds to such codes: the codes are then what one chain gives to
- * the other, which costs as little as rounding alone. */
+/* Splits chains so that functions of one 16-bit quantized value have a chain of their own: for a large
+ * tensor, such a chain uses a lookup table. It begins or ends where the original chain rounds to 16-bit
+ * values. Passing these values between two chains costs as little as the rounding alone. */
 #include "rewrite/fuse_elementwise.h"
 
 #include <string.h>
 
-enum { WORTH_A_CHAIN = 3 /* steps */ };
+enum { WORTH_A_CHAIN = 3 /* Steps. */ };
 
-/* What a value of the chain is made of, nodes before `leaf` left out. */
+/* The computation of a value of the chain, without the nodes before `leaf`. */
 typedef struct look {
     const dq_chain_pass *p;
     const dq_chain *c;
     const dq_node *leaf;
     bool seen[DQ_CHAIN_STEPS];
     uint32_t steps;
-    const dq_value *root; /* the 16-bit codes, or leaf's result, on which it depends */
-    bool other;           /* … and on something else */
+    const dq_value *root; /* The 16-bit quantized values, or leaf's result, on which the value depends. */
+    bool other;           /* It also depends on another value. */
 } look;
 
 static bool is_one_constant(const look *l, const dq_value *v)
@@ -74,7 +74,7 @@ static bool is_function(const look *l)
     return !l->other && l->steps >= WORTH_A_CHAIN;
 }
 
-/* The rounding at which to cut so that most steps are a function of one code. */
+/* Finds the rounding at which to split so that most steps are a function of one quantized value. */
 static const dq_node *find_cut(const dq_chain_pass *p, const dq_chain *c)
 {
     const dq_node *best = NULL;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConvTranspose as a convolution. An output position o = q * stride + r of an axis sums x[q - j] * w[j *
- * stride + r]: for each remainder r a convolution of x with every stride-th weight, backwards. All remainders
- * are channels of one QLinearConv, which DepthToSpace then lays beside each other; what padding cuts off is
- * sliced away:
+/* Lowers ConvTranspose to a sub-pixel convolution.
  *
  *   QLinearConv (kernel: ceil(kernel / stride)) → DepthToSpace → Slice
  *
- * Weights that are not there have the code of zero. The sums are the same, exactly. */
+ * The output position o = q * stride + r of an axis sums x[q - j] * w[j * stride + r]. For each remainder r
+ * that is a convolution of x with every stride-th weight, reversed. All remainders are channels of one
+ * QLinearConv; DepthToSpace interleaves them, and Slice removes the padding. Missing weights have the
+ * quantized value of zero.
+ *
+ * Exactness: exact, the same sums. */
 #include "rewrite/match.h"
 
 #include <limits.h>
@@ -15,8 +17,9 @@
 enum { AXES = 2, MAX_NODES = 6 };
 
 typedef struct shape {
-    size_t axes, group, group_in, group_out, phases; /* phases: remainders of all axes */
-    int64_t kernel[AXES], stride[AXES], taps[AXES], begin[AXES], end[AXES]; /* of the result cut off */
+    size_t axes, group, group_in, group_out, phases; /* phases: number of remainders, of all axes. */
+    /* begin, end: elements removed from the result. */
+    int64_t kernel[AXES], stride[AXES], taps[AXES], begin[AXES], end[AXES];
 } shape;
 
 static int64_t item(const dq_node *node, const char *name, size_t i, int64_t absent)
@@ -26,7 +29,7 @@ static int64_t item(const dq_node *node, const char *name, size_t i, int64_t abs
     return i < count ? list[i] : absent;
 }
 
-/* Attributes as they come from a model, whose lengths nobody has looked at yet. */
+/* Reads the attributes of an axis. Their lengths are not checked yet. */
 static bool read_axis(const dq_node *node, const dq_tensor *w, shape *s, size_t d)
 {
     enum { LARGEST = 1 << 12 };
@@ -62,12 +65,12 @@ static bool read_shape(const dq_node *node, const dq_tensor *w, shape *s)
     for (size_t d = 0; d < s->axes; d++)
         if (!read_axis(node, w, s, d))
             return false;
-    /* not where most products would be with weights that are not there */
+    /* Not if most products would be with missing weights. */
     size_t kernel = dq_dims_product(s->kernel, 0, s->axes), taps = dq_dims_product(s->taps, 0, s->axes);
     return (s->axes < 2 || s->stride[0] == s->stride[1]) && s->phases * taps <= 4 * kernel;
 }
 
-/* Where the weights' row begins that tap `at` of phase `phase` reads, or -1: none. */
+/* Offset of the row of weights that tap `at` of phase `phase` reads; -1: none. */
 static int64_t source(const shape *s, size_t phase, size_t at)
 {
     int64_t from = 0, step = 1;
@@ -105,7 +108,7 @@ static dq_value *make_weights(dq_rewriter *f, const shape *s, const dq_tensor *w
     return v;
 }
 
-/* One element for each of `channels` in `t`, over and over, for each phase one. */
+/* Repeats a per-channel tensor for each phase. */
 static dq_value *repeat(dq_rewriter *f, const shape *s, const dq_tensor *t)
 {
     size_t count = s->group * s->group_out * s->phases, size = dq_dtype_get(t->dtype)->bits / 8u;
@@ -125,7 +128,7 @@ static dq_value *list(dq_rewriter *f, size_t count, const int64_t *values)
     return v;
 }
 
-/* Nodes that are not in the list yet, each after the other. */
+/* A chain of nodes that are not inserted yet. */
 typedef struct chain {
     dq_rewriter *f;
     const dq_node *like;
@@ -156,7 +159,7 @@ static const int64_t *keep(dq_rewriter *f, size_t count, const int64_t *values)
     return kept;
 }
 
-/* in[8 … 9]: biases, or NULL. */
+/* Appends the QLinearConv. in[8 … 9]: biases, or NULL. */
 static bool link_conv(chain *c, const shape *s, dq_value **in)
 {
     int64_t pads[2 * AXES];

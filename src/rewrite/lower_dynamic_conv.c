@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dynamic quantization of convolutions, as quantizers write it:
+/* Lowers dynamically quantized convolutions, as quantizers write them.
  *
- *   Mul(Cast(ConvInteger(x, w, zx, zw)), Mul(sx, sw)) (+ bias a channel) (+ z) (Relu, Clip)
+ * Matches and replaces:
+ *
+ *   Mul(Cast(ConvInteger(x, w, zx, zw)), Mul(sx, sw)) (+ bias per channel) (+ z) (Relu, Clip)
  *                                                                      → dqrun.ConvIntegerToFloat
  *
- * with the DynamicQuantizeLinear of x in it, where it is for this convolution alone. The same roundings in
- * the same order: exact to the bit. */
+ * which includes the DynamicQuantizeLinear of x, if only this convolution reads it.
+ *
+ * Exactness: exact, the same roundings in the same order. */
 #include "rewrite/match_epilogue.h"
 
 typedef struct scales {
     dq_value *x, *w;
-    dq_value *both; /* their product */
+    dq_value *both; /* Their product. */
 } scales;
 
-/* Cast, and Mul by the product of the scales. */
+/* Matches Cast, and Mul by the product of the scales. */
 static bool read_scaling(const dq_rewriter *f, dq_epilogue *c, scales *s)
 {
     dq_value *product = NULL;

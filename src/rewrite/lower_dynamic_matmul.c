@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dynamic quantization, as quantizers write it:
+/* Lowers dynamically quantized MatMul, as quantizers write it.
+ *
+ * Matches and replaces:
  *
  *   Mul(Cast(MatMulInteger(a, b, za, zb)), Mul(sa, sb)) (+ bias)  → com.microsoft.MatMulIntegerToFloat
  *
- * and com.microsoft.DynamicQuantizeMatMul where a, sa and za are what DynamicQuantizeLinear gives for it
- * alone. The same roundings in the same order: exact to the bit. */
+ * or com.microsoft.DynamicQuantizeMatMul, if a, sa and za come from a DynamicQuantizeLinear without other
+ * readers.
+ *
+ * Exactness: exact, the same roundings in the same order. */
 #include "rewrite/match.h"
 
-/* The input of `node` that `op` gives and nobody else reads; *other is the one beside it. */
+/* The input of `node` that `op` produces and nothing else reads; *other is the other input. */
 static const dq_node *operand(const dq_rewriter *f, const dq_node *node, const char *op, dq_value **other)
 {
     for (uint32_t i = 0; node->in_count == 2 && i < 2; i++) {
@@ -23,7 +27,7 @@ static const dq_node *operand(const dq_rewriter *f, const dq_node *node, const c
 typedef struct found {
     const dq_node *product;
     dq_value *a_scale, *b_scale;
-    dq_value *scales; /* their product */
+    dq_value *scales; /* Their product. */
 } found;
 
 bool dq_match_is_scalar_float(const dq_value *v, size_t rank)
@@ -35,7 +39,7 @@ bool dq_match_is_scalar_float(const dq_value *v, size_t rank)
            v->producer->out[1] == v;
 }
 
-/* Mul of a cast sum and the product of the scales. */
+/* Matches a Mul of a cast sum and the product of the scales. */
 static bool read_scaled(const dq_rewriter *f, const dq_node *mul, found *out)
 {
     dq_value *scales = NULL;
@@ -52,7 +56,7 @@ static bool read_scaled(const dq_rewriter *f, const dq_node *mul, found *out)
         return false;
     *out = (found){product, both->in[0], both->in[1], scales};
     const dq_tensor *b_scale = dq_match_constant(out->b_scale), *b = dq_match_constant(product->in[1]);
-    /* the scale of a must be one, that of b one or one a column of the weights */
+    /* The scale of a must be one element, that of b one or one per column of the weights. */
     if (!dq_match_is_scalar_float(out->a_scale, DQ_MAX_RANK) || !b_scale || b_scale->dtype != DQ_FLOAT)
         return false;
     if (b_scale->count == 1)
@@ -81,7 +85,7 @@ const dq_node *dq_match_own_quantize(const dq_rewriter *f, const dq_node *p, con
     return alone ? q : NULL;
 }
 
-/* Whether the only reader of the scaled product is an Add of a bias, at which the pattern ends. */
+/* Whether the only reader of the scaled product is an Add of a bias, which then ends the pattern. */
 static bool is_biased_next(const dq_rewriter *f, const dq_node *mul, const dq_node *product)
 {
     const dq_value *v = mul->out[0];

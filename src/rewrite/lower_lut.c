@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of one 8-bit value: everything between DequantizeLinear and QuantizeLinear that works element by
- * element on that value and scalar constants (Relu, Sigmoid, x * HardSigmoid(x), a chain of them, nothing at
- * all) becomes one look-up in a table of 256 entries. QuantizeLinear and DequantizeLinear may stand inside:
- * the function then begins before them. The table is filled by running those very nodes on all codes: exact
- * to the bit.
+/* Lowers functions of one 8-bit value to lookup tables.
  *
- * Where nothing but moves is left, and both ends have the same parameters, the codes are only moved
- * (sink_data_movement.c).
+ * Matches: all nodes between DequantizeLinear and QuantizeLinear that compute element by element on that
+ * value and scalar constants (Relu, Sigmoid, x * HardSigmoid(x), a chain of them, or none). QuantizeLinear
+ * and DequantizeLinear may occur inside: the function then begins before them. Quantized operators match as
+ * well: QLinearMul(x, QLinearSigmoid(x)). So do functions in float16 and bfloat16 (dq_lower_half_lut).
  *
- * Quantized operators that do the same become a table as well: QLinearMul(x, QLinearSigmoid(x)). So do
- * functions in float16 and bfloat16, whose roundings the table then holds (dq_lower_half_lut). */
+ * Replaces: TableLookup with 256 entries, filled by running those nodes on all quantized values.
+ *
+ * Exactness: exact, including the roundings of half precision.
+ *
+ * Leaves alone: pure data movement between equal parameters (sink_data_movement.c). */
 #include "rewrite/match.h"
 
 #include <math.h>
@@ -18,11 +19,12 @@
 enum { CODES = 256, MOST_NODES = 32, MOST_LEAVES = 8 };
 
 typedef struct region {
-    dq_node *nodes[MOST_NODES]; /* in topological order */
+    dq_node *nodes[MOST_NODES]; /* In topological order. */
     uint32_t count;
-    const dq_value *leaves[MOST_LEAVES]; /* dequantized values that all depends on: of the same codes */
+    const dq_value *leaves[MOST_LEAVES]; /* The dequantized values on which the function depends: all of the
+                                            same quantized values. */
     uint32_t leaf_count;
-    dq_dequantized source; /* of the leaves */
+    dq_dequantized source; /* Of the leaves. */
 } region;
 
 static bool in_region(const region *r, const dq_node *node)
@@ -43,7 +45,7 @@ static bool add_node(region *r, const dq_node *node)
     return true;
 }
 
-/* A constant does not change the shape of the value that it meets. */
+/* Whether a constant keeps the shape of the other operand. */
 static bool is_scalar(const dq_tensor *t)
 {
     return t->count == 1 && t->rank <= 1;
@@ -51,7 +53,7 @@ static bool is_scalar(const dq_tensor *t)
 
 static bool grow(const dq_rewriter *f, region *r, const dq_value *v, int depth);
 
-/* Whether the codes come from a QuantizeLinear whose input is such a function itself: adds all that. */
+/* Whether the quantized values come from a QuantizeLinear of such a function: then adds that function. */
 static bool reach_through(const dq_rewriter *f, region *r, const dq_dequantized *x, int depth)
 {
     const dq_node *node = x->qvalues->producer;
@@ -65,7 +67,7 @@ static bool reach_through(const dq_rewriter *f, region *r, const dq_dequantized 
     return false;
 }
 
-/* A dequantized value that the function begins with. */
+/* Adds a dequantized value with which the function begins. */
 static bool add_leaf(const dq_rewriter *f, region *r, const dq_value *v, const dq_dequantized *x, int depth)
 {
     const dq_tensor *constant = dq_match_constant(x->qvalues);
@@ -86,7 +88,7 @@ static bool add_leaf(const dq_rewriter *f, region *r, const dq_value *v, const d
     return true;
 }
 
-/* Adds what gives `v`, needs first; false when something stands in the way. */
+/* Adds the nodes that compute `v`, producers first. False: a node does not match. */
 static bool grow(const dq_rewriter *f, region *r, const dq_value *v, int depth)
 {
     const dq_tensor *constant = dq_match_constant(v);
@@ -108,8 +110,8 @@ static bool grow(const dq_rewriter *f, region *r, const dq_value *v, int depth)
     return add_node(r, node);
 }
 
-/* Computes the region's nodes, and the QuantizeLinear of `v` with the parameters of `last`, on all codes.
- * Where the table is looked up before comparisons (`compares`), no element of `v` may be NaN. */
+/* Computes the region's nodes, and the QuantizeLinear of `v` with the parameters of `last`, for all quantized
+ * values. If the look-up precedes comparisons (`compares`), no element of `v` may be NaN. */
 static dq_status fill_table(dq_rewriter *f, const region *r, const dq_value *v, const dq_node *last,
                             bool compares, const dq_tensor **table, dq_error *err)
 {
@@ -150,8 +152,8 @@ static dq_status fill_table(dq_rewriter *f, const region *r, const dq_value *v, 
     return DQ_OK;
 }
 
-/* The node that looks up codes in a table, in place of `last`, or of it and a tail behind which it stands.
- * NULL where filling the table failed (`status`, `why`), and where memory ran out. */
+/* Makes the TableLookup that replaces `last`, or `last` and the chain before it. NULL: filling the table
+ * failed (`status`, `why`), or out of memory. */
 static dq_node *make_lookup(dq_rewriter *f, const dq_node *last, dq_value *qvalues, const dq_tensor *table,
                             dq_status status, const dq_error *why)
 {
@@ -174,7 +176,7 @@ static void tell_count(const dq_rewriter *f, const dq_node *last, uint32_t count
                         count == 1 ? "" : "s");
 }
 
-/* Whether `v` is a function of one quantized value; *r is it then, else empty. */
+/* Whether `v` is a function of one quantized value. *r becomes that function, else empty. */
 static bool begins_at(const dq_rewriter *f, region *r, const dq_value *v)
 {
     *r = (region){0};
@@ -223,7 +225,8 @@ bool dq_lower_lut(dq_rewriter *f)
 
 enum { MOST_VISITS = 4 * MOST_NODES };
 
-/* Whether the node works element by element on the codes at *in[0 … count - 1]; 0: it does not. */
+/* The number of inputs of quantized values, *in, on which the node computes element by element; 0: it does
+ * not. */
 static uint32_t reads_qvalues(const dq_node *node, uint32_t in[2])
 {
     if (strcmp(node->domain, "com.microsoft") != 0 || node->out_count != 1)
@@ -237,7 +240,7 @@ static uint32_t reads_qvalues(const dq_node *node, uint32_t in[2])
 
 static bool grow_qvalues(const dq_rewriter *f, region *r, const dq_value *v, int *visits);
 
-/* Adds a quantized operator with constant parameters, and what gives its codes. */
+/* Adds a quantized operator with constant parameters, and the producers of its quantized values. */
 static bool add_quantized(const dq_rewriter *f, region *r, const dq_node *node, int *visits)
 {
     uint32_t at[2], count = reads_qvalues(node, at);
@@ -252,7 +255,8 @@ static bool add_quantized(const dq_rewriter *f, region *r, const dq_node *node, 
     return add_node(r, node);
 }
 
-/* Adds what gives the codes `v`, as far back as all of it depends on the same codes. */
+/* Adds the producers of the quantized values `v`, as long as everything depends on the same quantized values.
+ */
 static bool grow_qvalues(const dq_rewriter *f, region *r, const dq_value *v, int *visits)
 {
     const dq_tensor *constant = dq_match_constant(v);
@@ -269,8 +273,8 @@ static bool grow_qvalues(const dq_rewriter *f, region *r, const dq_value *v, int
     return r->leaves[0] == v;
 }
 
-/* Replaces the node that is looked at by a look-up in the table of the region's results, its nodes computed
- * on all values of its leaf's 8-bit type. */
+/* Replaces the current node by a look-up in the table of the region's results, computed for all values of the
+ * leaf's 8-bit type. */
 static bool place_lookup_node(dq_rewriter *f, const region *r)
 {
     dq_node *last = f->nodes[f->at];
@@ -305,10 +309,9 @@ bool dq_lower_qlinear_lut(dq_rewriter *f)
            place_lookup_node(f, &r);
 }
 
-/* ---- Half precision -------------------------------------------------------------------------------------
- */
+/* ---- Half precision ----------------------------------------------------------------------------------- */
 
-/* Whether the node's parameters are one constant scale and zero point. */
+/* Whether the node has one constant scale and zero point. */
 static bool has_one_scale(const dq_node *node)
 {
     const dq_value *zero = dq_node_input(node, 2);
@@ -316,8 +319,8 @@ static bool has_one_scale(const dq_node *node)
     return scale && is_scalar(scale) && (!zero || (zero_t && is_scalar(zero_t)));
 }
 
-/* Adds what gives the float value `v` of any type, as far back as DequantizeLinear nodes of the same
- * quantized values. */
+/* Adds the producers of the float value `v` of any type, back to DequantizeLinear nodes of the same quantized
+ * values. */
 static bool grow_half(const dq_rewriter *f, region *r, const dq_value *v, int *visits)
 {
     const dq_tensor *constant = dq_match_constant(v);

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that work on quantized values, and no product:
+/* Lowers QuantizeLinear(op(DequantizeLinear x …)) for operators that are no products.
  *
- *   QuantizeLinear(op(DequantizeLinear x …))
+ * Replaces:
  *
  * - Add, Sum of two, Mul: dqrun.QLinearAdd, QLinearMul. The real-number formula, rounded once.
+ *
  * - AveragePool, GlobalAveragePool, ReduceMean: dqrun.QLinearAveragePool, QLinearGlobalAveragePool,
- *   QLinearReduceMean, likewise.
+ * QLinearReduceMean, likewise.
+ *
  * - Softmax: dqrun.QLinearSoftmax. The standard's formula in float, rounded once.
- * - Concat, Where: com.microsoft QLinearConcat, QLinearWhere; Concat of 16-bit quantized values: itself.
- * Exact.
  *
- * The graph as written rounds floats on the way, so that near ties its results may be one quantum apart;
- * those of com.microsoft's operators of the same names follow other formulas (docs/com-microsoft.md).
+ * - Concat, Where: com.microsoft QLinearConcat, QLinearWhere; Concat of 16-bit quantized values: Concat
+ * itself. Exact.
  *
- * Concat of quantized values of one scale and zero point, which a product reads: DequantizeLinear(Concat(x
- * …)). Exact.
+ * - Concat of quantized values with one scale and zero point, which a product reads:
+ * DequantizeLinear(Concat(x …)). Exact.
  *
- * Moves, Relu and Clip may stand around the operator (sink_data_movement.c). */
+ * Exactness: the graph as written rounds intermediate floats, so that near ties results may differ by one
+ * quantum. com.microsoft's operators of the same names have other formulas (docs/com-microsoft.md).
+ *
+ * Data movement, Relu and Clip may surround the operator (sink_data_movement.c). */
 #include "ops/pool/exact_mean.h"
 #include "rewrite/match.h"
 
@@ -25,7 +28,7 @@
 
 /* ---- Add and Mul -------------------------------------------------------------------------------------- */
 
-/* An operand of the result's type: constants change it where they have the other one. */
+/* Gets an operand in the result's type; converts constants of the other 8-bit type. */
 static bool take(dq_rewriter *f, const dq_value *v, dq_dtype dtype, dq_value **in)
 {
     dq_dequantized x;
@@ -42,7 +45,8 @@ static dq_q8 params_of(const dq_value *scale, const dq_value *zero, dq_dtype dty
                    .max = (int)row->max};
 }
 
-/* The numbers with which the kernel gives the real-number formula's results, where there are such. */
+/* Sets the parameters with which the kernel gives the results of the real-number formula, if there are such.
+ */
 static bool set_terms(dq_rewriter *f, dq_node *node, bool adds, dq_dtype dtype)
 {
     const dq_q8_pair pair = {params_of(node->in[1], node->in[2], dtype),
@@ -93,15 +97,15 @@ static bool no_dilation(const dq_node *node)
     return true;
 }
 
-/* The last windows of ceil_mode may reach beyond the padding. AveragePool leaves that part out of its count;
+/* The last windows of ceil_mode may extend beyond the padding. AveragePool does not count that part;
  * QLinearAveragePool with count_include_pad counts whole windows. */
 static bool counts_alike(const dq_node *node)
 {
     return dq_node_int(node, "ceil_mode", 0) == 0 || dq_node_int(node, "count_include_pad", 0) == 0;
 }
 
-/* One operand and its result, with room for as many attributes as the node has, and one more. The float sum
- * of the graph as written must not overflow. */
+/* Makes a node with one operand, and the capacity for one attribute more than `node` has. The float sum of
+ * the graph as written must not overflow. */
 static dq_node *make_unary(dq_rewriter *f, const dq_node *node, const dq_quantized *q, const char *op)
 {
     const double most_elements = 0x1p31, most = 0x1p127 / most_elements;
@@ -120,7 +124,7 @@ static dq_node *make_unary(dq_rewriter *f, const dq_node *node, const dq_quantiz
     return made;
 }
 
-/* Windows whose integer sums float holds, as QLinearAveragePool adds them. */
+/* Whether float holds the integer sums of the windows, as QLinearAveragePool adds them. */
 static bool has_small_windows(const dq_node *node)
 {
     size_t axes;
@@ -145,7 +149,7 @@ static dq_node *make_pool(dq_rewriter *f, const dq_node *node, const dq_quantize
     return made;
 }
 
-/* Axes are an attribute of QLinearReduceMean; of ReduceMean they may be an input. */
+/* Reads the axes, an attribute of QLinearReduceMean, which may be an input of ReduceMean. */
 static bool read_axes(const dq_node *node, dq_attr *axes)
 {
     const dq_attr *given = dq_node_attr(node, "axes");
@@ -222,7 +226,8 @@ static dq_node *make_where(dq_rewriter *f, const dq_node *node, const dq_quantiz
                                         q->node->out[0], 0);
 }
 
-/* Of 16 bits: parts with parameters of their own become codes of the result first. */
+/* Makes a Concat of 16-bit values. Inputs with other parameters are first requantized to those of the result.
+ */
 static dq_node *make_concat_16(dq_rewriter *f, const dq_node *node, const dq_quantized *q)
 {
     dq_dequantized x[MOST_PARTS];

@@ -1,28 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quantized products:
+/* Lowers products of dequantized operands to quantized operators.
+ *
+ * Matches and replaces:
  *
  *   QuantizeLinear(Conv(DQ x, DQ w, bias))            → QLinearConv
- *   QuantizeLinear(ConvTranspose(DQ x, DQ w, bias))   → QLinearConv and moves (lower_conv_transpose.c)
+ *   QuantizeLinear(ConvTranspose(DQ x, DQ w, bias))   → QLinearConv and others (lower_conv_transpose.c)
  *   QuantizeLinear(Gemm(DQ a, DQ b, bias))            → com.microsoft.QGemm
  *   QuantizeLinear(MatMul(DQ a, DQ b))                → QLinearMatMul
  *   QuantizeLinear(MatMul(DQ a, DQ b) + bias)         → com.microsoft.QGemm, between changes of shape
  *   MatMul(DQ a, DQ b) (+ bias), Gemm                 → com.microsoft.MatMulIntegerToFloat
  *   Conv(DQ x, DQ w, bias)                            → dqrun.ConvIntegerToFloat
  *   Conv, Gemm and MatMul of 16-bit values            → dqrun.QLinearConv16, dqrun.QLinearMatMul16
- *   … of 8-bit values whose sums int32 may not hold   → the same (sum_bounds.c)
+ *   … of 8-bit values whose sums may overflow int32   → the same (sum_bounds.c)
  *   MatMul and Gemm of two computed operands          → dqrun.QLinearMatMul16
  *
- * Where int32 may not hold the sums, ConvTranspose and a Conv with a float result stay as they are written.
- * Whether it holds those of two computed operands depends on their shapes: QLinearMatMul16 settles it when a
- * plan is made.
+ * Data movement, Relu and Clip may come between the product and QuantizeLinear (sink_data_movement.c).
  *
- * The sum is exact in the integer domain, where the graph as written rounds a float sum; it is then
- * requantized once: at most one quantum apart. Moves, Relu and Clip may stand in between
- * (sink_data_movement.c). Sums begin with the bias as int32 in the scale of the products (x_scale * w_scale).
- * One that is float, or quantized in another scale, is rounded for that, and requantizing adds the rest, so
- * that results are those of the formula: by dqrun's QLinearConv and QGemm, where the rest is at most half a
- * quantum of the result, else by QLinearConv16 and QLinearMatMul16. Where values have 16 bits it stays a
- * float. Scales of the channels before a depthwise convolution are multiplied with those of its filters and
+ * Leaves alone: ConvTranspose, and Conv with a float result, whose sums may overflow int32. For two computed
+ * operands that depends on their shapes, and QLinearMatMul16 decides when a plan is made.
+ *
+ * Exactness: at most one quantum. The integer sum is exact and requantized once; the graph as written rounds
+ * a float sum.
+ *
+ * Bias: sums begin with the bias as int32 in the scale of the products (x_scale * w_scale). A float bias, or
+ * one quantized in another scale, is rounded to that, and requantizing adds the remainder, so that results
+ * equal the formula. dqrun's QLinearConv and QGemm do so if the remainder is at most half a quantum of the
+ * result, else QLinearConv16 and QLinearMatMul16. For 16-bit values the bias remains float.
+ *
+ * Per-channel scales of the input of a depthwise convolution are multiplied with those of its filters and
  * rounded to float. */
 #include "base/checked.h"
 #include "rewrite/match_epilogue.h"
@@ -31,7 +36,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- What is there ------------------------------------------------------------------------------------ */
+/* ---- Matching a product ------------------------------------------------------------------------------- */
 
 bool dq_match_is_product(const dq_node *node)
 {
@@ -39,7 +44,7 @@ bool dq_match_is_product(const dq_node *node)
            dq_match_op(node, "MatMul");
 }
 
-/* The product that gives `v`, or to whose result an Add puts a constant to give `v`. */
+/* Finds the product that produces `v`, directly or before an Add of a constant bias. */
 static bool find_product(const dq_rewriter *f, const dq_value *v, dq_product *p)
 {
     const dq_node *node = v->producer;
@@ -64,7 +69,7 @@ static bool find_product(const dq_rewriter *f, const dq_value *v, dq_product *p)
     return false;
 }
 
-/* A scale for each of the channels along `axis`, or one; the same of the zero point. */
+/* Whether scale and zero point are per tensor, or have one element per channel along `axis`. */
 static bool channels_fit(const dq_dequantized *w, int64_t axis, size_t rank, size_t channels)
 {
     if (w->per_tensor)
@@ -81,7 +86,7 @@ static bool is_one_number(const dq_tensor *zero)
     return true;
 }
 
-/* Constants in place of scale and zero point, of `count` numbers (1: a scalar) that are still to be filled
+/* Replaces scale and zero point by new constants of `count` elements (1: a scalar), which the caller fills
  * in. */
 static bool remake_params(dq_rewriter *f, dq_dequantized *x, size_t count, dq_tensor **scale,
                           dq_tensor **zero)
@@ -98,8 +103,8 @@ static bool remake_params(dq_rewriter *f, dq_dequantized *x, size_t count, dq_te
     return true;
 }
 
-/* Makes scales of the channels of x, each of which only its own filters of a depthwise convolution read,
- * scales of those filters. */
+/* Folds per-channel scales of x into the scales of the filters of a depthwise convolution: each channel is
+ * read only by its own filters. */
 static bool fold_channels(dq_rewriter *f, dq_product *p)
 {
     const dq_tensor *qvalues = dq_match_constant(p->w.qvalues);
@@ -129,7 +134,7 @@ static bool fold_channels(dq_rewriter *f, dq_product *p)
     return true;
 }
 
-/* The product's operands; false when they are not dequantized codes of 8 or 16 bits. */
+/* Reads the product's operands. False: they are not dequantized values of 8 or 16 bits. */
 static bool read_operands(dq_rewriter *f, dq_product *p)
 {
     return dq_match_dequantized(f, p->node->in[0], true, &p->x) && p->x.dtype != DQ_INT32 &&
@@ -196,7 +201,7 @@ static bool conv_channels(dq_product *p)
     return channels_fit(&p->w, 0, w->rank, p->channels);
 }
 
-/* Each group has the scales of the weights' second axis. */
+/* The scales along the weights' second axis apply to each group. */
 static bool transposed_channels(dq_product *p)
 {
     const dq_tensor *w = dq_match_constant(p->w.qvalues);
@@ -233,7 +238,7 @@ static dq_node *make_matmul(dq_rewriter *f, const dq_product *p, const dq_quanti
                : dq_rewriter_node(f, (dq_op_id){"", "QLinearMatMul", 21}, p->node, 8, in, q->node->out[0], 0);
 }
 
-/* Scales of b: one, or of constant weights one a column. */
+/* Reads the scales of b: one, or one per column of constant weights. */
 static bool matmul_channels(dq_product *p)
 {
     const dq_tensor *w = dq_match_constant(p->w.qvalues);
@@ -244,7 +249,7 @@ static bool matmul_channels(dq_product *p)
            channels_fit(&p->w, (int64_t)w->rank - 1, w->rank, (size_t)w->dims[w->rank - 1]);
 }
 
-/* A new value that a new node in front gives. */
+/* Inserts a node before the product and returns its result. */
 static dq_value *give(dq_rewriter *f, const dq_product *p, const char *op, int opset, uint32_t count,
                       dq_value *const *in, dq_dtype dtype, const dq_attr *attr)
 {
@@ -256,8 +261,8 @@ static dq_value *give(dq_rewriter *f, const dq_product *p, const char *op, int o
     return dq_rewriter_bind(f, node) && dq_rewriter_insert_before(f, node) ? out : NULL;
 }
 
-/* MatMul and bias as a QGemm: its operand becomes a matrix before it, and its result gets the axes back. The
- * shapes are known while planning, and so changes of shape take no steps. */
+/* Makes a QGemm of a MatMul with bias: reshapes its operand to a matrix before it, and its result back.
+ * Shapes are known at planning time, so that reshapes take no steps. */
 static dq_node *make_matmul_bias(dq_rewriter *f, dq_product *p, const dq_quantized *q)
 {
     const dq_attr last = {.name = "axis", .kind = DQ_ATTR_INT, .u.i = -1};
@@ -282,7 +287,7 @@ static dq_node *make_matmul_bias(dq_rewriter *f, dq_product *p, const dq_quantiz
                  : NULL;
 }
 
-/* ---- Sums that int32 does not hold -------------------------------------------------------------------- */
+/* ---- Sums that may overflow int32 --------------------------------------------------------------------- */
 
 static bool find_channels(dq_product *p)
 {
@@ -292,14 +297,14 @@ static bool find_channels(dq_product *p)
                                                    : matmul_channels(p);
 }
 
-/* Parameters of columns belong to one matrix. */
+/* Whether per-column parameters belong to a single matrix. */
 static bool is_one_matrix(const dq_product *p)
 {
     const dq_tensor *w = dq_match_constant(p->w.qvalues);
     return p->w.per_tensor || (w && w->rank >= 2 && dq_dims_product(w->dims, 0, w->rank - 2) == 1);
 }
 
-/* The left operand of a Gemm as that of a MatMul. */
+/* Converts the left operand of a Gemm to that of a MatMul. */
 static bool take_rows(dq_rewriter *f, const dq_product *p, dq_value **x)
 {
     static const int64_t perm[] = {1, 0};
@@ -308,8 +313,8 @@ static bool take_rows(dq_rewriter *f, const dq_product *p, dq_value **x)
            (*x = give(f, p, "Transpose", 13, 1, x, p->x.dtype, &swap)) != NULL;
 }
 
-/* Products of 16 bits, and those of 8 bits whose sums int32 may not hold. `q` NULL: the result stays float.
- */
+/* Makes a product that sums in integers wider than int32: of 16-bit values, and of 8-bit values whose sums
+ * may overflow int32. `q` NULL: the result is float. */
 static dq_node *make_16_bit(dq_rewriter *f, const dq_product *p, const dq_quantized *q, dq_value *out)
 {
     bool conv = dq_match_op(p->node, "Conv");
@@ -334,7 +339,7 @@ static dq_node *make_16_bit(dq_rewriter *f, const dq_product *p, const dq_quanti
     return node;
 }
 
-/* Whether the product takes integers wider than int32: for its operands' types, or as sums may overflow. */
+/* Whether the product needs sums wider than int32, because of its types or because sums may overflow. */
 static bool needs_16_bit(dq_rewriter *f, const dq_product *p)
 {
     return is_16_bits(p->x.dtype) || is_16_bits(p->w.dtype) ||
@@ -343,7 +348,7 @@ static bool needs_16_bit(dq_rewriter *f, const dq_product *p)
 
 /* ---- The pass ----------------------------------------------------------------------------------------- */
 
-/* The node that gives the product's codes. */
+/* Makes the node that produces the product's quantized result. */
 static dq_node *make_quantized(dq_rewriter *f, dq_product *p, const dq_quantized *q)
 {
     dq_node *made = NULL;
@@ -371,7 +376,7 @@ static dq_node *make_quantized(dq_rewriter *f, dq_product *p, const dq_quantized
     return made && dq_rewriter_bind(f, made) ? made : NULL;
 }
 
-/* QuantizeLinear from a product, through what may stand in between. */
+/* Matches a QuantizeLinear of a product, with data movement, Relu and Clip in between. */
 static bool fuse_quantized(dq_rewriter *f)
 {
     dq_quantized q;
@@ -405,20 +410,20 @@ static bool fuse_quantized(dq_rewriter *f)
     return true;
 }
 
-/* ---- MatMul to float ---------------------------------------------------------------------------------- */
+/* ---- Float results ------------------------------------------------------------------------------------ */
 
-/* Whether the result is only quantized, and that one fuses. */
+/* Whether the only reader is a QuantizeLinear with which the product is lowered. */
 static bool is_quantized_next(dq_rewriter *f, const dq_value *v, dq_product p)
 {
     dq_quantized q;
     const dq_node *next = dq_match_quantize_ahead(f, v);
-    f->quiet = true; /* explained there */
+    f->quiet = true; /* The other match explains. */
     bool fuses = next && dq_match_quantized(f, next, true, &q) && make_quantized(f, &p, &q);
     f->quiet = false;
     return fuses;
 }
 
-/* A vector with an element for each column of constant weights. */
+/* Whether the bias is a vector with an element per column of constant weights. */
 static bool is_column_bias(const dq_product *p)
 {
     const dq_tensor *bias = dq_match_constant(p->bias), *w = dq_match_constant(p->w.qvalues);
@@ -426,7 +431,7 @@ static bool is_column_bias(const dq_product *p)
            bias->count == (size_t)w->dims[w->rank - 1];
 }
 
-/* Whether the one reader of a MatMul's result is an Add that takes it along. */
+/* Whether the only reader of a MatMul's result is an Add that is fused with it. */
 static bool is_added_next(const dq_rewriter *f, const dq_product *p)
 {
     const dq_value *v = p->node->out[0];
@@ -440,7 +445,7 @@ static bool is_added_next(const dq_rewriter *f, const dq_product *p)
     return is_column_bias(&with);
 }
 
-/* Constant weights of a Gemm as those of a MatMul. */
+/* Transposes constant weights of a Gemm to those of a MatMul. */
 static bool transpose_weights(dq_rewriter *f, dq_product *p)
 {
     if (!dq_match_op(p->node, "Gemm") || dq_node_int(p->node, "transB", 0) == 0)
@@ -467,8 +472,8 @@ static dq_node *make_to_float(dq_rewriter *f, dq_product *p, dq_value *out)
                             0);
 }
 
-/* Whether the product of the operands' scales, by which sums are multiplied, neither overflows nor is
- * denormal: an infinite one makes NaN of a sum of 0. */
+/* Whether the product of the operands' scales is a normal number: an infinite factor makes NaN of a sum of 0.
+ */
 static bool has_normal_scale(const dq_product *p)
 {
     for (size_t i = 0; i < p->w.scale_t->count; i++)
@@ -477,7 +482,7 @@ static bool has_normal_scale(const dq_product *p)
     return true;
 }
 
-/* MatMul, or an Add of a bias to one, or Gemm, whose float result stays. */
+/* Matches a MatMul, an Add of a bias to one, or a Gemm, with a float result. */
 static bool fuse_to_float(dq_rewriter *f)
 {
     dq_node *last = f->nodes[f->at];
@@ -499,7 +504,7 @@ static bool fuse_to_float(dq_rewriter *f)
     return true;
 }
 
-/* Conv of 8-bit codes whose float result stays, with bounds behind it. */
+/* Matches a Conv of 8-bit values with a float result, and Relu or Clip after it. */
 static bool fuse_conv_to_float(dq_rewriter *f)
 {
     const dq_node *conv = f->nodes[f->at];
@@ -509,7 +514,8 @@ static bool fuse_conv_to_float(dq_rewriter *f)
         !conv_channels(&p) || !dq_match_constant(p.w.qvalues) || is_quantized_next(f, conv->out[0], p))
         return false;
     dq_epilogue c = dq_epilogue_begin(conv->out[0], f->at, dq_match_constant(p.w.qvalues));
-    if (!dq_match_quantize_ahead(f, c.last)) /* which takes them into its own strips */
+    /* Else a chain that ends in the QuantizeLinear fuses Relu and Clip (fuse_elementwise.c). */
+    if (!dq_match_quantize_ahead(f, c.last))
         dq_epilogue_match_clips(f, &c);
     dq_value *in[7] = {p.x.qvalues, p.w.qvalues, p.x.zero, p.w.zero, p.x.scale, p.w.scale, NULL};
     if (dq_product_int32_sums(f, &p, "not fused") != DQ_SUMS_FIT ||

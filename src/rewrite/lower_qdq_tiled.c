@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that have no form of their own on codes, or none for these types:
+/* Lowers operators without a quantized form, or without one for these types, to tiled QDQ.
  *
- *   QuantizeLinear(op(DequantizeLinear x, constants…))  → dqrun.TiledQdq
+ * Matches: QuantizeLinear(op(DequantizeLinear x, constants…)), for operators that process independent slices
+ * of x: pools and Resize on planes, Softmax and layer normalization on rows, LRN on positions with all their
+ * channels.
  *
- * for operators that work on one slice of x after the other: pools and Resize on planes, Softmax and layer
- * normalization on rows, LRN on places with all their channels. The node dequantizes some slices, lets the
- * operator work on them, and quantizes what it gives: exact to the bit, and no tensor of floats stays in
- * memory. */
+ * Replaces: dqrun.TiledQdq, which dequantizes some slices, runs the operator on them, and quantizes the
+ * result. No tensor of floats stays in memory.
+ *
+ * Exactness: exact. */
 #include "rewrite/match.h"
 
 #include <math.h>
@@ -21,8 +23,8 @@ static bool stretches(const dq_node *node)
            !dq_node_attr(node, "axes") && node->opset >= 11;
 }
 
-/* Resize of planes alone. That sizes keep the first two axes is seen when shapes are known; else the model is
- * planned as it is written. */
+/* Whether the node resizes planes only. Whether `sizes` keep the first two axes is checked when shapes are
+ * known; if not, the model is planned as written. */
 static bool resizes_planes(const dq_node *node)
 {
     const dq_tensor *scales = dq_match_constant(dq_node_input(node, 2));
@@ -35,7 +37,7 @@ static bool resizes_planes(const dq_node *node)
            dq_data(scales, float)[1] == 1;
 }
 
-/* The axes that count slices, as ops/quantize/tiled_qdq.c has them. */
+/* The axes that enumerate slices, as in ops/quantize/tiled_qdq.c. */
 static int64_t slices_of(const dq_node *node)
 {
     static const char *const pools[] = {"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"};
@@ -93,7 +95,7 @@ dq_node *dq_rewriter_tiled(dq_rewriter *f, const dq_node *node, dq_value *from, 
     return dq_rewriter_bind(f, made) ? made : NULL;
 }
 
-/* Whether an operator that works so gives `v`, from codes as *x then says. */
+/* Whether such an operator produces `v` from quantized values, which *x then describes. */
 static bool read_operator(const dq_rewriter *f, const dq_value *v, dq_dequantized *x)
 {
     const dq_node *node = v->producer;
@@ -111,7 +113,7 @@ bool dq_lower_qdq_tiled(dq_rewriter *f)
         return false;
     const dq_value *v = dq_match_moves_without_nan(f, &q, &tail);
     if (!read_operator(f, v, &x)) {
-        v = q.node->in[0]; /* an operator that also is a move, between other codes */
+        v = q.node->in[0]; /* An operator that also is data movement, between other quantized values. */
         tail = (dq_move_chain){.clip = {-INFINITY, INFINITY}};
         if (!read_operator(f, v, &x))
             return false;

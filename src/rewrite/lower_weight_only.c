@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of floats with weights in codes of 8 bits or fewer:
+/* Lowers products of floats with quantized constant weights of up to 8 bits.
+ *
+ * Matches and replaces:
  *
  *   MatMul(a, DequantizeLinear(w)) (+ bias)     → dqrun.DequantizeMatMul
  *   Gemm(a, DequantizeLinear(w), bias)          → the same
  *
- * with a scale for all, for columns, or for blocks of them, and w as it stands or transposed. The weights
- * stay codes, which is less to read and to keep than floats. Of few rows zero points and scales are applied
- * to sums (ops/weight_only/weight_only.h): not exact, but in float precision. Of many rows exact, of float16
- * and bfloat16 but for the weights, which are not rounded to that type. Where a scale is no normal number, or
- * a dequantized weight overflows float, the product stays as it is written. */
+ * Scales are per tensor, per column or per block of a column, and w is as it is or transposed. The weights
+ * stay quantized, which takes less memory and bandwidth than floats.
+ *
+ * Exactness: for few rows, zero points and scales are applied to sums (ops/weight_only/weight_only.h): not
+ * exact, but in float precision. For many rows exact; for float16 and bfloat16 except that weights are not
+ * rounded to that type.
+ *
+ * Leaves alone: products where a scale is no normal number, or a dequantized weight overflows float. */
 #include "rewrite/match_epilogue.h"
 
 #include <string.h>
 
-enum { SMALLEST_BLOCK = 16, LITTLE = 1 << 16 /* 8-bit weights, which as floats stay in a cache */ };
+enum { SMALLEST_BLOCK = 16, LITTLE = 1 << 16 /* 8-bit weights that stay in a cache as floats. */ };
 
 typedef struct weights {
     dq_value *qvalues, *scale, *zero;
-    int64_t columns, block; /* 0: none */
+    int64_t columns, block; /* 0: none. */
     bool transposed;
 } weights;
 
@@ -33,7 +38,7 @@ static bool is_transposed(const dq_node *node)
     return rank == 0 || (rank == 2 && perm[0] == 1);
 }
 
-/* Whether parameters of this shape are for all weights, for columns, or for blocks of columns. */
+/* Whether parameters of this shape are per tensor, per column, or per block of a column. */
 static bool read_scales(const dq_node *node, const dq_tensor *qvalues, const dq_tensor *scale, weights *w)
 {
     const int64_t axis = dq_node_int(node, "axis", 1), at = axis < 0 ? axis + 2 : axis;
@@ -47,7 +52,7 @@ static bool read_scales(const dq_node *node, const dq_tensor *qvalues, const dq_
            scale->dims[!w->transposed] == w->columns && scale->dims[w->transposed] == (rows - 1) / block + 1;
 }
 
-/* Codes that constants give, and what stands between them and the product. */
+/* Reads constant quantized weights, and the nodes between them and the product. */
 static bool read_weights(const dq_rewriter *f, const dq_value *v, weights *w)
 {
     for (; only_here(f, v) && dq_match_op(v->producer, "Transpose") && is_transposed(v->producer);
@@ -72,7 +77,7 @@ static bool read_weights(const dq_rewriter *f, const dq_value *v, weights *w)
            read_scales(node, qvalues, scale, w);
 }
 
-/* Gemm's bias, if it is one for each column. */
+/* Gemm's bias, if it has one element per column. */
 static bool read_bias(const dq_node *gemm, const weights *w, dq_value **bias)
 {
     *bias = dq_node_input(gemm, 2);
@@ -82,7 +87,7 @@ static bool read_bias(const dq_node *gemm, const weights *w, dq_value **bias)
                        t->dims[t->rank - 1] == w->columns && dq_node_float(gemm, "beta", 1) == 1));
 }
 
-/* The bias that is added behind a MatMul. */
+/* The bias that is added after a MatMul. */
 static dq_value *take_bias(const dq_rewriter *f, const weights *w, dq_epilogue *c)
 {
     dq_value *other;
@@ -105,7 +110,7 @@ bool dq_lower_weight_only(dq_rewriter *f)
     if ((!gemm && !dq_match_op(last, "MatMul")) || !read_weights(f, last->in[1], &w) ||
         (gemm && !read_bias(last, &w, &bias)) ||
         dq_match_dtype(f, last->in[0]) != dq_match_constant(w.scale)->dtype ||
-        dq_match_dequantized(f, last->in[0], true, &x)) /* a product of codes, if anything */
+        dq_match_dequantized(f, last->in[0], true, &x)) /* Then only a quantized product could match. */
         return false;
     const dq_type *type = &last->out[0]->type;
     dq_epilogue c = dq_epilogue_begin(last->out[0], f->at, dq_match_constant(w.qvalues));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands and results: constants, types, DequantizeLinear before and QuantizeLinear after an operator. */
+/* Matching of operands and results: constants, types, DequantizeLinear before and QuantizeLinear after an
+ * operator. */
 #include "rewrite/match.h"
 
 #include <math.h>

@@ -32,8 +32,8 @@ void dq_epilogue_append(dq_epilogue *c, const dq_node *node, uint32_t at)
     c->at = at;
 }
 
-/* Whether dims broadcast along the channels alone: one element, or one a channel. An entry -1 is a Reshape's
- * "the rest". */
+/* Whether `dims` broadcast along the channels only: one element, or one per channel. An entry -1 is that of a
+ * Reshape. */
 static bool along_channels(const dq_epilogue *c, size_t rank, const int64_t *dims, size_t count)
 {
     if (rank > c->rank || (count != 1 && count != c->channels))
@@ -70,9 +70,9 @@ static bool is_any(const dq_node *node, const char *const *ops)
     return *ops != NULL;
 }
 
-/* Whether a value is surely as large as the convolution's result where both are added: shapes say so, or it
- * comes from another convolution or pool and not from something that spreads. What turns out otherwise is
- * planned again as it is written. */
+/* Whether a value can be assumed to have the shape of the convolution's result when both are added: declared
+ * shapes say so, or it comes from another convolution or pool and not from an operator that broadcasts. If
+ * the assumption fails, the graph is planned as written. */
 static bool is_image(const dq_value *v, const dq_value *like)
 {
     static const char *const makers[] = {"Conv",    "ConvInteger", "ConvTranspose",
@@ -115,7 +115,7 @@ void dq_epilogue_match_clips(const dq_rewriter *f, dq_epilogue *c)
     dq_clip own = {-INFINITY, INFINITY};
     while (dq_rewriter_has_one_use(f, c->last) && c->inner_count < DQ_EPILOGUE_MAX_VALUES &&
            (node = dq_rewriter_next_use(f, c->at, c->last, &at)) && dq_match_clip(node, &own)) {
-        /* the earlier bounds pass the later ones */
+        /* The earlier bounds are clipped by the later ones. */
         c->clip =
             (dq_clip){fminf(fmaxf(c->clip.lo, own.lo), own.hi), fminf(fmaxf(c->clip.hi, own.lo), own.hi)};
         own = (dq_clip){-INFINITY, INFINITY};
@@ -123,7 +123,7 @@ void dq_epilogue_match_clips(const dq_rewriter *f, dq_epilogue *c)
     }
 }
 
-/* A constant float that spreads over all of the values. */
+/* Whether `v` is a constant float that broadcasts over all values. */
 static bool is_scalar(const dq_epilogue *c, dq_value *v, float *to)
 {
     const dq_tensor *t = v ? dq_match_constant(v) : NULL;
@@ -132,7 +132,7 @@ static bool is_scalar(const dq_epilogue *c, dq_value *v, float *to)
     return is && isfinite(*to);
 }
 
-/* The hard sigmoid that the node begins, as far as its last node, whose position is *at then. */
+/* Matches a hard sigmoid that begins with the node. Returns its last node, with its position in *at. */
 static const dq_node *read_sigmoid(const dq_rewriter *f, dq_epilogue *c, const dq_node *node, uint32_t *at)
 {
     dq_hswish_f32 *g = &c->gate;
@@ -156,9 +156,7 @@ static const dq_node *read_sigmoid(const dq_rewriter *f, dq_epilogue *c, const d
     return bounds;
 }
 
-/* Over the product with the sigmoid; what was taken from the values on the way is given back where there is
- * none.
- */
+/* Matches the product with the sigmoid. If there is none, restores the list of inner values. */
 static bool join_gate(const dq_rewriter *f, dq_epilogue *c)
 {
     const uint32_t inner = c->inner_count;
@@ -195,7 +193,7 @@ static bool join_gate(const dq_rewriter *f, dq_epilogue *c)
 void dq_epilogue_match_gate(const dq_rewriter *f, dq_epilogue *c)
 {
     static const char *const ops[] = {"Div", "Mul", "Add"};
-    enum { GATE_VALUES = 6 /* values that it takes in */ };
+    enum { GATE_VALUES = 6 /* Values that it adds. */ };
     if (c->inner_count + GATE_VALUES > DQ_EPILOGUE_MAX_VALUES || !join_gate(f, c))
         return;
     c->gated = true;

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalizations over the last axes, written out as exporters did before there was an operator for them:
+/* Recognizes normalizations over the last axes, as exporters wrote them before ONNX had the operators.
+ *
+ * Matches and replaces:
  *
  *   d = x - ReduceMean(x);  d / Sqrt(ReduceMean(d * d) + epsilon) * gamma (+ beta)   → LayerNormalization
  *   x / Sqrt(ReduceMean(x * x) + epsilon) * gamma                                    → RMSNormalization
  *
  * with Pow(d, 2) or d * d, a division or a product with Reciprocal (or 1 / …), and d computed once or twice.
- * What is rounded after each node as written is summed in double and rounded at the end: as close to the true
- * result or closer, not the same bits. */
+ *
+ * Exactness: not the same bits. The replacement sums in double and rounds at the end, where the graph as
+ * written rounds after each node: its error is not larger. */
 #include "rewrite/match.h"
 
 typedef struct written {
     dq_value *x, *gamma;
-    size_t axes; /* how many of the last */
+    size_t axes; /* Number of last axes. */
     float epsilon;
     bool centred;
 } written;
 
-/* The node that gives `v` in this graph when it is that operator on floats and `uses` reads of it are all. */
+/* The producer of `v` in this graph, if it is that operator on floats and `v` has `uses` uses; else NULL. */
 static const dq_node *giver(const dq_rewriter *f, const dq_value *v, const char *op, uint32_t uses)
 {
     const dq_node *node = v ? v->producer : NULL;
@@ -32,7 +35,8 @@ static bool constant_is(const dq_value *v, double requested)
            dq_tensor_get_double(t, 0) == requested;
 }
 
-/* Operand of a commutative node that `op` gives, read `uses` times; *other: the one beside it. */
+/* The operand of a commutative node that `op` produces and that has `uses` uses; *other: the other operand.
+ */
 static const dq_node *operand(const dq_rewriter *f, const dq_node *node, const char *op, uint32_t uses,
                               dq_value **other)
 {
@@ -45,7 +49,8 @@ static const dq_node *operand(const dq_rewriter *f, const dq_node *node, const c
     return NULL;
 }
 
-/* A ReduceMean of `of` over the last *axes axes, which stay; 0: of any number, which it sets. */
+/* Whether the node is a ReduceMean of `of` with keepdims over the last *axes axes. 0: any number, which it
+ * sets. */
 static bool is_mean(const dq_node *node, const dq_value *of, size_t *axes)
 {
     const dq_attr *given = dq_node_attr(node, "axes");
@@ -63,20 +68,21 @@ static bool is_mean(const dq_node *node, const dq_value *of, size_t *axes)
     return true;
 }
 
-/* `v` as x - ReduceMean(x). */
+/* Matches `v` as x - ReduceMean(x). */
 static bool is_centred(const dq_rewriter *f, const dq_value *v, uint32_t uses, dq_value **x, size_t *axes)
 {
     const dq_node *sub = giver(f, v, "Sub", uses);
     if (!sub)
         return false;
     const dq_value *m = sub->in[1];
-    uint32_t readers = dq_rewriter_use_count(f, m); /* 2: another Sub */
+    uint32_t readers = dq_rewriter_use_count(f, m); /* 2: another Sub. */
     const dq_node *mean = readers <= 2 ? giver(f, m, "ReduceMean", readers) : NULL;
     *x = sub->in[0];
     return mean && is_mean(mean, *x, axes);
 }
 
-/* `v` as the square root of ReduceMean(d * d) + epsilon; *d and how often the square reads it. */
+/* Matches `v` as the square root of ReduceMean(d * d) + epsilon. Gives *d and the number of its reads by the
+ * square. */
 static bool read_deviation(const dq_rewriter *f, const dq_value *v, written *w, dq_value **d, uint32_t *reads)
 {
     dq_value *epsilon = NULL;
@@ -101,7 +107,7 @@ static bool read_deviation(const dq_rewriter *f, const dq_value *v, written *w, 
     return is_mean(mean, square, &w->axes) && w->epsilon >= 0;
 }
 
-/* `v` as `above` over the deviation of d. */
+/* Matches `v` as `above` divided by the deviation of d. */
 static bool read_quotient(const dq_rewriter *f, const dq_value *v, written *w, dq_value **d, dq_value **above,
                           uint32_t *reads)
 {
@@ -138,14 +144,14 @@ static bool read_normalized(const dq_rewriter *f, const dq_value *v, written *w)
     return (w->centred || d == above) && dq_match_dtype(f, w->x) == DQ_FLOAT;
 }
 
-/* A factor or term for each element along the axes: a constant that does not make the result larger. */
+/* Whether `v` is a factor or term per element along the axes: a constant that does not enlarge the result. */
 static bool is_vector(const dq_value *v, size_t axes)
 {
     const dq_tensor *t = dq_match_constant(v);
     return t && t->dtype == DQ_FLOAT && t->rank == axes && t->count > 1;
 }
 
-/* `v` as the quotient times gamma. */
+/* Matches `v` as the quotient times gamma. */
 static bool read_scaled(const dq_rewriter *f, const dq_node *mul, written *w)
 {
     for (uint32_t i = 0; dq_match_op(mul, "Mul") && i < 2; i++) {
@@ -156,7 +162,7 @@ static bool read_scaled(const dq_rewriter *f, const dq_node *mul, written *w)
     return false;
 }
 
-/* Whether an Add of such a term comes next, which then ends the pattern. */
+/* Whether the next node is an Add of such a term, which then ends the pattern. */
 static bool goes_on(const dq_rewriter *f, const dq_node *mul, const written *w)
 {
     const dq_value *v = mul->out[0];

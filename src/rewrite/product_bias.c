@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Biases and sums of quantized products: a bias as floats or as int32 in the scale of the products, and which
- * integers hold the sums (sum_bounds.c). */
+/* Biases and sums of quantized products: the bias as floats or as int32 in the scale of the products, and the
+ * integer types that hold the sums (sum_bounds.c). */
 #include "kernels/kernels.h"
 #include "rewrite/product.h"
 
@@ -14,7 +14,7 @@ static double product_scale(const dq_product *p, size_t channel)
            (double)dq_match_scale(p->w.scale_t, channel % p->w.scale_t->count);
 }
 
-/* Whether it gives each channel one value, or all the same, and leaves the shape of the result alone. */
+/* Whether the bias has one value, or one per channel, and keeps the shape of the result. */
 static bool bias_fits(const dq_product *p, const dq_tensor *t)
 {
     size_t least = p->added && dq_match_op(p->node, "MatMul") ? 1 : p->inner + 2;
@@ -27,7 +27,7 @@ static bool bias_fits(const dq_product *p, const dq_tensor *t)
            (size_t)t->dims[t->rank - 1 - trailing_axes] == p->channels;
 }
 
-/* The bias as floats: constant, or dequantized constants. */
+/* The bias of a channel, from a constant or from dequantized constants. */
 static double bias_at(const dq_tensor *constant, const dq_dequantized *dq, size_t channel)
 {
     if (constant)
@@ -38,7 +38,7 @@ static double bias_at(const dq_tensor *constant, const dq_dequantized *dq, size_
            (double)dq_match_scale(dq->scale_t, i);
 }
 
-/* The bias, for bias_at; false when it is not such a one (the reason told). */
+/* Reads the bias for bias_at. False, with an explanation: it is no such constant. */
 static bool read_bias(dq_rewriter *f, const dq_product *p, const dq_tensor **constant, dq_dequantized *dq)
 {
     *constant = dq_match_constant(p->bias);
@@ -69,12 +69,13 @@ dq_value *dq_product_float_bias(dq_rewriter *f, const dq_product *p)
 typedef struct channel_bias {
     int32_t qvalue;
     float value;
-    double rest;  /* in quanta of the result */
-    double exact; /* in the scale of the products */
+    double rest;  /* In quanta of the result. */
+    double exact; /* In the scale of the products. */
 } channel_bias;
 
-/* An int32 bias whose scale is that of the products, but for the rounding of their product to float, is one
- * in the scale of the products: so quantizers mean it. False: int32 does not hold it to half a quantum. */
+/* Splits the bias. If the scale of an int32 bias equals that of the products, except for the rounding of
+ * their product to float, the bias is taken as one in the scale of the products: quantizers mean it so.
+ * False: int32 does not hold it to half a quantum. */
 static bool split_bias(const dq_product *p, size_t channel, double value, bool quantized, channel_bias *b)
 {
     const double scale = product_scale(p, channel), a = p->alpha * (double)dq_match_scale(p->x.scale_t, 0);
@@ -125,8 +126,8 @@ bool dq_product_int32_bias(dq_rewriter *f, dq_product *p, const char *otherwise)
 
 /* ---- Sums --------------------------------------------------------------------------------------------- */
 
-/* The constant operand, whose elements are a sum's weights, and the other one; false where both are computed.
- */
+/* Finds the constant operand, whose elements are the weights of a sum, and the other one. False: both are
+ * computed. */
 static bool find_weights(const dq_product *p, dq_product_sums *s)
 {
     const bool gemm = dq_match_op(p->node, "Gemm"), conv = !gemm && !dq_match_op(p->node, "MatMul");
@@ -137,7 +138,7 @@ static bool find_weights(const dq_product *p, dq_product_sums *s)
     } else if (w) {
         s->columns = dq_node_int(p->node, "transB", 0) == 0;
         s->channels = (size_t)w->dims[s->columns ? w->rank - 1 : w->rank - 2];
-    } else if (x) { /* rows of x are the weights of columns of w */
+    } else if (x) { /* Rows of x are the weights of columns of w. */
         *s = (dq_product_sums){.x = &p->w, .w = x, .w_zero = p->x.zero_t};
         s->columns = dq_node_int(p->node, "transA", 0) != 0;
         const size_t length = x->rank == 0 ? 1 : (size_t)x->dims[x->rank - 1];

@@ -2,18 +2,29 @@
 /* Promotes half precision to float inside quantized regions.
  *
  * Matches: DequantizeLinear with a float16 or bfloat16 result → operators that are continuous in their inputs
- *   → QuantizeLinear to 8 bits. A region is a set of such operators connected by values that nobody else
- *   reads: every path from each of them ends in a QuantizeLinear of the region.
- * Replaces: the same operators in float, so that the other patterns recognise them; scales keep their values,
- *   Casts between half precision and float disappear. What enters the region in half precision is cast to
- *   float, which is exact; DequantizeLinear is repeated for readers outside.
+ * → QuantizeLinear to 8 bits. A region is a set of such operators, connected by values that nothing else
+ * reads: every path from each of them ends in a QuantizeLinear of the region.
+ *
+ * Replaces: the same operators in float, so that later passes match them. Scales keep their values, and Casts
+ * between half precision and float disappear. Half-precision inputs of the region are cast to float, which is
+ * exact. DequantizeLinear is copied for readers outside.
+ *
  * Exactness: only the region's QuantizeLinear results differ from the graph as written, by its half-precision
- *   roundings and overflows (docs/rewrites.md). Everything else is as written, to the bit.
- * Leaves alone: values that callers, inner graphs or other operators read, and what they are computed from;
- *   regions that no 8-bit value enters or that compute nothing, which gain nothing; quantized values of 16
- * bits, which half precision cannot tell apart; what follows from constants alone, so that weights quantized
- * by the graph keep their values; operators that jump, as Floor and ArgMax. Functions of one quantized value
- * become a table first, which is exact (lower_lut.c). */
+ * roundings and overflows (docs/rewrites.md). All other values are exact.
+ *
+ * Leaves alone:
+ *
+ * - values that callers, subgraphs or other operators read, and the values from which they are computed;
+ *
+ * - regions that no 8-bit value enters, or without an operator other than Cast, which gain nothing;
+ *
+ * - 16-bit quantized values, which half precision cannot distinguish;
+ *
+ * - values that depend on constants only, so that weights quantized by the graph keep their values;
+ *
+ * - operators with jumps, such as Floor and ArgMax.
+ *
+ * Functions of one quantized value become a lookup table first, which is exact (lower_lut.c). */
 #include "rewrite/match.h"
 
 #include <math.h>
@@ -22,19 +33,21 @@
 
 typedef struct pass {
     dq_rewriter *f;
-    dq_value **as;       /* by the index of a value: what stands for it in the new list; NULL: itself */
-    dq_value **as_float; /* by the index of a value: the same in float; NULL: not there (yet) */
-    uint32_t *giver; /* by the index of a value: 1 + the position of the node that gives it; 0: no node of the
-                        list */
-    bool *fixed;  /* by the index of a value: follows from constants, by other nodes than DequantizeLinear */
-    bool *read;   /* by the index of a value: a needed node or a caller reads it */
-    bool *kept;   /* by the index of a value: a reader outside of regions wants it as written */
-    bool *inside; /* by position in the list: belongs to a region */
-    uint32_t *region; /* by position: a node of the same region, nearer to its root; the root itself */
-    bool *enters; /* by position of the root: a DequantizeLinear of 8 bits that is no weight enters the region
-                   */
-    bool *computes;  /* by position of the root: the region has an operator that is no Cast */
-    dq_node **nodes; /* the new list */
+    dq_value **as;       /* By the index of a value: its replacement in the new list; NULL: itself. */
+    dq_value **as_float; /* By the index of a value: the same in float; NULL: does not exist (yet). */
+    /* By the index of a value: 1 + the position of its producer; 0: no node of the list. */
+    uint32_t *giver;
+    bool *fixed;  /* By the index of a value: depends on constants only, through other nodes than
+                     DequantizeLinear. */
+    bool *read;   /* By the index of a value: a needed node or a caller reads it. */
+    bool *kept;   /* By the index of a value: a reader outside of regions needs it as written. */
+    bool *inside; /* By position in the list: belongs to a region. */
+    /* By position, union-find: a node of the same region, nearer to its root; the root itself. */
+    uint32_t *region;
+    /* By position of the root: a DequantizeLinear of 8-bit values that are no weights enters the region. */
+    bool *enters;
+    bool *computes;  /* By position of the root: the region has an operator other than Cast. */
+    dq_node **nodes; /* The new list. */
     uint32_t count;
 } pass;
 
@@ -83,14 +96,14 @@ static bool dequantizes(const dq_node *node)
     return strcmp(node->op_type, "DequantizeLinear") == 0;
 }
 
-/* Shapes are the same in every type: their readers want no value as written. */
+/* Whether the node reads only the shape, which is the same in every type. */
 static bool reads_shape(const dq_node *node)
 {
     return dq_match_op(node, "Shape") || dq_match_op(node, "Size");
 }
 
-/* Scales of 0, infinity or NaN make NaN of what half precision rounds to 0 or infinity, and not of the rest.
- */
+/* Whether all scales are normal numbers. Otherwise values that half precision rounds to 0 or infinity become
+ * NaN, and the others do not. */
 static bool are_normal(const dq_tensor *scale)
 {
     for (size_t i = 0; i < scale->count; i++)
@@ -99,14 +112,15 @@ static bool are_normal(const dq_tensor *scale)
     return true;
 }
 
-/* DequantizeLinear to half precision by constant scales: the same numbers in float. */
+/* Whether the node is a DequantizeLinear to half precision with constant scales. It gives the same numbers in
+ * float. */
 static bool is_entry(const dq_rewriter *f, const dq_node *node)
 {
     const dq_tensor *scale = dequantizes(node) && node->out[0] ? dq_match_constant(node->in[1]) : NULL;
     return scale && dq_match_is_half(f, node->out[0]) && !is_16_bit(f, node->in[0]) && are_normal(scale);
 }
 
-/* QuantizeLinear to 8 bits by one constant scale. */
+/* Whether the node is a QuantizeLinear to 8 bits with one constant scale. */
 static bool is_exit(const dq_rewriter *f, const dq_node *node)
 {
     const dq_tensor *scale = quantizes(node) && node->out[0] ? dq_match_constant(node->in[1]) : NULL;
@@ -114,7 +128,7 @@ static bool is_exit(const dq_rewriter *f, const dq_node *node)
            dq_node_int(node, "precision", 0) == 0 && is_real(f, node->in[0]) && is_8_bit(f, node->out[0]);
 }
 
-/* Whether the node may belong to a region, by itself. */
+/* Whether the node itself may belong to a region. */
 static bool is_member(const pass *p, const dq_node *node)
 {
     const dq_rewriter *f = p->f;
@@ -151,8 +165,8 @@ static void keep_value(void *arg, dq_value *v)
     p->kept[dq_rewriter_index(p->f, v)] = true;
 }
 
-/* Whether all that the node gives stays inside: the nodes that read it have been looked at. A result that is
- * no float, as the indices of MaxPool, would leave. */
+/* Whether all readers of the node's results are in regions; they were visited before. A result that is no
+ * float, such as the indices of MaxPool, is not. */
 static bool stays_inside(const pass *p, const dq_node *node)
 {
     for (uint32_t i = 0; i < node->out_count; i++) {
@@ -177,9 +191,8 @@ static void find_givers(pass *p)
     }
 }
 
-/* From the last node to the first: what is needed, and which nodes have all their paths end in
- * QuantizeLinear.
- */
+/* Visits nodes from the last to the first, and marks needed nodes, and nodes whose paths all end in
+ * QuantizeLinear. */
 static void find_members(pass *p)
 {
     dq_rewriter *f = p->f;
@@ -205,7 +218,8 @@ static uint32_t root_of(const pass *p, uint32_t n)
     return n;
 }
 
-/* DequantizeLinear does not connect the regions that read it, since it is repeated for others. */
+/* Connects nodes to regions. DequantizeLinear does not connect the regions that read it, since it is copied
+ * for each. */
 static void connect(pass *p)
 {
     const dq_rewriter *f = p->f;
@@ -220,7 +234,7 @@ static void connect(pass *p)
     }
 }
 
-/* Whether a quantized value that no constants give enters through the node. */
+/* Whether a quantized value that is no constant enters through the node. */
 static bool enters_by(const pass *p, const dq_node *node)
 {
     const dq_value *x = node->in[0];
@@ -245,9 +259,9 @@ static void measure(const pass *p)
     }
 }
 
-/* Keeps the regions that gain, with the DequantizeLinear nodes that they read. The rest is as written: so is
- * what such nodes read, and for a DequantizeLinear what nodes outside read of it. Returns the first node that
- * stays; NULL: none does. */
+/* Keeps the regions that gain, with the DequantizeLinear nodes that they read. Everything else stays as
+ * written, and so do its inputs, and DequantizeLinear results that nodes outside read. Returns the first node
+ * that stays; NULL: none. */
 static const dq_node *choose(pass *p)
 {
     dq_rewriter *f = p->f;
@@ -264,7 +278,7 @@ static const dq_node *choose(pass *p)
         for (uint32_t i = 0; i < node->in_count; i++)
             if (node->in[i] && p->inside[n])
                 p->as_float[dq_rewriter_index(p->f, node->in[i])] =
-                    node->in[i]; /* read in float: a mark until the new list is made */
+                    node->in[i]; /* A mark until the new list is made: it is read in float. */
             else if (node->in[i])
                 p->kept[dq_rewriter_index(p->f, node->in[i])] = true;
         first = p->inside[n] && any_half(f, node->in_count, node->in) ? node : first;
@@ -280,7 +294,7 @@ static dq_value *take(const pass *p, dq_value *v)
     return v && p->as[dq_rewriter_index(p->f, v)] ? p->as[dq_rewriter_index(p->f, v)] : v;
 }
 
-/* A value of the model that another node gives now. */
+/* Copies a value of the model that another node produces now. */
 static dq_value *renew(pass *p, const dq_value *v, dq_node *producer)
 {
     dq_value *made = DQ_NEW(p->f->arena, dq_value);
@@ -313,7 +327,7 @@ static dq_value *float_constant(dq_rewriter *f, const dq_tensor *half)
     return v;
 }
 
-/* The value in float, where it is a half float. */
+/* The value in float, if it is a half float. */
 static dq_value *take_float(pass *p, const dq_node *like, dq_value *v)
 {
     if (!dq_match_is_half(p->f, v))
@@ -342,7 +356,7 @@ static dq_node *copy_node(dq_rewriter *f, const dq_node *node)
     return copy;
 }
 
-/* A node that stays; its copy where another value stands for one that it reads. */
+/* Adds a node that stays, or a copy of it if one of its inputs was replaced. */
 static bool add_as_written(pass *p, dq_node *node)
 {
     bool same = true;
@@ -360,7 +374,7 @@ static bool add_as_written(pass *p, dq_node *node)
     return true;
 }
 
-/* The node in float; a DequantizeLinear once more as written where nodes outside of regions read it. */
+/* Adds the node in float, and a DequantizeLinear also as written if nodes outside of regions read it. */
 static bool add_float(pass *p, dq_node *node)
 {
     dq_rewriter *f = p->f;
@@ -411,7 +425,7 @@ static bool add_node(pass *p, uint32_t n)
     return from != NULL;
 }
 
-/* Nodes that nothing needs are left out: they may read what is in float now. */
+/* Adds all needed nodes. Unread nodes are omitted: they may read values that are float now. */
 static bool add_all(pass *p)
 {
     for (uint32_t n = 0; n < p->f->count; n++)
@@ -434,7 +448,7 @@ void dq_promote_half(dq_rewriter *f)
         return;
     const size_t values = f->written_count + f->value_count;
     size_t most = 0;
-    for (uint32_t n = 0; n < f->count; n++) /* itself, and as many Casts and repeated nodes */
+    for (uint32_t n = 0; n < f->count; n++) /* Itself, and as many Casts and copies. */
         most += 1 + (size_t)f->nodes[n]->in_count + f->nodes[n]->out_count;
     pass p = {.f = f,
               .as = DQ_NEW_ARRAY(f->scratch, values, dq_value *),

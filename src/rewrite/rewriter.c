@@ -61,8 +61,8 @@ static bool is_quantization(const dq_node *node, const char *op)
     return strcmp(node->op_type, op) == 0 && (!*node->domain || strcmp(node->domain, "com.microsoft") == 0);
 }
 
-/* From opset 23 on, the schema leaves the result type of DequantizeLinear open, and with it the types of all
- * values that follow from it. This derives them. */
+/* Derives result types that schemas do not determine: from opset 23 on that of DequantizeLinear, and those of
+ * all values that depend on it. */
 static dq_status refine_types(dq_rewriter *f, dq_dtype *dtypes, dq_error *err)
 {
     bool open = false;
@@ -126,7 +126,7 @@ static dq_status try_at_each_node(dq_rewriter *f, dq_node_pass_fn *pass, dq_erro
     return go_on(f, err);
 }
 
-/* What the first pass of a kind finds already made. */
+/* Makes the data structures that the first pass of a kind needs. */
 static dq_status make_ready(dq_rewriter *f, dq_pass_kind kind, bool *checked, dq_error *err)
 {
     bool good = true;

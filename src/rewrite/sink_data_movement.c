@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that only choose and move elements give the same on codes as on values: exact, as Q(DQ(code)) is
- * the code. They are found in two places:
+/* Moves data movement and selection of elements from floats to quantized values. Exact: these operators
+ * commute with quantization, as Q(DQ(q)) is q.
  *
- *   op(move(DequantizeLinear x))     op takes the moved codes as an operand (dq_rewriter_quantized_value)
- *   QuantizeLinear(move(op(…)))      op gives its codes, which are then moved (dq_rewriter_replace_quantize)
+ * Matches and replaces:
  *
- * After an operator, Relu and Clip may stand between the moves: they become one Clip of quantized values,
- * which is exact as quantizing is monotonic: Q(min(max(v, lo), hi)) = min(max(Q(v), Q(lo)), Q(hi)). It falls
- * away where the type's range already clips.
+ *   op(move(DequantizeLinear x))     → op(move(x)) of quantized values (dq_rewriter_quantized_value)
+ *   QuantizeLinear(move(op(…)))      → move(QuantizeLinear(op(…))) (dq_rewriter_replace_quantize)
  *
- * Comparisons (Relu, Clip, MaxPool, ReduceMax, ReduceMin) move past QuantizeLinear only where the value is
- * never NaN (value_range.c), which they let pass and QuantizeLinear does not. A maximum over no elements is
- * -infinity, which dequantized values do not have: before an operator, and before a Clip, such a move stays
- * where it is unless its windows and axes hold elements for sure. */
+ * Relu and Clip after an operator, between data movement, become one Clip of quantized values. That is exact,
+ * because quantizing is monotonic: Q(min(max(v, lo), hi)) = min(max(Q(v), Q(lo)), Q(hi)). It is omitted if
+ * the type's range already clips.
+ *
+ * Leaves alone: comparisons (Relu, Clip, MaxPool, ReduceMax, ReduceMin) of values that may be NaN
+ * (value_range.c): comparisons propagate NaN, and QuantizeLinear does not. A maximum over no elements is
+ * -infinity, which no dequantized value is. Before an operator, and before a Clip, such a node stays unless
+ * its windows and axes are known to have elements. */
 #include "base/codec.h"
 #include "rewrite/match.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- What moves --------------------------------------------------------------------------------------- */
+/* ---- Data movement ------------------------------------------------------------------------------------ */
 
-/* The codes of what it chooses from are in the same order under a positive scale. */
+/* Whether the node selects elements. Under a positive scale, quantized values have the order of the real
+ * values. */
 static bool chooses(const dq_node *node)
 {
     return dq_match_trait(node, DQ_TRAIT_SELECTS);
@@ -31,10 +34,10 @@ static bool is_nearest(const dq_node *node)
 {
     const char *mode = dq_node_string(node, "coordinate_transformation_mode", "");
     return dq_match_op(node, "Resize") && strcmp(dq_node_string(node, "mode", "nearest"), "nearest") == 0 &&
-           strcmp(mode, "tf_crop_and_resize") != 0; /* which makes up values outside */
+           strcmp(mode, "tf_crop_and_resize") != 0; /* That mode fills in values outside of the input. */
 }
 
-/* A Pad whose new elements are copies, or *value, a constant. */
+/* Whether the node is a Pad whose new elements are copies, or *value, a constant. */
 static bool is_pad(const dq_node *node, float *value)
 {
     *value = 0;
@@ -55,7 +58,8 @@ static bool pads_constant(const dq_node *node)
     return dq_match_op(node, "Pad") && strcmp(dq_node_string(node, "mode", "constant"), "constant") == 0;
 }
 
-/* Whether the node moves codes of this scale. `v` must be what it moves, not a shape or index. */
+/* Whether the node can move quantized values of this scale. `v` must be its data input, not a shape or index.
+ */
 static bool can_move(const dq_node *node, const dq_value *v, const dq_quant_params *p)
 {
     float value;
@@ -68,7 +72,7 @@ static bool can_move(const dq_node *node, const dq_value *v, const dq_quant_para
     return node->out_count == 1 && (is_nearest(node) || is_pad(node, &value));
 }
 
-/* ---- Moving codes ------------------------------------------------------------------------------------- */
+/* ---- Moving quantized values -------------------------------------------------------------------------- */
 
 dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_value *qvalues, dq_dtype dtype,
                                     int64_t pad, dq_value **outs)
@@ -87,9 +91,9 @@ dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_valu
             return NULL;
         dq_tensor_put_int(t, 0, pad);
     } else if (dq_match_op(node, "Pad") && count > 2) {
-        in[2] = NULL; /* copies are filled in, not this value, which is no code */
+        in[2] = NULL; /* The Pad fills with copies, not with this value, which is no quantized value. */
     }
-    /* the standard has no MaxPool of 16 bits */
+    /* The standard has no MaxPool of 16 bits. */
     if (dq_match_op(node, "MaxPool") && (dtype == DQ_UINT16 || dtype == DQ_INT16)) {
         const dq_quant_params as_is = {.scale = 1, .dtype = dtype};
         return dq_rewriter_tiled(f, node, qvalues, &as_is, &as_is, outs[0]);
@@ -104,12 +108,12 @@ dq_node *dq_rewriter_move_quantized(dq_rewriter *f, const dq_node *node, dq_valu
     return dq_rewriter_bind(f, made) ? made : NULL;
 }
 
-/* ---- In front of an operator -------------------------------------------------------------------------- */
+/* ---- Before an operator ------------------------------------------------------------------------------- */
 
 const dq_value *dq_match_skip_moves(const dq_rewriter *f, const dq_value *v)
 {
     static const dq_quant_params any = {.scale = 1};
-    enum { MAX_LOOKED_BACK = 64 /* each reader of a long chain of moves looks at so many */ };
+    enum { MAX_LOOKED_BACK = 64 /* Limit for each reader of a long chain of data movement. */ };
     for (int i = 0; i < MAX_LOOKED_BACK && v && v->producer && v->graph == f->graph &&
                     v->producer->in_count > 0 && can_move(v->producer, v->producer->in[0], &any);
          i++)
@@ -124,7 +128,7 @@ bool dq_match_moves_commute(const dq_rewriter *f, const dq_value *v, const dq_qu
         if (!can_move(v->producer, v->producer->in[0], p) ||
             (chooses(v->producer) && !dq_match_holds_elements(v->producer)))
             return false;
-        /* what is filled in must have a code of its own */
+        /* The fill value must be exactly representable as a quantized value. */
         if (pads_constant(v->producer) &&
             (!is_pad(v->producer, &value) ||
              (float)(dq_match_quantize(p, value) - p->zero) * p->scale != value))
@@ -133,7 +137,7 @@ bool dq_match_moves_commute(const dq_rewriter *f, const dq_value *v, const dq_qu
     return true;
 }
 
-/* The codes of `v`, which moves have brought there from `x`. */
+/* Copies the data movement between `x` and `v` to quantized values, and gives those of `v`. */
 static dq_value *moved_qvalues(dq_rewriter *f, const dq_value *v, const dq_dequantized *x,
                                const dq_quant_params *p)
 {
@@ -196,7 +200,7 @@ bool dq_match_transposed_axis(const dq_value *v, const dq_value *from, size_t ra
     return false;
 }
 
-/* ---- Behind an operator ------------------------------------------------------------------------------- */
+/* ---- After an operator -------------------------------------------------------------------------------- */
 
 static bool constant_bound(const dq_node *node, uint32_t i, float *bound)
 {
@@ -224,7 +228,7 @@ bool dq_match_clip(const dq_node *node, dq_clip *c)
     } else {
         return false;
     }
-    /* its bounds pass those behind it */
+    /* Its bounds are clipped by those after it. */
     *c = (dq_clip){fminf(fmaxf(own.lo, c->lo), c->hi), fminf(fmaxf(own.hi, c->lo), c->hi)};
     return true;
 }
@@ -234,25 +238,26 @@ static bool is_narrowed(const dq_clip *c)
     return c->lo > -INFINITY || c->hi < INFINITY;
 }
 
-/* What a Pad fills in passes the clips after it. */
+/* The quantized fill value of a Pad, after the later clips. */
 static int64_t padded_qvalue(const dq_node *node, const dq_quant_params *p, const dq_clip *c)
 {
     float value;
     return is_pad(node, &value) ? dq_match_quantize(p, fminf(fmaxf(value, c->lo), c->hi)) : 0;
 }
 
-/* Takes one node more into the tail, whose first input then stands for it; false: it ends before the node. */
+/* Extends the chain by a node, whose first input then takes its position. False: the chain ends at the node.
+ */
 static bool extend(const dq_node *node, const dq_quant_params *p, dq_move_chain *tail)
 {
     float value;
-    if (p->scale > 0 && dq_match_clip(node, &tail->clip)) { /* larger values have larger codes */
+    if (p->scale > 0 && dq_match_clip(node, &tail->clip)) { /* Larger values have larger quantized values. */
         tail->compares = true;
         return true;
     }
     if (tail->count == DQ_MAX_MOVES || node->out_count != 1 || node->in_count == 0 ||
         !can_move(node, node->in[0], p))
         return false;
-    /* a maximum of nothing must pass the bounds, too; those of a Pad's value are others */
+    /* The maximum of an empty window must be clipped, too; the fill value of a Pad has other bounds. */
     const bool clips_last =
         tail->clips_last || (chooses(node) && is_narrowed(&tail->clip) && !dq_match_holds_elements(node));
     const bool pads_any = tail->pads_any || is_pad(node, &value);
@@ -266,7 +271,7 @@ static bool extend(const dq_node *node, const dq_quant_params *p, dq_move_chain 
     return true;
 }
 
-/* `plain`: only through nodes that compare nothing. */
+/* `plain`: only through nodes without comparisons. */
 static const dq_value *walk(const dq_rewriter *f, const dq_quantized *q, bool plain, dq_move_chain *tail)
 {
     const dq_value *v = q->node->in[0];
@@ -315,7 +320,7 @@ const dq_node *dq_match_quantize_ahead(const dq_rewriter *f, const dq_value *v)
     return NULL;
 }
 
-/* Of 8 bits, as a table: look-ups are the faster kernel. */
+/* Makes a clip of 8-bit values as a lookup table, which is the faster kernel. */
 static dq_node *make_clip_table(dq_rewriter *f, const dq_quant_params *p, const dq_quantized *q,
                                 const dq_clip *c, dq_value *qvalues, dq_value *out)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moves DequantizeLinear past Concat, for a product that then takes the joined quantized values as its
- * operand.
+/* Moves DequantizeLinear past Concat, for a product that then reads the concatenated quantized values.
  *
  * Matches: Concat of dequantized values with one scale and zero point, read by Conv, ConvTranspose, Gemm or
- * MatMul. Replaces: Concat of the quantized values -> DequantizeLinear. Exactness: exact, as each element is
- * dequantized as before. */
+ * MatMul.
+ *
+ * Replaces: Concat of the quantized values -> DequantizeLinear.
+ *
+ * Exactness: exact, as each element is dequantized as before. */
 #include "rewrite/match.h"
 
 bool dq_sink_dequantize_concat(dq_rewriter *f)

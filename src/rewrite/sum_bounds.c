@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bounds of the sums of quantized products: int32 accumulation is used only where no data can make it
- * overflow.
+/* Bounds of the sums of quantized products: int32 accumulation is used only if no data can make it overflow.
  *
- * With weights v = w - w_zero and x in [low, high] (its type's range less its zero point, so that low <= 0 <=
- * high), a sum of x * v lies between P * low - N * high and P * high - N * low, where P is the sum of the
- * positive v and N that of the sizes of the negative ones. Both ends are reached, and an int32 bias moves
- * them alike. Only the final sum has to fit: kernels add modulo 2^32, where an intermediate overflow cancels
- * out.
+ * Let v = w - w_zero be the weights, and x in [low, high] the type's range minus the zero point, so that low
+ * <= 0 <= high. A sum of x * v is between P * low - N * high and P * high - N * low. P is the sum of the
+ * positive v, and N that of the magnitudes of the negative ones. Both bounds are attained, and an int32 bias
+ * shifts both. Only the final sum must fit: kernels add modulo 2^32, so that intermediate overflows cancel.
  *
- * Most products need no look at their weights: up to 33,025 terms always fit (255 * 255 each), with symmetric
- * int8 weights up to 65,793. The others cost one pass over them. */
+ * Most products need no pass over their weights: up to 33,025 terms always fit (255 * 255 each), and 65,793
+ * with symmetric int8 weights. The others cost one pass. */
 #include "rewrite/match.h"
 
 #include <string.h>
@@ -18,14 +16,14 @@ typedef struct range {
     int64_t low, high;
 } range;
 
-/* The values of a type, less a zero point. */
+/* The range of a type, minus a zero point. */
 static range type_range(dq_dtype dtype, int64_t zero)
 {
     const dq_dtype_row *row = dq_dtype_get(dtype);
     return (range){row->min - zero, row->max - zero};
 }
 
-/* The same for the first of several zero points, joined with those of the others. */
+/* The union of the ranges for all zero points of a tensor. */
 static range tensor_range(dq_dtype dtype, const dq_tensor *zero)
 {
     range all = type_range(dtype, dq_match_zero_point(zero, 0));
@@ -57,7 +55,7 @@ static int64_t largest_bias(const dq_tensor *bias)
     return largest;
 }
 
-/* Whether `terms` products whose sizes are at most `each`, and a bias, stay below `limit`. */
+/* Whether the sum of `terms` products of magnitude at most `each`, and a bias, is less than `limit`. */
 static bool always_fits(size_t terms, int64_t each, int64_t bias, int64_t limit)
 {
     return bias < limit && (each == 0 || terms <= (uint64_t)(limit - 1 - bias) / (uint64_t)each);
@@ -65,14 +63,14 @@ static bool always_fits(size_t terms, int64_t each, int64_t bias, int64_t limit)
 
 /* ---- The pass over the weights ------------------------------------------------------------------------ */
 
-/* Sums of the positive v and of the sizes of the negative ones. */
+/* Sums of the positive v, and of the magnitudes of the negative ones. */
 typedef struct sizes {
     uint64_t positive, negative;
 } sizes;
 
-enum { PIECE = 1 << 16 /* weights whose sizes 32 bits add up: 255 each */ };
+enum { PIECE = 1 << 16 /* Weights whose sum of magnitudes fits in 32 bits: 255 each. */ };
 
-/* Of neighbouring weights. */
+/* Of contiguous weights. */
 #define ADD_ROW(name, type)                                                                                  \
     static sizes name(const type *w, size_t n, int32_t zero)                                                 \
     {                                                                                                        \
@@ -91,7 +89,7 @@ enum { PIECE = 1 << 16 /* weights whose sizes 32 bits add up: 255 each */ };
         return all;                                                                                          \
     }
 
-/* Of a matrix's columns, up to PIECE rows of them. */
+/* Of the columns of a matrix, up to PIECE rows. */
 #define ADD_COLUMNS(name, type)                                                                              \
     static void name(const type *w, size_t rows, size_t n, const int32_t *zero, uint32_t *restrict positive, \
                      uint32_t *restrict negative)                                                            \
@@ -109,7 +107,7 @@ ADD_ROW(add_row_s8, int8_t)
 ADD_COLUMNS(add_columns_u8, uint8_t)
 ADD_COLUMNS(add_columns_s8, int8_t)
 
-/* The sum found so far that is furthest outside int32, or nearest to its ends. */
+/* The sum found so far that is furthest outside of int32, or nearest to its limits. */
 typedef struct extreme {
     int64_t value, outside;
     size_t channel;
@@ -142,7 +140,7 @@ static extreme find_in_rows(const dq_product_sums *s, range x, size_t terms)
     return most;
 }
 
-/* `sums`: two sums and a zero point for each channel, and its sizes. */
+/* Accumulators of columns: two sums and a zero point per channel, and its total. */
 typedef struct column_sums {
     uint32_t *positive, *negative;
     int32_t *zero;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Use lists: which inputs of which nodes read a value. Each value's uses are a doubly linked list in one
- * array, so that replacing a node takes time for its own inputs alone. A node that nothing reads any more
- * reads nothing itself. */
+/* Use lists: the inputs of nodes that read a value. The uses of each value are a doubly linked list in one
+ * array, so that the cost of replacing a node depends only on its own inputs. A node that nothing reads has
+ * no uses itself. */
 #include "rewrite/match.h"
 
 #include <string.h>
@@ -62,7 +62,7 @@ dq_node *dq_rewriter_next_use(const dq_rewriter *f, uint32_t at, const dq_value 
     return first->node;
 }
 
-/* ---- Keeping the lists -------------------------------------------------------------------------------- */
+/* ---- Updating the lists ------------------------------------------------------------------------------- */
 
 typedef struct adding {
     dq_rewriter *f;
@@ -107,7 +107,7 @@ static void unlink_use(dq_rewriter *f, uint32_t i, dq_value_record *record)
     record->use_count--;
 }
 
-/* The node at the position reads nothing any more, nor do the nodes whose results only it has read. */
+/* Removes the uses of the node at the position, and of nodes that become unread. */
 static void drop_uses(dq_rewriter *f, uint32_t position)
 {
     const uint32_t none = UINT32_MAX;
@@ -136,7 +136,7 @@ void dq_rewriter_replace(dq_rewriter *f, uint32_t position, dq_node *made)
     if (f->uses_of) {
         adding a = {f, made, position};
         const uint32_t first = f->used;
-        dq_node_each_use(made, add_use, &a); /* first, so that what both read stays needed */
+        dq_node_each_use(made, add_use, &a); /* First, so that values that both read stay needed. */
         drop_uses(f, position);
         f->uses_of[position] = f->used > first ? first : 0;
     }
@@ -160,10 +160,10 @@ bool dq_rewriter_make_records(dq_rewriter *f)
     f->uses = DQ_NEW_ARRAY(f->scratch, 1, dq_use);
     if (!f->records || !f->next_pending || !f->uses_of || !f->insertions || !f->uses)
         return dq_rewriter_no_memory(f);
-    f->used = f->use_capacity = 1; /* index 0 is none */
+    f->used = f->use_capacity = 1; /* Index 0 is none. */
     for (uint32_t i = 0; i < f->requested_count; i++)
         dq_rewriter_record(f, f->requested[i])->use_count +=
-            2; /* never one: what a caller wants is computed as written */
+            2; /* Never one: values that a caller requests are computed as written. */
     for (uint32_t n = f->count; n-- > 0 && !f->failed;) {
         adding a = {f, f->nodes[n], n};
         const uint32_t first = f->used;
@@ -177,7 +177,7 @@ bool dq_rewriter_make_records(dq_rewriter *f)
     return !f->failed;
 }
 
-/* ---- Positions of uses, of the list as it stands ------------------------------------------------------ */
+/* ---- Positions of uses in the current list ------------------------------------------------------------ */
 
 typedef struct lister {
     const dq_rewriter *f;
@@ -217,7 +217,7 @@ bool dq_rewriter_list_uses(dq_rewriter *f, const bool *needed, uint32_t index_co
     if (!uses->positions)
         return dq_rewriter_no_memory(f);
     each_position(&l, needed, add_position);
-    for (uint32_t i = index_count; i > 0; i--) /* adding moved each start to its end */
+    for (uint32_t i = index_count; i > 0; i--) /* Adding moved each start to its end. */
         uses->start[i] = uses->start[i - 1];
     uses->start[0] = 0;
     return true;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of float values before a model runs: interval arithmetic over constants, dequantized values
- * and the operators between them. Two proofs of the patterns rest on it:
+/* Value-range analysis: interval arithmetic over constants, dequantized values and the operators between
+ * them. Passes use it for two proofs:
  *
- * - No NaN: QuantizeLinear gives NaN the type's minimum, whereas Relu, Clip, MaxPool, ReduceMax and
- *   ReduceMin let NaN pass. They may move past QuantizeLinear only where no NaN can arise.
- * - No overflow: integer operators compute the real-number formula, which the graph as written computes too
- * as long as its floats stay finite.
+ * - No NaN: QuantizeLinear converts NaN to the type's minimum, whereas Relu, Clip, MaxPool, ReduceMax and
+ * ReduceMin propagate NaN. They may move past QuantizeLinear only if no NaN can arise.
+ *
+ * - No overflow: integer operators compute the real-number formula. The graph as written computes it, too, as
+ * long as its floats are finite.
  *
  * A value of unknown range (an input of the model, most float operators) has neither proof. */
 #include "rewrite/match.h"
@@ -14,9 +15,9 @@
 #include <string.h>
 
 enum {
-    MOST_VISITS = 256,        /* nodes that one proof looks at */
-    MOST_CONSTANTS = 1 << 20, /* elements of a constant that it reads */
-    MAX_TERMS = 1 << 30       /* more terms than a sum of a model has, nearly */
+    MOST_VISITS = 256,        /* Nodes that one proof visits. */
+    MOST_CONSTANTS = 1 << 20, /* Elements of a constant that it reads. */
+    MAX_TERMS = 1 << 30       /* More terms than sums in models have. */
 };
 
 /* Whether a number rounds to a finite float. NaN does not. */
@@ -102,7 +103,7 @@ static bool is_finite(const dq_range *r)
     return fits_float(r->lo) && fits_float(r->hi);
 }
 
-/* An interval around zero; false where float overflows. */
+/* Sets an interval around zero. False: float overflows. */
 static bool within(dq_range *r, double most)
 {
     return fits_float(most) && set(r, -most, most);
@@ -135,13 +136,13 @@ static bool of_constant(const dq_tensor *t, dq_range *r)
 
 static bool range_of(proof *p, const dq_value *v, dq_range *r);
 
-/* Of an input that must have a finite range. */
+/* The range of an input, if it is finite. */
 static bool finite_input(proof *p, const dq_node *node, uint32_t i, dq_range *r)
 {
     return i < node->in_count && node->in[i] && range_of(p, node->in[i], r) && is_finite(r);
 }
 
-/* Of inputs first, first + step, … together. */
+/* The union of the ranges of inputs from `first` on. */
 static bool union_of(proof *p, const dq_node *node, uint32_t first, dq_range *r)
 {
     dq_range next;
@@ -192,7 +193,7 @@ static bool of_div(proof *p, const dq_node *node, dq_range *r)
     return within(r, magnitude(&a) / fmin(fabs(b.lo), fabs(b.hi)));
 }
 
-/* A constant power: of numbers that are not negative any, else a square. */
+/* Pow with a constant exponent: any exponent for non-negative numbers, else a square. */
 static bool of_pow(proof *p, const dq_node *node, dq_range *r)
 {
     dq_range x, power;
@@ -215,7 +216,8 @@ static bool of_product(proof *p, const dq_node *node, dq_range *r)
                          magnitude(&c) * term);
 }
 
-/* Each window or reduced axis holds elements: else a mean is NaN, and a maximum -infinity. */
+/* A pool or reduction. Each window or reduced axis must have elements: else a mean is NaN, and a maximum
+ * -infinity. */
 static bool of_pool(proof *p, const dq_node *node, bool means, dq_range *r)
 {
     dq_range x;
@@ -269,11 +271,11 @@ static bool of_clip(proof *p, const dq_node *node, dq_range *r)
                fmin(fmax(r->hi, (double)c.lo), (double)c.hi));
 }
 
-/* Functions of one finite number x: none gives NaN, and |f(x)| is at most factor * |x| + term. */
+/* Functions of one finite number x. None gives NaN, and |f(x)| is at most factor * |x| + term. */
 static const struct {
     const char *name;
     double factor, term;
-    bool parameters; /* has attributes, which must be moderate */
+    bool parameters; /* Has attributes, which must be moderate. */
 } functions[] = {{"Sigmoid", 0, 1, false},       {"Tanh", 0, 1, false},       {"Erf", 0, 1, false},
                  {"Softsign", 0, 1, false},      {"Sign", 0, 1, false},       {"Sin", 0, 1, false},
                  {"Cos", 0, 1, false},           {"Atan", 0, 2, false},       {"Softmax", 0, 1, false},
@@ -284,7 +286,7 @@ static const struct {
                  {"HardSigmoid", 0, 1, true},    {"Celu", 1, 1e3, true},      {"Swish", 1, 1, true},
                  {"ThresholdedRelu", 1, 0, true}};
 
-/* False also where the table does not have the node. */
+/* The range of a function of the table. False also if the node is not in the table. */
 static bool of_function(proof *p, const dq_node *node, dq_range *r)
 {
     dq_range x;
@@ -343,7 +345,7 @@ static bool of_node(proof *p, const dq_node *node, dq_range *r)
         return of_pad(p, node, r);
     if (dq_match_op(node, "Relu") || dq_match_op(node, "Clip"))
         return of_clip(p, node, r);
-    if (dq_match_op(node, "Resize")) /* cubic weights may leave 0 to 1 */
+    if (dq_match_op(node, "Resize")) /* Cubic weights may be outside of 0 to 1. */
         return fabs((double)dq_node_float(node, "cubic_coeff_a", -0.75f)) <= 4 &&
                fabs((double)dq_node_float(node, "extrapolation_value", 0)) <= 1e6 &&
                finite_input(p, node, 0, &x) && within(r, magnitude(&x) * 1e3 + 1e6);
@@ -377,9 +379,9 @@ bool dq_match_is_finite(const dq_rewriter *f, const dq_value *v)
     return dq_match_range(f, v, &r) && is_finite(&r);
 }
 
-/* ---- Elements under windows --------------------------------------------------------------------------- */
+/* ---- Elements in windows ------------------------------------------------------------------------------ */
 
-/* The declared type of a value, or of what it has the shape of. */
+/* The declared type of a value, or of one that has the same shape. */
 static const dq_type *shape_of(const dq_value *v)
 {
     static const char *const same[] = {"QuantizeLinear", "DequantizeLinear", "Identity",  "Relu",
@@ -403,8 +405,8 @@ static bool planes_hold_elements(const dq_type *type)
     return type->has_shape;
 }
 
-/* Padding is narrower than the kernel, so that each window begins or ends inside of the input. An input
- * without elements has windows only where both paddings together hold the kernel. auto_pad pads no more. */
+/* Padding is smaller than the kernel, so that each window begins or ends inside the input. An empty input has
+ * windows only if both paddings together contain the kernel. auto_pad pads no more. */
 static bool windows_hold_elements(const dq_node *node)
 {
     size_t axes, pad_count, dilated;
@@ -423,7 +425,7 @@ static bool windows_hold_elements(const dq_node *node)
     return axes > 0;
 }
 
-/* The axes that a reduction names, or all of them, hold elements by the declared shape. */
+/* Whether the axes of a reduction, or all axes, are not empty by the declared shape. */
 static bool axes_hold_elements(const dq_node *node, const dq_type *type)
 {
     const dq_attr *given = dq_node_attr(node, "axes");

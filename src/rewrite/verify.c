@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the list of nodes after each pass, in builds with assertions. A fault here is a mistake of the pass.
+/* Verifies the list of nodes after each pass, in builds with assertions. An error here is a bug of the pass.
  */
 #include "rewrite/rewriter.h"
 
@@ -8,8 +8,8 @@
 typedef struct checker {
     const dq_rewriter *f;
     const char *pass;
-    bool *given; /* by the index of a value: a node before gives it */
-    bool *read;  /* by the index of a value: a needed node or a caller reads it */
+    bool *given; /* By the index of a value: an earlier node produces it. */
+    bool *read;  /* By the index of a value: a needed node or a caller reads it. */
     const dq_node *node;
     dq_error *err;
     dq_status status;
@@ -67,7 +67,7 @@ static void check_node(checker *c, dq_node *node)
 
 dq_status dq_rewriter_verify(const dq_rewriter *f, const char *pass, dq_error *err)
 {
-    dq_rewriter copy = *f; /* with what was inserted */
+    dq_rewriter copy = *f; /* With the inserted nodes. */
     copy.scratch = &(dq_arena){0};
     const size_t indices = (size_t)f->written_count + f->value_count;
     checker c = {.f = &copy, .pass = pass, .err = err, .status = DQ_OK};

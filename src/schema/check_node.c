@@ -6,7 +6,7 @@
 
 enum { LIST_TEXT = 640 };
 
-/* The list, or as much as fits with dots behind it. */
+/* Marks a truncated list with an ellipsis. */
 static void mark_cut(char *text, size_t size, size_t expected)
 {
     static const char dots[] = "…";
@@ -89,7 +89,7 @@ static dq_status unknown_attr(const dq_schema *schema, const char *name, dq_erro
                    "has the attribute '%.80s', which the operator does not know; it has %s", name, list);
 }
 
-/* The parser hands on a sparse tensor as the dense one. */
+/* The kind in the graph: the parser densifies sparse tensors. */
 static dq_attr_kind kind_in_graph(dq_attr_kind kind)
 {
     return kind == DQ_ATTR_SPARSE_TENSOR    ? DQ_ATTR_TENSOR
@@ -163,7 +163,7 @@ dq_status dq_schema_check_node(const dq_schema *schema, dq_node *node, dq_error 
 
 /* ---- Types ------------------------------------------------------------------------------------------- */
 
-/* What a type variable stands for in one node, and which input said so. */
+/* The type bound to a type variable in one node, and the input that determined it. */
 typedef struct binding {
     bool bound;
     dq_form form;

@@ -24,7 +24,7 @@ static bool parse_int(const char *text, int64_t *out)
     return end != text && !*end && errno == 0;
 }
 
-/* YAML's spellings of what is no decimal number. */
+/* Parses YAML's spellings of infinity and NaN. */
 static bool parse_special(const char *text, float *out)
 {
     if (strcmp(text, ".nan") == 0)
@@ -38,8 +38,7 @@ static bool parse_special(const char *text, float *out)
     return true;
 }
 
-/* The nearest float32, with a decimal point whatever the program's locale; *ok says whether the text was a
- * number. */
+/* Parses the nearest float32, with a decimal point in any locale. *ok: whether the text is a number. */
 static dq_status parse_float(const dq_schema_reader *r, const dq_yaml *node, float *out, bool *ok)
 {
     *ok = false;

@@ -55,7 +55,8 @@ static int not_hidden(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* In the order of names, so that of two files for one schema the same one always wins. */
+/* Reads a folder in the order of names, so that the result is deterministic if two files define one schema.
+ */
 static dq_status read_folder(walk *w, const char *path, unsigned depth)
 {
     if (depth > MAX_FOLDERS_DEEP)

@@ -11,11 +11,11 @@
 #define MAX_SINCE_VERSION 1000000
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* One key of a mapping: what the format knows, and after take_fields what the text has. */
+/* One key of a mapping: its definition in the format, and after take_fields its value in the text. */
 typedef struct field {
     const char *key;
     bool required;
-    const dq_yaml *value; /* NULL: absent */
+    const dq_yaml *value; /* NULL: absent. */
 } field;
 
 dq_status dq_read_fail(const dq_schema_reader *r, unsigned line, const char *format, ...)
@@ -33,7 +33,7 @@ dq_status dq_read_no_memory(const dq_schema_reader *r)
     return dq_no_memory(r->err, sizeof(dq_schema), "a schema");
 }
 
-/* A plain scalar that stands for "nothing": empty, ~ or null. */
+/* Whether the node is a plain scalar for "nothing": empty, ~ or null. */
 static bool is_null(const dq_yaml *node)
 {
     return node->kind == DQ_YAML_SCALAR && node->plain &&
@@ -49,7 +49,7 @@ static dq_status want_kind(const dq_schema_reader *r, const dq_yaml *node, const
                         dq_yaml_kind_name(kind));
 }
 
-/* The scalar's text, copied; `what` names it in the sentence. */
+/* Copies the scalar's text; `what` names it in the message. */
 static dq_status read_text(const dq_schema_reader *r, const dq_yaml *node, const char *what, const char **out)
 {
     DQ_TRY(want_kind(r, node, what, DQ_YAML_SCALAR));
@@ -86,8 +86,7 @@ static dq_status read_bool(const dq_schema_reader *r, const dq_yaml *node, const
     return DQ_OK;
 }
 
-/* Sorts a mapping's values into `fields`; a key that is not among them, or one that must be and is not, is
- * refused. */
+/* Assigns a mapping's values to `fields`. Refuses an unknown key, and a missing required one. */
 static dq_status take_fields(const dq_schema_reader *r, const dq_yaml *map, const char *what, field *fields,
                              size_t count)
 {
@@ -106,7 +105,7 @@ static dq_status take_fields(const dq_schema_reader *r, const dq_yaml *map, cons
     return DQ_OK;
 }
 
-/* A list with no more rows than a schema may have. */
+/* Checks that a list has no more rows than a schema may have. */
 static dq_status want_list(const dq_schema_reader *r, const dq_yaml *list, const char *what)
 {
     DQ_TRY(want_kind(r, list, what, DQ_YAML_LIST));
@@ -225,15 +224,15 @@ static dq_status read_formal(const dq_schema_reader *r, const dq_yaml *node, con
     return DQ_OK;
 }
 
-/* One side of an operator, its inputs or its outputs: what is read, and where it goes. */
+/* The inputs or the outputs of an operator: source fields and destination. */
 typedef struct side {
     const field *list, *min_field, *max_field;
     const dq_formal **formals;
     uint32_t *count, *min, *max;
 } side;
 
-/* A schema without tags still says what may be left out: a formal past the least arity, or one that asks for
- * none; and a last formal that stands for more is variadic. */
+/* Derives options of a schema without tags: a formal after the minimal arity is optional, and so is one with
+ * a minimum of none; a last formal that stands for several is variadic. */
 static void settle_options(dq_formal *formals, uint32_t count, uint32_t min, uint32_t max)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -247,7 +246,7 @@ static void settle_options(dq_formal *formals, uint32_t count, uint32_t min, uin
     }
 }
 
-/* How many inputs a node has, or outputs: what the formals say, unless fields do. */
+/* Reads the least and largest number of inputs or outputs: from the fields, else from the formals. */
 static dq_status read_arity(const dq_schema_reader *r, const side *s, const dq_formal *formals)
 {
     const field *min = s->min_field, *max = s->max_field;

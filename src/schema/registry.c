@@ -13,21 +13,21 @@
 
 #define MAX_DOCUMENTS 4096u
 
-/* One operator, all its versions. */
+/* All versions of an operator. */
 typedef struct entry entry;
 struct entry {
     const char *domain, *name;
-    entry *next;                        /* same name, another domain */
-    const dq_embedded_schema *embedded; /* the first of the library's, rising since_version */
-    uint32_t embedded_count;            /* 0 for an operator that only the user has */
-    uint64_t parsed;                    /* bit i: row i of them is among the versions */
-    const dq_schema **versions;         /* rising since_version */
+    entry *next;                        /* Same name, another domain. */
+    const dq_embedded_schema *embedded; /* First embedded version; since_version ascends. */
+    uint32_t embedded_count;            /* 0 for an operator that only the user has. */
+    uint64_t parsed;                    /* Bit i: row i of them is in `versions`. */
+    const dq_schema **versions;         /* By ascending since_version. */
     uint32_t count, capacity;
 };
 
 struct dq_schemas {
-    atomic_uint users; /* the caller, and each model */
-    dq_lock lock;      /* of everything below; rows themselves never change */
+    atomic_uint users; /* References: the caller's, and one of each model. */
+    dq_lock lock;      /* Guards all fields below; rows themselves never change. */
     dq_arena arena;
     dq_namemap by_name; /* entry */
     entry **entries;
@@ -73,7 +73,7 @@ static dq_status add_entry(dq_schemas *set, const char *domain, const char *name
     return DQ_OK;
 }
 
-/* Puts a row in its place. Of two rows of one version the one that a user gave stays. */
+/* Inserts a row in order. Of two rows of one version, the user's stays. */
 static dq_status add_version(dq_schemas *set, entry *e, const dq_schema *schema, bool replace, dq_error *err)
 {
     uint32_t at = 0;
@@ -108,10 +108,10 @@ struct pending {
     pending *next;
 };
 
-/* The rows of one text. They enter the set only once the whole text has been read. */
+/* The rows of one text. They enter the set after the whole text is read. */
 typedef struct text_reader {
     dq_schemas *set;
-    dq_arena tree; /* YAML nodes and the list of rows, freed after reading */
+    dq_arena tree; /* YAML nodes and the list of rows, freed after reading. */
     const char *source;
     pending *first, **end;
     unsigned count;
@@ -121,7 +121,7 @@ static dq_status take_document(void *arg, const dq_yaml *root, dq_error *err)
 {
     text_reader *r = arg;
     if (root->kind == DQ_YAML_SCALAR && root->plain && !*root->text)
-        return DQ_OK; /* nothing between two document marks */
+        return DQ_OK; /* Nothing between two document marks. */
     if (r->count++ == MAX_DOCUMENTS)
         return dq_fail(err, DQ_OUT_OF_MEMORY, "%s:%u: too many documents, the limit is %u", r->source,
                        root->line, MAX_DOCUMENTS);
@@ -171,7 +171,7 @@ static const char *name_of(const dq_embedded_schema *row)
     return domain + strlen(domain) + 1;
 }
 
-/* DQ_OK with the row's text behind those of newer versions: row->from + row->size bytes. */
+/* Inflates row->from + row->size bytes: the texts of newer versions, then that of the row. */
 static dq_status inflate_row(const dq_embedded_schema *row, char *text, dq_error *err)
 {
     uInt size = (uInt)row->from + row->size;
@@ -227,7 +227,7 @@ static dq_status parse_all(dq_schemas *set, entry *e, dq_error *err)
     return DQ_OK;
 }
 
-/* The one that a model of this version wants; all of them when it wants one that is older. */
+/* Parses the newest embedded version up to opset_version, or all versions if each of them is newer. */
 static dq_status parse_newest(dq_schemas *set, entry *e, int opset_version, dq_error *err)
 {
     for (uint32_t i = e->embedded_count; i-- > 0;)
@@ -352,7 +352,8 @@ static int compare_entries(const void *a, const void *b)
     return domains ? domains : strcmp(x->name, y->name);
 }
 
-/* All rows in order, in a malloc'ed array: `visit` runs without the lock, so that it may use the set. */
+/* Lists all rows in order, in a malloc'ed array. `visit` then runs without the lock, so that it may use the
+ * set. */
 static dq_status list_rows(dq_schemas *set, const dq_schema ***out, size_t *count, dq_error *err)
 {
     for (size_t i = 0; i < set->count; i++)

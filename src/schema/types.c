@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct form_row {
-    const char *head, *tail; /* around the element type */
+    const char *head, *tail; /* Around the element type. */
 } form_row;
 
 static const form_row forms[DQ_FORM_COUNT] = {
@@ -14,7 +14,7 @@ static const form_row forms[DQ_FORM_COUNT] = {
     [DQ_FORM_SEQUENCE] = {"seq(tensor(", "))"},
     [DQ_FORM_OPTIONAL] = {"optional(tensor(", "))"},
     [DQ_FORM_OPTIONAL_SEQUENCE] = {"optional(seq(tensor(", ")))"},
-    /* The values of ONNX's maps are written without "tensor". */
+    /* The value types of ONNX's maps are written without "tensor". */
     [DQ_FORM_MAP_INT64] = {"map(int64, ", ")"},
     [DQ_FORM_MAP_STRING] = {"map(string, ", ")"},
     [DQ_FORM_SEQUENCE_MAP_INT64] = {"seq(map(int64, ", "))"},

@@ -7,7 +7,7 @@
 typedef struct anchor anchor;
 struct anchor {
     const char *name;
-    const dq_yaml *node; /* NULL while the node is being read */
+    const dq_yaml *node; /* NULL while the node is being read. */
     anchor *next;
 };
 
@@ -16,11 +16,11 @@ typedef struct reader {
     dq_arena *arena;
     const char *source;
     dq_error *err;
-    anchor *anchors; /* newest first: a later anchor of the same name hides the earlier one */
+    anchor *anchors; /* Newest first: a later anchor of the same name hides the earlier one. */
     unsigned anchor_count;
 } reader;
 
-/* One node; takes over nothing: the caller deletes the event. */
+/* Reads one node. The caller deletes the event. */
 static dq_status read_node(reader *r, const yaml_event_t *event, unsigned depth, const dq_yaml **out);
 
 static unsigned line_of(yaml_mark_t mark)
@@ -105,7 +105,7 @@ static dq_status read_scalar(reader *r, const yaml_event_t *event, dq_yaml *node
     return node->text ? DQ_OK : no_memory(r);
 }
 
-/* Hangs `child` under `node` and keeps the tree's size and depth within bounds, aliases expanded. */
+/* Appends `child` to `node`, and checks the limits of the tree's size and depth with aliases expanded. */
 static dq_status add_item(reader *r, dq_yaml *node, const char *key, unsigned line, const dq_yaml *child,
                           unsigned depth, dq_yaml_item **last)
 {
@@ -129,7 +129,7 @@ static dq_status add_item(reader *r, dq_yaml *node, const char *key, unsigned li
     return DQ_OK;
 }
 
-/* The next node inside a list or mapping and its line, or NULL when `end` closes it. */
+/* Reads the next node in a list or mapping, and its line; NULL if `end` closes it. */
 static dq_status read_child(reader *r, yaml_event_type_t end, unsigned depth, const dq_yaml **child,
                             unsigned *line)
 {

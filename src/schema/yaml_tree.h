@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* YAML text as a small tree, with the bounds that text from a stranger needs. The only file that knows
- * libyaml is yaml_tree.c.
+/* YAML text as a small tree, with limits for text from untrusted sources. Only yaml_tree.c uses libyaml.
  *
- * A document over a limit (bytes, nesting, nodes counted with aliases expanded, keys of one mapping, anchors)
- * is refused with DQ_OUT_OF_MEMORY; text that is no YAML, a key that stands twice, a tag, a mapping as a key,
- * a zero byte or an alias of an unfinished node with DQ_BAD_MODEL. Sentences begin "SOURCE:LINE: ". */
+ * DQ_OUT_OF_MEMORY: a document exceeds a limit (bytes, nesting, nodes counted with aliases expanded, keys of
+ * one mapping, anchors). DQ_BAD_MODEL: the text is no YAML, or has a duplicate key, a tag, a mapping as a
+ * key, a zero byte, or an alias of an unfinished node. Messages begin with "SOURCE:LINE: ". */
 #ifndef DQ_SCHEMA_YAML_TREE_H
 #define DQ_SCHEMA_YAML_TREE_H
 
@@ -32,22 +31,23 @@ struct dq_yaml_item {
 
 struct dq_yaml {
     dq_yaml_kind kind;
-    bool plain;    /**< a scalar without quotes, not a block: only such a one is a number, a bool or null */
-    unsigned line; /**< counted from 1 */
+    /** A plain scalar, neither quoted nor a block: only such a scalar can be a number, a bool or null. */
+    bool plain;
+    unsigned line; /**< Counted from 1. */
     unsigned height;
-    size_t weight;             /**< nodes in this tree, aliases expanded */
-    const char *text;          /**< scalar: zero-terminated */
-    const dq_yaml_item *items; /**< list or mapping */
-    size_t count;              /**< items */
+    size_t weight;             /**< Nodes in this tree, aliases expanded. */
+    const char *text;          /**< Scalar: zero-terminated. */
+    const dq_yaml_item *items; /**< List or mapping. */
+    size_t count;              /**< Number of items. */
 };
 
-/** Calls `visit` with the root of each document. Trees live in `arena`. `source` is for sentences. A status
- * other than DQ_OK from `visit` ends the reading and is returned. */
+/** Calls `visit` with the root of each document. Trees live in `arena`. `source` is for messages. If `visit`
+ * does not return DQ_OK, reading ends and returns that status. */
 dq_status dq_yaml_read(dq_arena *arena, const char *text, size_t length, const char *source,
                        dq_status (*visit)(void *arg, const dq_yaml *root, dq_error *err), void *arg,
                        dq_error *err);
 
-/** "a text", "a list", "a mapping". */
+/** "a text", "a list" or "a mapping". */
 const char *dq_yaml_kind_name(dq_yaml_kind kind);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches: one run for each file or folder (cli_batch_text in cli/table.c says which). */
+/* Batches: one run for each file or folder, as defined by cli_batch_text in cli/table.c. */
 #include "cli/run.h"
 
 #include "cli/interrupt.h"
@@ -16,13 +16,13 @@
 
 typedef struct batch {
     cli_runner *runner;
-    char **paths; /* malloc'ed, one a run */
+    char **paths; /* malloc'ed, one per run. */
     size_t count, capacity;
-    const char **arguments; /* of a run: what all runs are given, then its own path */
-    size_t shared;          /* how many all are given */
+    const char **arguments; /* Arguments of a run: the common ones, then its own path. */
+    size_t shared;          /* Number of common arguments. */
     size_t failed, different;
-    dq_status status;         /* of the first run that failed */
-    cli_json document, *json; /* json NULL: text */
+    dq_status status;         /* Of the first run that failed. */
+    cli_json document, *json; /* json NULL: text. */
 } batch;
 
 /* ---- The list of runs ---------------------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ static bool holds(const char *path, int (*filter)(const struct dirent *))
     return count > 0;
 }
 
-/* A folder of test data that holds an .npz too is one run. */
+/* Whether the path is a folder of .npz files. A folder of test data that also contains an .npz is one run. */
 static bool is_folder_of_npz(const char *path)
 {
     return is_folder(path) && !holds(path, is_input) && holds(path, is_npz);
@@ -161,7 +161,7 @@ static const char *last_name(const char *path, size_t *length)
     return path + begin;
 }
 
-/* "FOLDER/a.npz" for the run of DIR/a.npz or of the folder DIR/a, malloc'ed; "FOLDER/a" where not `npz`. */
+/* "FOLDER/a.npz" for the run of DIR/a.npz or of the folder DIR/a, malloc'ed; "FOLDER/a" unless `npz`. */
 static char *file_of(const char *folder, const char *path, bool npz)
 {
     size_t length = 0;
@@ -181,7 +181,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Two runs must not write, or be compared with, one file. */
+/* Refuses two runs that write, or are compared with, the same file. */
 static dq_status check_names(const batch *b, dq_error *err)
 {
     dq_status status = DQ_OK;
@@ -251,7 +251,7 @@ static dq_status compare(batch *b, const char *path, cli_comparison *comparison,
     return status;
 }
 
-/* The line of a run that went well; where it was compared, `comparison` says how that ended. */
+/* Prints the line of a successful run, with the result of its comparison, if any. */
 static void print_line(const batch *b, const char *path, const cli_comparison *comparison,
                        const char *written)
 {
@@ -292,7 +292,7 @@ static dq_status use_outputs(batch *b, const char *path, dq_error *err)
     return status;
 }
 
-/* A run that failed: a line, or an object in the JSON. */
+/* Reports a failed run: prints a line, or adds an object to the JSON. */
 static void note_failure(batch *b, const char *path, dq_status status, const dq_error *err)
 {
     dq_error copy = *err;
@@ -379,7 +379,7 @@ dq_status cli_batch(cli_runner *runner, bool *differ, dq_error *err)
     *differ = b.different != 0;
     if (status == DQ_OK && b.failed) {
         status = b.status;
-        err->message[0] = 0; /* each has been printed */
+        err->message[0] = 0; /* Each message is already printed. */
     }
     for (size_t i = 0; i < b.count; i++)
         free(b.paths[i]);

@@ -21,7 +21,7 @@ typedef struct bench {
     dq_session *session;
     cli_inputs inputs;
     double load_ms, first_run_ms;
-    double *times; /* of the measured runs, in ms */
+    double *times; /* Of the measured runs, in ms. */
     size_t count, capacity;
     cli_profile profile;
 } bench;
@@ -104,15 +104,15 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of the sorted times. */
+/* A percentile of the sorted times. */
 static double percentile(const bench *b, double percent)
 {
     size_t rank = (size_t)ceil(percent / 100 * (double)b->count);
     return b->times[rank ? rank - 1 : 0];
 }
 
-/* Linux hands the peak of the process that started this one down through getrusage; the status file does not.
- */
+/* Reads the peak from the status file: Linux's getrusage includes the peak of the parent process from before
+ * exec. */
 static long peak_kib(void)
 {
     struct rusage usage;

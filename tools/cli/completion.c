@@ -12,7 +12,8 @@ enum { SHELLS = sizeof shells / sizeof *shells };
 
 /* ---- Words --------------------------------------------------------------------------------------------- */
 
-/* The first thought of a help text, in single quotes of a shell; characters of `special` get a backslash. */
+/* The first clause of a help text, in single quotes of a shell; characters of `special` are escaped by a
+ * backslash. */
 static void put_description(FILE *to, const char *help, const char *special)
 {
     for (; *help; help++) {
@@ -44,7 +45,7 @@ static void put_isa_levels(FILE *to)
         fprintf(to, "%s%s", i ? " " : "", name);
 }
 
-/* The words that an argument may be; nothing when it is a file or anything. */
+/* The possible words of an argument; none for a file or free text. */
 static void put_choices(FILE *to, cli_completion completion, const char *choices)
 {
     if (completion == CLI_COMPLETE_CHOICES && choices)
@@ -71,7 +72,7 @@ static void put_pattern(FILE *to, const cli_option *o)
     fprintf(to, "--%s", o->name);
 }
 
-/* All options whose argument is the next word. */
+/* Patterns of all options whose argument is the next word. */
 static void put_patterns_with_argument(FILE *to)
 {
     const char *separator = "";
@@ -199,7 +200,7 @@ static void put_zsh_argument(FILE *to, cli_completion completion, const char *ch
 }
 
 /* '(-o --output)'{-o+,--output=}'[Write…]:FILE:_files': the argument may be part of the word, or the next
- * one. */
+ * word. */
 static void put_zsh_option(FILE *to, const cli_option *o)
 {
     fputs("            ", to);

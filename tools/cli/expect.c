@@ -21,7 +21,7 @@ typedef struct comparison {
     const cli_outputs *outputs;
     const cli_options *options;
     const char *path;
-    bool *seen; /* per output */
+    bool *seen; /* Per output. */
     cli_comparison *result;
     dq_error *err;
 } comparison;
@@ -64,7 +64,7 @@ static void compare_one(comparison *c, size_t output, const dq_tensor *want)
         print_json(to->json, c->outputs->names[output], &result);
 }
 
-/* The output that an array or file is the expectation of; each may have one. */
+/* Finds the output for which an array or file is the expected value. Each output may have one. */
 static dq_status claim(comparison *c, const char *what, const char *name, bool positional, size_t position,
                        size_t *output)
 {
@@ -126,7 +126,7 @@ static dq_status expect_npz(comparison *c)
     return status;
 }
 
-/* What a file must hold to be compared with that output. */
+/* The declaration that a file must match to be compared with that output. */
 static dq_value_info declared_as(const dq_tensor *output)
 {
     const dq_tensor *item = dq_tensor_item(output, 0);

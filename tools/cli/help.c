@@ -7,7 +7,7 @@
 
 enum { LINE = 80, INDENT = 2, TEXT_COLUMN = 24 };
 
-/* Columns of UTF-8 text of narrow characters, `length` bytes of it. */
+/* Columns of `length` bytes of UTF-8 text of narrow characters. */
 static int columns(const char *text, size_t length)
 {
     int n = 0;
@@ -16,7 +16,7 @@ static int columns(const char *text, size_t length)
     return n;
 }
 
-/* Text broken into lines that begin at column `indent`; the first one begins at column `at`. */
+/* Writes text in lines that begin at column `indent`; the first one begins at column `at`. */
 static void wrap(FILE *to, const char *text, int at, int indent)
 {
     const char *blank = "";
@@ -91,7 +91,7 @@ static void put_options(FILE *to, cli_command command, cli_section section)
     }
 }
 
-/* Those of a command; CLI_COMMANDS: all. */
+/* Prints the examples of a command; CLI_COMMANDS: all. */
 static void put_examples(FILE *to, cli_command command)
 {
     bool any = false;

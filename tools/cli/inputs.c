@@ -20,7 +20,7 @@
 
 enum { EXPECTS_TEXT = 700, DECLARED_TEXT = 400 };
 
-/* ---- What the model expects --------------------------------------------------------------------------- */
+/* ---- Expectations of the model ------------------------------------------------------------------------ */
 
 static bool is_tensor(const dq_value_info *info)
 {
@@ -75,10 +75,10 @@ static size_t find(const cli_inputs *inputs, const char *name)
     return i;
 }
 
-/* What an array of a file is about to become: refused before its data is read when it does not fit. */
+/* An array of a file and its input. It is refused before its data is read if it does not fit. */
 typedef struct candidate {
     const char *file;  /* for messages */
-    const char *array; /* its name there; NULL when the file has only one */
+    const char *array; /* Its name in the file; NULL if the file has only one. */
     size_t input;
 } candidate;
 
@@ -180,7 +180,7 @@ static dq_status take_array(npz *archive, size_t member, const char *path, cli_i
     return status == DQ_OK ? DQ_OK : prefix_array(err, status, path, name);
 }
 
-/* The arrays of an archive that npz_open came to `status` with. */
+/* Takes the arrays of an archive; `status` is the result of npz_open. */
 static dq_status take_arrays(npz *archive, dq_status status, const char *path, cli_inputs *inputs,
                              dq_error *err)
 {
@@ -241,7 +241,7 @@ static dq_status take_pb(const char *path, size_t input, cli_inputs *inputs, dq_
         return io_prefix(err, status, path);
     free(name);
     if (is_list(info))
-        status = check_once(&c, inputs, err); /* its tensors have any shape */
+        status = check_once(&c, inputs, err); /* Its tensors may have any shape. */
     else
         status = check_fit(&c, inputs, dq_tensor_dtype(tensor), dq_tensor_rank(tensor),
                            dq_tensor_dims(tensor), err);
@@ -283,7 +283,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && !strcmp(text + n - m, end);
 }
 
-/* NAME=FILE, where a name may hold '=' too. */
+/* Parses NAME=FILE. The name may contain '=', too. */
 static dq_status take_named(const char *argument, cli_inputs *inputs, dq_error *err)
 {
     size_t input = inputs->count;
@@ -327,9 +327,9 @@ static dq_status take_argument(const char *argument, cli_inputs *inputs, dq_erro
                    argument);
 }
 
-/* ---- Inputs that are not given ------------------------------------------------------------------------- */
+/* ---- Generated inputs --------------------------------------------------------------------------------- */
 
-/* The size that --dim or a given input has for that symbol; else 1. */
+/* The size of a symbol from --dim or another input; else 1. */
 static int64_t symbol_size(const cli_inputs *inputs, const cli_options *options, const char *symbol)
 {
     for (size_t i = 0; symbol && i < options->dim_count; i++) {

@@ -12,9 +12,9 @@
 
 static _Atomic(dq_session *) watched;
 static volatile sig_atomic_t interrupted, out_of_time;
-static double timeout; /* seconds; 0: none */
+static double timeout; /* Seconds; 0: none. */
 static struct sigaction before;
-static bool catches; /* SIGINT */
+static bool catches; /* SIGINT is caught. */
 
 static void cancel(void)
 {

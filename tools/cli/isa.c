@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "c, sse41, avx2": the levels of this processor, or all of this build. */
+/* Lists the levels of this processor, or all of this build: "c, sse41, avx2". */
 static void list_levels(bool all, char *text, size_t size)
 {
     bool available;
@@ -52,7 +52,7 @@ dq_status cli_choose_isa(cli_options *options, dq_error *err)
                    cli_suggest_text(&suggestion, "", text));
 }
 
-/* The highest level that a session uses: of the processor, and not above --isa. */
+/* The highest level that a session uses: one of the processor, not above --isa. */
 static const char *used_level(const cli_options *options)
 {
     bool available;

@@ -33,9 +33,9 @@ dq_status cli_json_finish(cli_json *json, dq_status status, dq_error *err)
     return status;
 }
 
-enum { LINE_DEPTH = 2 }; /* objects in arrays begin lines down to that depth */
+enum { LINE_DEPTH = 2 }; /* Objects in arrays begin a line down to that depth. */
 
-/* A comma after the value before this one, then its key. */
+/* Writes a comma after the previous value, then the key. */
 static void put_key(cli_json *json, const char *key)
 {
     if (!json->first)
@@ -66,7 +66,7 @@ void cli_json_begin_object(cli_json *json, const char *key)
 {
     if (!key && json->depth && json->depth <= LINE_DEPTH) {
         fputs(json->first ? "\n  " : ",\n  ", json->to);
-        json->first = true; /* the comma is there */
+        json->first = true; /* The comma is already written. */
     }
     open_bracket(json, key, '{');
 }
@@ -130,7 +130,7 @@ void cli_json_null(cli_json *json, const char *key)
     fputs("null", json->to);
 }
 
-/* `digits`: enough to tell all numbers of the type apart. */
+/* `digits`: enough to distinguish all numbers of the type. */
 static void put_number(cli_json *json, const char *key, double value, int digits)
 {
     if (isnan(value)) {

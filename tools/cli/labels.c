@@ -52,7 +52,7 @@ static size_t predict(const dq_tensor *scores, size_t row, size_t classes)
     return best;
 }
 
-/* Labels fit: one for each row, each a class. */
+/* Checks the labels: one per row, each of them a class. */
 static dq_status check_labels(const dq_tensor *labels, const dq_tensor *scores, dq_error *err)
 {
     const int64_t *dims = dq_tensor_dims(scores);

@@ -126,7 +126,7 @@ typedef struct listing {
     const char *filter; /* NULL: all */
     cli_json *json;     /* NULL: text */
     size_t count;
-    char domain[256]; /* of the last row */
+    char domain[256]; /* Of the last row. */
     cli_suggestion suggestion;
     dq_error *err;
     dq_status status;
@@ -149,7 +149,7 @@ static bool contains(const char *text, const char *part)
     return !*part;
 }
 
-/* The text of the type constraints; malloc'ed. */
+/* The text of the type constraints, malloc'ed. */
 static char *types_of(listing *l, const dq_operator_info *info)
 {
     size_t length = dq_schemas_types(l->schemas, info, NULL, 0);
@@ -161,7 +161,7 @@ static char *types_of(listing *l, const dq_operator_info *info)
     return text;
 }
 
-/* "float, int8" as items of an array; `end` is past it. */
+/* Writes "float, int8" as items of an array; `end` is the end of the text. */
 static void put_list(cli_json *json, const char *text, const char *end)
 {
     while (text < end) {
@@ -173,7 +173,7 @@ static void put_list(cli_json *json, const char *text, const char *end)
     }
 }
 
-/* "T1: float, float16; T2: uint8" as members. */
+/* Writes "T1: float, float16; T2: uint8" as members. */
 static void put_types(cli_json *json, const char *text)
 {
     char name[128];
@@ -204,8 +204,7 @@ static void put_json(cli_json *json, const dq_operator_info *info, const char *t
     cli_json_end_object(json);
 }
 
-/* "T: tensor(float), seq(tensor(float))" as "T: float, seq(tensor(float))": plain tensors go without saying.
- */
+/* Shortens "T: tensor(float), seq(tensor(float))" to "T: float, seq(tensor(float))": tensors are implied. */
 static void shorten(char *types)
 {
     char *to = types;

@@ -5,13 +5,13 @@
 
 #include "cli/options.h"
 
-/** Prints a line for each node of the model that cannot run, with the reason, then how many there are; or all
- * of it as JSON. Returns the gravest of their statuses, with an empty message; or what the check itself
- * failed with. */
+/** Prints a line with the reason for each node of the model that cannot run, then their number; or all of it
+ * as JSON. Returns the most severe of their statuses with an empty message, or an error of the check itself.
+ */
 dq_status cli_check(const dq_model *model, const cli_options *options, dq_error *err);
 
-/** Prints the operators of the set (NULL: the library's own) that the filter lets through, as a table or as
- * JSON. DQ_INVALID_ARGUMENT when there is none. */
+/** Prints the operators of the set (NULL: the library's own) that match the filter, as a table or as JSON.
+ * DQ_INVALID_ARGUMENT if there are none. */
 dq_status cli_ops(dq_schemas *schemas, const cli_options *options, dq_error *err);
 
 /** Prints the rewriter's passes in their order, as text or as JSON. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manual page, in the man macros that groff and mandoc know. */
+/* Generates the manual page, with the man macros of groff and mandoc. */
 #include "cli/help.h"
 
 #include <string.h>
 
-/* One character as roff; `at` moves past it. Hyphens of options stay hyphens, quotes stay straight. */
+/* Writes one character as roff and advances `at`. Hyphens of options remain hyphens, and quotes remain
+ * straight. */
 static void put_character(FILE *to, const char **at)
 {
     static const char ellipsis[] = "…";
@@ -27,16 +28,16 @@ static void put_character(FILE *to, const char **at)
     fputc(c, to);
 }
 
-/* Text as roff in one line. */
+/* Writes text as roff in one line. */
 static void put_line(FILE *to, const char *text)
 {
     if (*text == '.')
-        fputs("\\&", to); /* no request */
+        fputs("\\&", to); /* Not a request. */
     while (*text)
         put_character(to, &text);
 }
 
-/* Text as roff in several lines: one begins at each sentence, and after a blank where a line is long. */
+/* Writes text as roff in several lines, with a new line at each sentence, and at a blank in a long line. */
 static void put_text(FILE *to, const char *text)
 {
     enum { LONG_LINE = 60 };
@@ -61,7 +62,7 @@ static void put_paragraph(FILE *to, const char *text)
     fputc('\n', to);
 }
 
-/* A term in bold and its meaning. */
+/* Writes a term in bold, and its meaning. */
 static void put_term(FILE *to, const char *term, const char *meaning)
 {
     fputs(".TP\n\\fB", to);
@@ -80,7 +81,7 @@ static void put_usage(FILE *to, const char *command, const char *arguments)
     fputs(*arguments ? " [options]\n" : "[options]\n", to);
 }
 
-/* "run, bench" for the commands that have an option; "" when all have it. */
+/* Lists the commands that have an option: "run, bench"; "" if all have it. */
 static void list_commands(unsigned commands, char *text, size_t size)
 {
     size_t used = 0;

@@ -12,7 +12,7 @@ dq_status cli_model_load(const cli_options *options, dq_schemas *schemas, dq_mod
 
 /** Whether that argument means standard input. */
 bool cli_is_standard_input(const char *argument);
-/** Reads standard input to its end. `what` is what the command expects there, for messages. */
+/** Reads standard input to its end. `what` names the expected data, for messages. */
 dq_status cli_read_standard_input(const char *what, uint64_t limit, void **bytes, size_t *size,
                                   dq_error *err);
 

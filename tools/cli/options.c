@@ -14,10 +14,10 @@ typedef struct reader {
     cli_options *options;
     int argc, at;
     char **argv;
-    const char **words; /* what is no option, in order */
+    const char **words; /* Words that are no options, in order. */
     size_t word_count;
-    bool has_operand; /* the first word comes after "--": it is no command */
-    uint64_t used;    /* bit 1 << cli_option_id for each option seen */
+    bool has_operand; /* The first word comes after "--": it is no command. */
+    uint64_t used;    /* Bit 1 << cli_option_id is set for each option seen. */
     bool help;
     dq_error *err;
 } reader;
@@ -64,11 +64,11 @@ static void set_flag(reader *r, cli_option_id id)
     *flags[id] = true;
 }
 
-/* `value` is part of the same command-line argument, or NULL. */
+/* Applies an option. `value` is in the same command-line argument, or NULL. */
 static dq_status apply(reader *r, cli_option_id id, bool is_long, const char *value)
 {
     const cli_option *o = &cli_options_table[id];
-    /* What --output names may be several values of old. */
+    /* --output may name several values, as in dqrun 0.1. */
     bool repeats = o->repeats || !o->argument || id == CLI_OPTION_OUTPUT;
     if (was_given(r, id) && !repeats)
         return io_fail(r->err, DQ_INVALID_ARGUMENT, "--%s is given twice", o->name);
@@ -138,7 +138,7 @@ static const char *closest_command(const char *word, char text[CLI_SUGGEST_TEXT]
     return cli_suggest_text(&suggestion, "", text);
 }
 
-/* --help ends the reading: its topic is the command in front of it, or right after it. */
+/* --help ends the parsing. Its topic is the command before or directly after it. */
 static void choose_topic(reader *r)
 {
     const char *word = r->word_count ? r->words[0] : r->at + 1 < r->argc ? r->argv[r->at + 1] : "";
@@ -157,7 +157,7 @@ static dq_status choose_help(reader *r, const char *word)
                    *text ? text : "; see dqrun --help");
 }
 
-/* A first word that is no command is a model, unless there is no such file and it looks like a command. */
+/* A first word that is no command is a model, unless no such file exists and it resembles a command. */
 static dq_status choose_command(reader *r, size_t *first)
 {
     struct stat info;
@@ -174,7 +174,7 @@ static dq_status choose_command(reader *r, size_t *first)
     return DQ_OK;
 }
 
-/* An option that the command does not have. */
+/* Refuses options that the command does not have. */
 static dq_status check_options(const reader *r)
 {
     const char *command = cli_commands[r->options->command].name;
@@ -211,7 +211,7 @@ static dq_status take_words(reader *r, size_t first)
     return DQ_OK;
 }
 
-/* ---- What does not go together ------------------------------------------------------------------------- */
+/* ---- Conflicting options ------------------------------------------------------------------------------ */
 
 static dq_status check_standard_input(const cli_options *o, dq_error *err)
 {
@@ -254,7 +254,7 @@ static dq_status check_combination(const reader *r)
     return status == DQ_OK ? check_standard_output(o, err) : status;
 }
 
-/* ---- All of it ----------------------------------------------------------------------------------------- */
+/* ---- The whole command line --------------------------------------------------------------------------- */
 
 static dq_status interpret(reader *r)
 {
@@ -287,7 +287,7 @@ dq_status cli_parse(int argc, char **argv, cli_options *options, dq_error *err)
     /* No list is longer than the command line. */
     size_t capacity = (size_t)argc + 1;
     options->inputs = calloc(capacity, sizeof *options->inputs);
-    options->values = calloc(2 * capacity, sizeof *options->values); /* files_or_values may join them */
+    options->values = calloc(2 * capacity, sizeof *options->values); /* files_or_values may be appended. */
     options->files_or_values = calloc(capacity, sizeof *options->files_or_values);
     options->schema_dirs = calloc(capacity, sizeof *options->schema_dirs);
     options->dims = calloc(capacity, sizeof *options->dims);

@@ -51,7 +51,7 @@ void cli_profile_trace(void *arg, const dq_trace_event *event)
 /* ---- Tables -------------------------------------------------------------------------------------------- */
 
 typedef struct row {
-    const cli_profile_step *first; /* its place in the run breaks ties */
+    const cli_profile_step *first; /* Its position in the run breaks ties. */
     size_t steps;
     double ms;
 } row;
@@ -82,7 +82,7 @@ static int by_operator(const void *a, const void *b)
     return order ? order : (x->first > y->first) - (x->first < y->first);
 }
 
-/* Rows sorted by operator and algorithm become one row for each. */
+/* Merges rows of equal operator and algorithm; the rows are sorted by both. */
 static size_t join(row *rows, size_t count)
 {
     size_t kept = 0;

@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun bench --profile: where the time of a model's runs goes. */
+/* dqrun bench --profile: distribution of a model's run time over its steps. */
 #ifndef DQ_TOOLS_CLI_PROFILE_H
 #define DQ_TOOLS_CLI_PROFILE_H
 
 #include "cli/json.h"
 
-/** A step of the model in the order of a run, which is the same in each run of one set of shapes. */
+/** A step of the model, in the order of a run. The order is the same in all runs of one set of shapes. */
 typedef struct cli_profile_step {
-    char *node, *op;       /* malloc'ed copies */
-    const char *algorithm; /* NULL: the operator has one only */
-    double ms;             /* the least of the runs that count */
+    char *node, *op;       /* malloc'ed copies. */
+    const char *algorithm; /* NULL: the operator has only one. */
+    double ms;             /* The minimum over the runs that count. */
 } cli_profile_step;
 
 typedef struct cli_profile {
     cli_profile_step *steps;
     size_t count, capacity;
-    size_t at; /* steps of the run so far */
+    size_t at; /* Number of steps in this run so far. */
     bool counting;
-    dq_status status; /* of keeping the steps */
+    dq_status status; /* Of recording the steps. */
 } cli_profile;
 
-/** A run begins. One that does not count leaves no times, only the names of its steps. */
+/** Begins a run. A run that does not count records only the names of its steps, no times. */
 void cli_profile_begin(cli_profile *profile, bool counts);
 
-/** dq_session_options.trace with the profile as its arg. */
+/** The function for dq_session_options.trace; its arg is the profile. */
 void cli_profile_trace(void *profile, const dq_trace_event *event);
 
-/** Prints two tables: operators, then steps, each with the least milliseconds that the steps took, and their
- * share of `run_ms`, the least time of a run; the slowest first, of equal ones the first. */
+/** Prints two tables, operators and steps. Each row has the minimal time in milliseconds and its share of
+ * `run_ms`, the minimal time of a run. Rows are sorted by descending time, equal ones in the order of a run.
+ */
 dq_status cli_profile_print(const cli_profile *profile, double run_ms, dq_error *err);
 
 /** Adds the steps in their order to an object: `"steps": [{"node": …, "op": …, "ms": …}, …]`. */

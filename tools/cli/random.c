@@ -38,7 +38,7 @@ typedef struct coded {
     uint16_t code;
 } coded;
 
-/* By value; of the two zeros the positive one comes last, so that it is found. */
+/* Orders by value. The positive one of the two zeros comes last, so that it is found. */
 static int by_value(const void *a, const void *b)
 {
     const coded *x = a, *y = b;
@@ -47,7 +47,7 @@ static int by_value(const void *a, const void *b)
     return (int)y->code - (int)x->code;
 }
 
-/* All finite values of a float type of up to 16 bits, sorted. */
+/* Lists all finite values of a float type of up to 16 bits, sorted. */
 static dq_status list_codes(dq_dtype dtype, coded **out, size_t *count, dq_error *err)
 {
     unsigned bits = dq_dtype_bits(dtype);

@@ -64,9 +64,9 @@ static void trace(void *arg, const dq_trace_event *event)
 
 static void print_decision(void *arg, const dq_log_record *record)
 {
-    (void)arg; /* the runner */
+    (void)arg; /* The runner. */
     const char *next, *part = record->message;
-    for (bool first = true; part; first = false, part = next) { /* what follows "; " has a line of its own */
+    for (bool first = true; part; first = false, part = next) { /* Text after "; " gets its own line. */
         char line[1024];
         next = strstr(part, "; ");
         snprintf(line, sizeof line, "%.*s", next ? (int)(next - part) : (int)strlen(part), part);
@@ -75,7 +75,7 @@ static void print_decision(void *arg, const dq_log_record *record)
     }
 }
 
-/* A run that has no work to compare with is shown by its nodes, unless it is one of many. */
+/* Shows progress. A run of unknown work shows its number of nodes, unless it is one of many. */
 static int show_progress(void *arg, const dq_progress *progress)
 {
     const cli_runner *r = arg;
@@ -104,7 +104,7 @@ static dq_status open_session(cli_runner *r, dq_error *err)
     return status;
 }
 
-/* ---- Which outputs ------------------------------------------------------------------------------------- */
+/* ---- Choice of outputs -------------------------------------------------------------------------------- */
 
 static bool is_output(const cli_runner *r, const char *name)
 {
@@ -145,7 +145,7 @@ static dq_status add_value(const cli_runner *r, const char *name, dq_error *err)
                                                : no_such_value(r, name, err);
 }
 
-/* `--output X` of dqrun 0.1 named a value: it still does where the model has it. */
+/* `--output X` of dqrun 0.1 named a value, and still does if the model has it. */
 static dq_status resolve_files_or_values(cli_runner *r, const char **values, size_t *count, dq_error *err)
 {
     const cli_options *o = r->options;
@@ -168,7 +168,7 @@ static dq_status resolve_files_or_values(cli_runner *r, const char **values, siz
     return DQ_OK;
 }
 
-/* The values that are asked for, or all outputs of the graph. */
+/* Chooses the requested values, or all outputs of the graph. */
 static dq_status choose_outputs(cli_runner *r, dq_error *err)
 {
     const cli_options *o = r->options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of outputs. */
+/* Printing of outputs as a table or JSON. */
 #include "cli/outputs.h"
 
 #include "cli/terminal.h"
@@ -20,7 +20,7 @@ typedef struct row {
 
 static const row titles = {{"output", "type", "shape", "range", "mean", "first values"}};
 
-/* Columns that a terminal gives to UTF-8 text of narrow characters. */
+/* Terminal columns of UTF-8 text of narrow characters. */
 static int width(const char *text)
 {
     int n = 0;
@@ -39,9 +39,9 @@ static void put_shape(const dq_tensor *t, char *cell)
 }
 
 typedef struct statistics {
-    bool are_numbers;      /* of a type that has an order */
-    size_t count, numbers; /* elements; those that are not NaN */
-    size_t low, high;      /* the smallest and largest element */
+    bool are_numbers;      /* The type is ordered. */
+    size_t count, numbers; /* Number of elements; number of those that are not NaN. */
+    size_t low, high;      /* Indices of the smallest and largest element. */
     double mean;
 } statistics;
 
@@ -120,7 +120,7 @@ static void fill(const char *name, const dq_tensor *t, row *r)
     put_values(t, r->cell[5]);
 }
 
-/* A list has a row for itself and rows for its items, as far as a table is good for it. */
+/* A list has a row of its own, and rows for up to this number of items. */
 enum { MOST_ITEMS = 100 };
 
 static size_t rows_of(const dq_tensor *t)

@@ -20,7 +20,7 @@ static int small_letter(char c)
 
 size_t cli_edit_distance(const char *a, const char *b)
 {
-    /* Three rows of the table of distances between the beginnings of both words: row i is of i bytes of a. */
+    /* Three rows of the table of distances between prefixes of both words: row i is that of i bytes of a. */
     size_t rows[3][CLI_SUGGEST_BYTES + 1];
     size_t n = smaller(strlen(a), CLI_SUGGEST_BYTES), m = smaller(strlen(b), CLI_SUGGEST_BYTES);
     for (size_t j = 0; j <= m; j++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands and options of dqrun, each in one row. The parser, --help, the man page and the completions of
- * shells all read these tables; nothing else lists commands or options. */
+/* The tables of dqrun's commands and options, one row each. The parser, --help, the manual page and the
+ * completions of shells all read these tables; nothing else lists commands or options. */
 #ifndef DQ_TOOLS_CLI_TABLE_H
 #define DQ_TOOLS_CLI_TABLE_H
 
@@ -19,10 +19,10 @@ typedef enum cli_command {
     CLI_HELP,
     CLI_COMPLETION,
     CLI_MAN,
-    CLI_COMMANDS /**< how many there are */
+    CLI_COMMANDS /**< Number of commands. */
 } cli_command;
 
-/** What a shell offers for an argument. */
+/** The completion that a shell offers for an argument. */
 typedef enum cli_completion {
     CLI_COMPLETE_NOTHING,
     CLI_COMPLETE_MODEL, /**< .onnx files and folders */
@@ -36,17 +36,17 @@ typedef enum cli_completion {
 
 typedef struct cli_command_row {
     const char *name;
-    const char *arguments;           /**< as the usage line shows them; "" for none */
-    bool needs_model;                /**< the first argument is a model */
-    size_t least, most;              /**< arguments; SIZE_MAX: any number */
-    cli_completion completion, more; /**< of the first argument, of those after it */
-    const char *summary;             /**< a line in the list of commands, without a full stop */
+    const char *arguments;           /**< As in the usage line; "" for none. */
+    bool needs_model;                /**< The first argument is a model. */
+    size_t least, most;              /**< Number of arguments; SIZE_MAX: any number. */
+    cli_completion completion, more; /**< Of the first argument, and of the following ones. */
+    const char *summary;             /**< A line in the list of commands, without a period. */
     const char *description;         /**< sentences */
 } cli_command_row;
 
 extern const cli_command_row cli_commands[CLI_COMMANDS];
 
-/** The command of that name; CLI_COMMANDS when there is none. */
+/** The command of that name; CLI_COMMANDS if there is none. */
 cli_command cli_command_of(const char *name);
 
 /* ---- Options ------------------------------------------------------------------------------------------- */
@@ -83,7 +83,7 @@ typedef enum cli_option_id {
     CLI_OPTION_COLOR,
     CLI_OPTION_HELP,
     CLI_OPTION_VERSION,
-    CLI_OPTIONS /**< how many there are; fewer than bits of a uint64_t */
+    CLI_OPTIONS /**< Number of options; less than the bits of a uint64_t. */
 } cli_option_id;
 
 typedef enum cli_section {
@@ -100,36 +100,36 @@ extern const char *const cli_section_titles[CLI_SECTIONS];
 typedef struct cli_option {
     const char *name;     /**< without "--" */
     char letter;          /**< 0: none */
-    const char *argument; /**< its name in the help; NULL: the option takes none */
-    unsigned commands;    /**< bit 1 << cli_command for each that has it */
+    const char *argument; /**< Its name in the help; NULL: the option takes no argument. */
+    unsigned commands;    /**< Bit 1 << cli_command is set for each command that has the option. */
     cli_section section;
     cli_completion completion; /**< of the argument */
-    const char *choices;       /**< of CLI_COMPLETE_CHOICES: words separated by a space */
+    const char *choices;       /**< Of CLI_COMPLETE_CHOICES: words separated by a space. */
     bool repeats;              /**< may be given several times */
-    const char *replaced_by;   /**< an old name of that option: accepted with a warning, not listed */
-    const char *help;          /**< sentences */
+    const char *replaced_by; /**< Set for an old name of that option: accepted with a warning, not listed. */
+    const char *help;        /**< sentences */
 } cli_option;
 
 /** By cli_option_id. */
 extern const cli_option cli_options_table[CLI_OPTIONS];
 
-/** The option of that name, `length` bytes of it; CLI_OPTIONS when there is none. */
+/** The option of that name, which has `length` bytes; CLI_OPTIONS if there is none. */
 cli_option_id cli_option_of(const char *name, size_t length);
-/** The option of that letter; CLI_OPTIONS when there is none. */
+/** The option of that letter; CLI_OPTIONS if there is none. */
 cli_option_id cli_option_of_letter(char letter);
 
-/* ---- What else the help says --------------------------------------------------------------------------- */
+/* ---- Other texts of the help --------------------------------------------------------------------------- */
 
-/** A term and what it means. Lists of them end with a NULL term. */
+/** A term and its meaning. Lists of them end with a NULL term. */
 typedef struct cli_term {
     const char *term, *meaning;
 } cli_term;
 
 extern const cli_term cli_input_forms[]; /**< of INPUTS */
 extern const cli_term cli_environment[]; /**< variables */
-extern const char cli_batch_text[];      /**< what a batch is */
+extern const char cli_batch_text[];      /**< The definition of a batch. */
 
-/** What --json prints: an introduction, by command its members, and how numbers are written. */
+/** The output of --json: an introduction, by command its members, and the notation of numbers. */
 extern const char cli_json_intro[], cli_json_numbers[];
 extern const cli_term cli_json_shapes[];
 
@@ -152,7 +152,7 @@ extern const cli_exit_code cli_exit_codes[];
 /** The exit codes that are not values of dq_status. */
 enum { CLI_EXIT_DIFFERS = 1, CLI_EXIT_TIMEOUT = 124 };
 
-/** Day of the text above, for the man page. */
+/** Date of the text above, for the manual page. */
 extern const char cli_page_date[];
 
 #endif

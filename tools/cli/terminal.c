@@ -72,17 +72,17 @@ void cli_complain(const char *message)
 /* ---- Progress ------------------------------------------------------------------------------------------ */
 
 static struct {
-    bool allowed;     /* standard error is a terminal that can show it */
-    const char *what; /* NULL: no work is going on */
+    bool allowed;     /* Standard error is a terminal that can show it. */
+    const char *what; /* NULL: no work in progress. */
     double start, drawn_at;
     bool drawn;
 } progress;
 
-static const double LONG_WORK = 2;        /* seconds from which on work gets a bar */
-static const double ESTIMATE_AFTER = 0.5; /* seconds before the rest is estimated */
-static const double REDRAW = 0.1;         /* seconds between two drawings */
+static const double LONG_WORK = 2;        /* Least seconds of work for a progress bar. */
+static const double ESTIMATE_AFTER = 0.5; /* Seconds before the remaining time is estimated. */
+static const double REDRAW = 0.1;         /* Seconds between two drawings. */
 
-enum { BAR_MAX = 40, COLUMNS_DEFAULT = 80, TEXT_COLUMNS = 40 /* at most, without what and bar */ };
+enum { BAR_MAX = 40, COLUMNS_DEFAULT = 80, TEXT_COLUMNS = 40 /* Maximum, without text and bar. */ };
 
 static double now(void)
 {
@@ -111,7 +111,7 @@ static int columns(void)
     return !ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : COLUMNS_DEFAULT;
 }
 
-/* "90 s", "2 min 5 s", "3 h 10 min". */
+/* Writes a duration: "90 s", "2 min 5 s", "3 h 10 min". */
 static void duration_text(double seconds, char *text, size_t size)
 {
     unsigned long s = (unsigned long)(seconds + 0.5);
@@ -128,7 +128,7 @@ static void draw(double done, double left)
     char bar[BAR_MAX + 1], rest[48];
     int capacity = columns() - (int)strlen(progress.what) - TEXT_COLUMNS;
     int width = capacity > BAR_MAX ? BAR_MAX : capacity;
-    if (width < 1) /* a narrow terminal: a line that wraps could not be erased */
+    if (width < 1) /* The terminal is too narrow: a wrapped line could not be erased. */
         return;
     int filled = (int)(done * width);
     memset(bar, '.', (size_t)width);

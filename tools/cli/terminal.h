@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a terminal gets more than a file or pipe: colors, and a progress bar on standard error. */
+/* Output for terminals only: colors, and a progress bar on standard error. */
 #ifndef DQ_TOOLS_CLI_TERMINAL_H
 #define DQ_TOOLS_CLI_TERMINAL_H
 
@@ -13,26 +13,26 @@ typedef enum cli_style { CLI_STYLE_TITLE, CLI_STYLE_GOOD, CLI_STYLE_BAD, CLI_STY
  */
 void cli_terminal_start(const cli_options *options);
 
-/** The escape sequences that begin and end a style on that stream; "" where it gets no colors: with --color
- * auto, where it is no terminal, NO_COLOR is set, or TERM is dumb. */
+/** The escape sequences that begin and end a style on that stream. They are "" if it gets no colors: with
+ * --color auto, if it is no terminal, NO_COLOR is set, or TERM is dumb. */
 const char *cli_style_on(FILE *stream, cli_style style);
 const char *cli_style_off(FILE *stream);
 
-/** "dqrun: warning: …" on standard error, unless --quiet. */
+/** Prints "dqrun: warning: …" on standard error, unless --quiet. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/** "dqrun: …" on standard error. Control characters become '?'. */
+/** Prints "dqrun: …" on standard error. Control characters become '?'. */
 void cli_complain(const char *message);
 
-/** Work begins that is counted; `what` lives until it ends. */
+/** Begins work with progress; `what` must live until it ends. */
 void cli_progress_begin(const char *what);
-/** That part of the work is done, 0 to 1. Draws the bar at most ten times a second, on a terminal, once the
- * work is known to take more than two seconds. */
+/** Reports the completed part of the work, 0 to 1. Draws the bar on a terminal, at most ten times a second,
+ * after the work is known to take more than two seconds. */
 void cli_progress(double done);
-/** The same for work whose end is not known: draws the number of nodes and the time spent. */
+/** The same for work of unknown length: draws the number of nodes and the elapsed time. */
 void cli_progress_nodes(uint64_t nodes);
 /** Whether cli_progress may ever draw. */
 bool cli_progress_allowed(void);
-/** Erases the bar. May be called when there is none. */
+/** Erases the bar, if there is one. */
 void cli_progress_end(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arguments of options. */
+/* Parsing of the arguments of options. */
 #include "cli/options.h"
 
 #include "cli/suggest.h"
@@ -37,8 +37,7 @@ static bool read_unsigned(const char *text, uint64_t most, uint64_t *value)
     return true;
 }
 
-/* Digits with an optional point and exponent, as strtod without its hexadecimal, infinite and spaced forms.
- */
+/* Parses digits with an optional point and exponent: strtod without hexadecimal, infinity and spaces. */
 static bool read_number(const char *text, double *value)
 {
     if (!*text || text[strspn(text, "0123456789.eE+-")] || *text == '+' || *text == '-')
@@ -48,7 +47,7 @@ static bool read_number(const char *text, double *value)
     return *end == 0 && isfinite(*value);
 }
 
-/* A number, with K, M, G or T after it where it counts bytes. */
+/* Parses a number; a number of bytes may have the suffix K, M, G or T. */
 static bool read_size(const char *text, bool bytes, uint64_t most, uint64_t *value)
 {
     static const char units[] = "KMGT";

@@ -18,7 +18,7 @@
 
 static const char magic[8] = {'D', 'Q', 'C', 'A', 'S', 'E', 'S', '1'};
 
-/* Cuts `size` bytes off the front of `from`. */
+/* Removes `size` bytes from the front of `from`. */
 static bool take(cf_bytes *from, uint64_t size, cf_bytes *out)
 {
     if (size > from->size)

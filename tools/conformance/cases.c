@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Folders inside one another before the search gives up: a link that points upwards would never end. */
+/* Maximum depth of folders: a link to an outer folder would recurse without end. */
 #define MAX_DEPTH 16
 
 cf_case *cf_add(cf_list *list, char *name)
@@ -59,7 +59,7 @@ static int visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* `name` is the path below the folder that the user named, empty at the top. */
+/* `name` is the path relative to the folder that the user named, empty for that folder itself. */
 static bool search(const char *path, const char *name, int depth, cf_list *list)
 {
     if (holds_model(path)) {

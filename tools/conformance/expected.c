@@ -6,7 +6,7 @@
 
 typedef struct row {
     const char *name;
-    const char *reason; /* NULL: must pass */
+    const char *reason; /* NULL: must pass. */
 } row;
 
 static int by_name(const void *a, const void *b)
@@ -14,7 +14,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const row *)a)->name, ((const row *)b)->name);
 }
 
-/* Cuts the line at its tabs. False unless there are exactly three columns. */
+/* Splits the line at its tabs. False unless there are exactly three columns. */
 static bool cut(char *line, char *column[3])
 {
     for (int i = 0; i < 3; i++) {
@@ -30,7 +30,7 @@ static bool cut(char *line, char *column[3])
     return true;
 }
 
-/* Rows of the table; names and reasons point into `text`. NULL after a complaint. */
+/* Reads the rows of the table; names and reasons point into `text`. NULL after an error message. */
 static row *read_rows(const char *path, char *text, size_t *count)
 {
     row *rows = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operator that a model is about, read straight from the wire format: the report must name it also when
- * the library refuses the model or dies on it. Fields of ModelProto: graph 7; of GraphProto: node 1; of
- * NodeProto: op_type 4, domain 7. */
+/* Reads the operator under test from the wire format, because the report must name it even if the library
+ * refuses the model or crashes. Fields of ModelProto: graph 7; of GraphProto: node 1; of NodeProto: op_type
+ * 4, domain 7. */
 #include "conformance.h"
 #include "io/wire.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases run in child processes, so that a crash is one case's failure and not the run's end. A child owns a
- * range of the list and tells through a pipe what it begins and what came of it. When it dies early, the case
- * that it was at is charged, and a new child goes on behind that case. */
+/* Runs cases in child processes, so that a crash fails one case and not the whole run. A child processes a
+ * range of the list, and reports the begin and result of each case through a pipe. If it dies early, its
+ * current case is blamed, and a new child continues after that case. */
 #include "conformance.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Records of a batch that one child takes: enough to make fork free, few enough to share between jobs. */
+/* Maximum records of a batch per child: enough to amortize fork, few enough to distribute among jobs. */
 #define MAX_RANGE 256
-/* What a dead child printed is shown up to here. */
+/* Maximum bytes of a dead child's output that are shown. */
 #define SHOWN_OUTPUT 8192
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -27,11 +27,11 @@
 #endif
 
 typedef struct worker {
-    pid_t pid; /* 0: idle */
+    pid_t pid; /* 0: idle. */
     int pipe;
-    FILE *output;     /* what the child prints; emptied for each child */
-    size_t next, end; /* cases that it still has to finish; `next` is the one at hand */
-    size_t done_here; /* cases that this child finished */
+    FILE *output;     /* The child's output; emptied for each child. */
+    size_t next, end; /* Its remaining cases; `next` is the current one. */
+    size_t done_here; /* Number of cases that this child finished. */
     double deadline;
     bool timed_out;
     size_t filled;
@@ -46,7 +46,7 @@ typedef struct pool {
     const cf_options *options;
     cf_runner *run;
     worker *workers;
-    size_t next; /* first case that no worker has */
+    size_t next; /* First case that is not assigned to a worker. */
     size_t finished;
     bool show_progress;
 } pool;
@@ -71,7 +71,7 @@ static void set_limits(const cf_options *options)
 {
     struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
-#if !defined(ADDRESS_SANITIZER) /* which reserves terabytes of addresses */
+#if !defined(ADDRESS_SANITIZER) /* AddressSanitizer reserves terabytes of addresses. */
     if (options->memory_mib != 0) {
         rlim_t bytes = (rlim_t)options->memory_mib << 20;
         struct rlimit memory = {bytes, bytes};
@@ -82,7 +82,7 @@ static void set_limits(const cf_options *options)
 #endif
 }
 
-/* Ends by exit, not _exit, so that a leak checker has its say. */
+/* Ends with exit, not _exit, so that a leak checker can report. */
 static _Noreturn void child(const pool *p, const worker *w)
 {
     set_limits(p->options);
@@ -182,7 +182,7 @@ static void take_result(pool *p, worker *w)
     show(p, item);
 }
 
-/* Reads what is in the pipe. False at its end. */
+/* Reads the available data from the pipe. False at its end. */
 static bool read_pipe(pool *p, worker *w)
 {
     ssize_t n = read(w->pipe, w->in.bytes + w->filled, sizeof w->in - w->filled);
@@ -207,7 +207,7 @@ static const char *signal_name(int number)
     return "a signal";
 }
 
-/* The line of a child's output that says most: a sanitizer's, else the first. Cuts `text`. */
+/* The most informative line of a child's output: a sanitizer's, else the first. Modifies `text`. */
 static const char *telling_line(char *text)
 {
     static const char *const marks[] = {"ERROR: ", "runtime error: "};
@@ -229,7 +229,7 @@ static char *read_output(const worker *w)
     return text;
 }
 
-/* A child ended badly, or printed: its case is broken, whatever is expected of it. */
+/* Marks the case of a child that crashed or printed as broken, whatever is expected of it. */
 static void charge(pool *p, const worker *w, int status, char *output)
 {
     bool early = w->next < w->end;
@@ -263,7 +263,7 @@ static void charge(pool *p, const worker *w, int status, char *output)
     free(what);
 }
 
-/* Waits for a child whose pipe is closed; true if there are cases left for a new one. */
+/* Waits for a child whose pipe is closed. True if a new child must run its remaining cases. */
 static bool finish(pool *p, worker *w)
 {
     int status = 0;
@@ -292,7 +292,7 @@ static bool fill(pool *p)
     return true;
 }
 
-/* Ends children that are past their time, and returns the milliseconds until the next may be. */
+/* Ends children whose time is over. Returns the milliseconds until the next timeout. */
 static int watch_clock(pool *p)
 {
     double now = cf_now(), first = now + 60;
@@ -310,7 +310,7 @@ static int watch_clock(pool *p)
     return (int)((first - now) * 1000) + 1;
 }
 
-/* One round: waits for news of any child and takes it. False when no child can be started. */
+/* One iteration: waits for a report of any child and processes it. False if no child can be started. */
 static bool step(pool *p, struct pollfd *fds, unsigned *running)
 {
     *running = 0;

@@ -35,7 +35,7 @@ static const char *operator_of(const cf_case *item)
     return item->op[0] == '\0' ? "(unknown)" : item->op;
 }
 
-/* Why a case is not a pass: the expected file's reason for a skip, the sentence for a failure. */
+/* The reason why a case did not pass: for a skip that of the expected file, for a failure its message. */
 static const char *reason_of(const cf_case *item)
 {
     if (item->outcome == CF_PASSED)
@@ -200,7 +200,7 @@ static const struct {
     void (*write)(const cf_list *list, FILE *out);
 } forms[] = {{".tsv", write_tsv}, {".json", write_json}, {".xml", write_xml}};
 
-/* Place in `forms`, or their number. */
+/* Index in `forms`, or their number. */
 static size_t form_of(const char *path)
 {
     const char *dot = strrchr(path, '.');

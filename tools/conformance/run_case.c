@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One case through the public API: load, run each data set, compare each output. */
+/* Runs one case through the public API: loads the model, runs each data set, and compares each output. */
 #include "compare.h"
 #include "conformance.h"
 #include "io/pb.h"
@@ -13,7 +13,7 @@
 /* Inputs or outputs of one data set. */
 typedef struct values {
     dq_tensor **tensors;
-    char **names; /* as the files give them, often empty */
+    char **names; /* From the files, often empty. */
     size_t count;
 } values;
 
@@ -49,7 +49,7 @@ static void free_values(values *v)
     *v = (values){NULL, NULL, 0};
 }
 
-/* Room for one more value. */
+/* Adds space for one more value. */
 static void grow(values *v)
 {
     v->tensors = cf_realloc(v->tensors, v->count + 1, sizeof *v->tensors);
@@ -59,7 +59,7 @@ static void grow(values *v)
     v->count++;
 }
 
-/* What the model declares for the value of that number; nothing for one that it does not have. */
+/* The model's declaration of the value of that number; empty if it has none. */
 static dq_value_info declaration(const case_run *run, const char *kind, size_t i)
 {
     dq_value_info info = DQ_VALUE_INFO_INIT;
@@ -70,7 +70,7 @@ static dq_value_info declaration(const case_run *run, const char *kind, size_t i
     return info;
 }
 
-/* The files <kind>_0.pb, <kind>_1.pb… of a folder, up to the first that is not there. */
+/* Reads the files <kind>_0.pb, <kind>_1.pb … of a folder, up to the first missing one. */
 static bool read_files(case_run *run, const char *folder, const char *kind, values *v)
 {
     for (;;) {
@@ -94,7 +94,7 @@ static bool read_files(case_run *run, const char *folder, const char *kind, valu
     }
 }
 
-/* The next `count` values of a record. */
+/* Reads the next `count` values of a record. */
 static bool read_record(case_run *run, cf_bytes *bytes, uint32_t count, const char *kind, values *v)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -111,7 +111,7 @@ static bool read_record(case_run *run, cf_bytes *bytes, uint32_t count, const ch
     return true;
 }
 
-/* The model's input that a value is for: the one of its name, else the one of its place. */
+/* Finds the model's input for a value: by name, else by position. */
 static bool input_name(const case_run *run, const values *v, size_t i, const char **name)
 {
     dq_value_info info = DQ_VALUE_INFO_INIT;
@@ -163,8 +163,8 @@ static bool compare_outputs(case_run *run, const values *requested, const compar
     return true;
 }
 
-/* A tensor like an output, in memory that ends with it and is aligned no better than its type wants; NULL for
- * strings, sequences and optionals. */
+/* Makes a tensor like an output. Its memory ends with the data and is aligned only to its type, so that
+ * overruns are detected. NULL for strings, sequences and optionals. */
 static dq_tensor *memory_like(const dq_tensor *t, char **memory)
 {
     size_t align = dq_dtype_bits(dq_tensor_dtype(t)) / 8, size = dq_tensor_size(t);
@@ -180,7 +180,7 @@ static dq_tensor *memory_like(const dq_tensor *t, char **memory)
     return buffer;
 }
 
-/* After a run: the same outputs once more, written to memory of the caller's. */
+/* Runs once more, with the outputs in memory of the caller. */
 static bool run_into(case_run *run, const values *requested, const compare_tolerance *tolerance)
 {
     size_t count = requested->count;
@@ -229,7 +229,7 @@ static bool run_data_set(case_run *run, const values *inputs, const values *outp
     return compare_outputs(run, outputs, tolerance) && run_into(run, outputs, tolerance);
 }
 
-/* True for a data set that is there and good; `*there` says whether it is. */
+/* Runs a data set. True if it exists and passes; `*there`: whether it exists. */
 static bool run_folder_set(case_run *run, const char *folder, size_t number, bool *there)
 {
     static const compare_tolerance tolerance = {COMPARE_RTOL, COMPARE_ATOL};
@@ -295,7 +295,7 @@ static bool make_session(case_run *run, const cf_case *item, const cf_record *re
     return true;
 }
 
-/* Finds the model's bytes and names its operator before anything can go wrong. */
+/* Finds the model's bytes, and names its operator before anything can fail. */
 static bool open_case(case_run *run, const cf_case *item, cf_record *record)
 {
     if (item->folder == NULL) {

@@ -17,7 +17,7 @@ static void cut(dq_error *err, int requested)
 {
     if (requested < (int)sizeof err->message)
         return;
-    /* Step back over a UTF-8 sequence that the cut would leave incomplete. */
+    /* Step back over a UTF-8 sequence that the truncation would leave incomplete. */
     size_t end = sizeof err->message - sizeof "…";
     while (end && ((unsigned char)err->message[end] & 0xC0) == 0x80)
         end--;
@@ -99,7 +99,7 @@ dq_status io_check_shape(dq_dtype dtype, size_t rank, const int64_t *dims, uint6
     return DQ_OK;
 }
 
-/* The byte that holds the lowest bit of element i; written so that i * bits cannot overflow. */
+/* Index of the byte with the lowest bit of element i, in a form in which i * bits cannot overflow. */
 static size_t first_byte(unsigned bits, size_t i)
 {
     return i / 8 * bits + i % 8 * bits / 8;
@@ -176,7 +176,7 @@ uint64_t io_get_int(const dq_tensor *tensor, size_t i)
 
 dq_status io_open_file(const char *path, FILE **file, uint64_t *size, dq_error *err)
 {
-    /* Not to wait for a writer when the path is a pipe's. */
+    /* O_NONBLOCK: do not wait for a writer if the path is a pipe. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info;
     if (fd < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header of a .npy array: a magic string, a length, and a Python literal such as
+/* Parser of the header of a .npy array: a magic string, a length, and a Python literal such as
  * {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
 #include "npy.h"
 
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Far above any header of a plain array; one of a structured type could be longer, and is refused anyway. */
+/* Far larger than any header of a plain array. One of a structured type could be longer, but is refused
+ * anyway. */
 enum { MAX_HEADER = 1 << 16 };
 
 typedef struct parser {
@@ -40,7 +41,7 @@ static bool take_word(parser *p, const char *word)
     return true;
 }
 
-/* A quoted string without escapes, which descr and the keys never have. */
+/* Parses a quoted string without escapes, which descr and the keys never have. */
 static bool take_string(parser *p, char *text, size_t capacity)
 {
     skip_space(p);
@@ -70,7 +71,7 @@ static bool take_dimension(parser *p, int64_t *value)
     }
     if (p->at == start)
         return false;
-    take(p, 'L'); /* Python 2 wrote long integers so */
+    take(p, 'L'); /* Python 2 wrote long integers with this suffix. */
     *value = v;
     return true;
 }
@@ -84,7 +85,7 @@ static dq_status take_shape(parser *p, npy_header *h, dq_error *err)
             return io_fail(err, DQ_BAD_INPUT, "has more than %d dimensions", DQ_MAX_RANK);
         good = take_dimension(p, &h->dims[h->rank++]);
         if (good && !take(p, ',')) {
-            good = h->rank > 1 && take(p, ')'); /* (3) is a number in Python, no shape */
+            good = h->rank > 1 && take(p, ')'); /* (3) is a number in Python, no shape. */
             break;
         }
     }
@@ -111,7 +112,7 @@ static dq_dtype number_type(char kind, size_t size)
     return DQ_UNDEFINED;
 }
 
-/* "<f4": byte order, kind, bytes of an element (characters for U). */
+/* Parses "<f4": byte order, kind, bytes of an element (characters for U). */
 static dq_status read_descr(npy_header *h, dq_error *err)
 {
     const char *d = h->descr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The elements of a .npy array. */
+/* Reads the elements of a .npy array. */
 #include "npy.h"
 
 #include <inttypes.h>
@@ -36,7 +36,7 @@ dq_dtype npy_type(const npy_header *header, dq_dtype requested)
     return byte && is_small_integer(requested) ? requested : header->dtype;
 }
 
-/* Bytes that change places together when the byte order does. */
+/* Size of the unit whose bytes are swapped when the byte order differs. */
 static size_t swap_unit(const npy_header *h)
 {
     if (!h->big_endian || h->kind == 'S')
@@ -83,7 +83,7 @@ static dq_status pack(const npy_header *h, const uint8_t *from, dq_tensor *tenso
     void *to = dq_tensor_mutable_data(tensor);
     for (size_t i = 0; i < h->count; i++) {
         int value = h->dtype == DQ_INT8 ? (int8_t)from[i] : from[i];
-        /* A raw byte of a signed type may carry its sign in the upper bits or not. */
+        /* A raw byte of a signed type may be sign-extended or not. */
         int low = io_is_signed(dtype) && h->dtype != DQ_UINT8 ? -(1 << (bits - 1)) : 0;
         int high = (1 << (io_is_signed(dtype) && h->kind != 'V' ? bits - 1 : bits)) - 1;
         if (h->kind == 'V' && io_is_signed(dtype) && value >= 128)
@@ -96,7 +96,7 @@ static dq_status pack(const npy_header *h, const uint8_t *from, dq_tensor *tenso
     return DQ_OK;
 }
 
-/* UTF-8 of a code point into text; 0 when it is no character. */
+/* Writes a code point as UTF-8 to `text`. Returns 0 if it is no character. */
 static size_t put_utf8(uint32_t c, char *text)
 {
     if (c < 0x80)
@@ -133,7 +133,7 @@ static dq_status set_unicode(const npy_header *h, const uint8_t *from, dq_tensor
     return dq_tensor_set_string(tensor, i, text, length, err);
 }
 
-/* Fixed strings are padded with zeros, which numpy does not count to them either. */
+/* Fixed-size strings are padded with zeros, which numpy does not count as part of them either. */
 static dq_status set_strings(const npy_header *h, const uint8_t *from, dq_tensor *tensor, dq_error *err)
 {
     char *text = h->kind == 'U' ? malloc(h->itemsize + 1) : NULL;
@@ -175,7 +175,7 @@ static dq_status set_data(const npy_header *h, const uint8_t *from, dq_tensor *t
     return DQ_OK;
 }
 
-/* Elements that need more than copying: through a buffer in the file's form. */
+/* Reads elements that need conversion, through a buffer in the file's form. */
 static dq_status read_indirect(io_source *source, const npy_header *h, dq_tensor *tensor, dq_error *err)
 {
     bool reorder = h->fortran && h->rank > 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tensor as .npy, byte for byte what numpy.save writes. */
+/* Writes a tensor as .npy, byte for byte as numpy.save does. */
 #include "npy.h"
 #include "out_file.h"
 
@@ -47,7 +47,7 @@ static const char *number_descr(dq_dtype dtype)
     }
 }
 
-/* Reads one character of UTF-8; 0 bytes when it is not well-formed. */
+/* Reads one character of UTF-8; 0 bytes if it is malformed. */
 static size_t get_utf8(const char *text, size_t left, uint32_t *c)
 {
     const uint8_t *s = (const uint8_t *)text;
@@ -67,10 +67,10 @@ static size_t get_utf8(const char *text, size_t left, uint32_t *c)
     return n;
 }
 
-/* The longest string in characters and in bytes; *unicode is false when one is not UTF-8. */
+/* Finds the longest string in characters and in bytes. *unicode is false if one is not UTF-8. */
 static void measure(const dq_tensor *t, size_t *chars, size_t *bytes, bool *unicode)
 {
-    *chars = *bytes = 1; /* numpy has no strings of width 0 */
+    *chars = *bytes = 1; /* numpy has no strings of length 0. */
     *unicode = true;
     for (size_t i = 0; i < dq_tensor_count(t); i++) {
         size_t length = 0, n = 0, step = 1;
@@ -140,8 +140,8 @@ static dq_status unpack(const dq_tensor *t, unsigned bits, npy_image *image, dq_
     return DQ_OK;
 }
 
-/* numpy leaves room so that the first dimension can grow in place, and ends the header on a multiple of 64.
- */
+/* Writes the header. Like numpy, it reserves space for the first dimension to grow in place, and ends the
+ * header on a multiple of 64. */
 static void put_header(const dq_tensor *t, const char *descr, npy_image *image)
 {
     char *text = image->header + 10;

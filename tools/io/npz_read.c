@@ -11,20 +11,20 @@
 enum {
     STORED = 0,
     DEFLATED = 8,
-    ENCRYPTED = 1,      /* a flag of members */
-    END_RECORD = 22,    /* bytes of the record at the end */
-    DEFLATE_BEST = 1032 /* no deflated stream is smaller than that part of what it unpacks to */
+    ENCRYPTED = 1,      /* A flag of members. */
+    END_RECORD = 22,    /* Bytes of the end record. */
+    DEFLATE_BEST = 1032 /* Maximum compression ratio of deflate. */
 };
 
 typedef struct member {
-    char *name; /* without ".npy" */
+    char *name; /* Without ".npy". */
     unz64_file_pos position;
 } member;
 
 struct npz {
     unzFile zip;
-    uint64_t size;   /* of the file */
-    member *members; /* in the archive's order */
+    uint64_t size;   /* Of the file. */
+    member *members; /* In the archive's order. */
     size_t count;
 };
 
@@ -38,8 +38,8 @@ static dq_status no_archive(dq_error *err)
     return io_fail(err, DQ_BAD_INPUT, "is no .npz archive: its zip directory is missing or damaged");
 }
 
-/* Whether a file is the record that ends an archive, and nothing else: an archive without members, as
- * numpy.savez writes it for no arrays. minizip refuses it. */
+/* Whether a file consists only of an end record: an archive without members, as numpy.savez writes for no
+ * arrays. minizip refuses it. */
 static bool holds_nothing(FILE *file, uint64_t size)
 {
     char head[4];
@@ -49,8 +49,8 @@ static bool holds_nothing(FILE *file, uint64_t size)
     return nothing;
 }
 
-/* minizip before 1.2 does not find the sizes and offsets that stand in a zip64 entry, which numpy writes from
- * 2 GiB on: it takes the marks in their places for them. */
+/* minizip before 1.2 does not read the sizes and offsets of a zip64 entry, which numpy writes from 2 GiB on.
+ * It uses their placeholder values instead. */
 static dq_status too_large(dq_error *err)
 {
     return io_fail(
@@ -58,7 +58,7 @@ static dq_status too_large(dq_error *err)
         "is too large for this version of minizip, which reads no zip64 entries; expected as a .npy file");
 }
 
-/* What reading a member came to. */
+/* Converts minizip's result of reading a member to a status. */
 static dq_status member_failure(int code, dq_error *err)
 {
     if (code == UNZ_INTERNALERROR || code == Z_MEM_ERROR)
@@ -90,7 +90,7 @@ static dq_status refuse_duplicates(const npz *archive, dq_error *err)
     return status;
 }
 
-/* The archive's current member, unless it is no array. Takes the name over. */
+/* Adds the archive's current member, unless it is no array. Takes ownership of the name. */
 static dq_status add_member(npz *archive, char *name, dq_error *err)
 {
     size_t length = strlen(name);
@@ -143,14 +143,14 @@ static dq_status list_members(npz *archive, dq_error *err)
     return refuse_duplicates(archive, err);
 }
 
-/* minizip "opens" what is open already, and closes it in the end. */
+/* minizip "opens" the file that is already open, and finally closes it. */
 static voidpf same_file(voidpf file, const void *name, int mode)
 {
     (void)name, (void)mode;
     return file;
 }
 
-/* Takes the file over. */
+/* Takes ownership of the file. */
 static dq_status open_archive(FILE *file, uint64_t size, npz **out, dq_error *err)
 {
     npz *archive = calloc(1, sizeof *archive);
@@ -191,7 +191,7 @@ dq_status npz_open_memory(const void *bytes, size_t size, npz **out, dq_error *e
     union {
         const void *in;
         void *out;
-    } memory = {bytes}; /* a stream for reading leaves it alone, but its type does not say so */
+    } memory = {bytes}; /* A stream for reading does not write to it, but its type is not const. */
     FILE *file = fmemopen(memory.out, size, "rb");
     return file ? open_archive(file, size, out, err) : out_of_memory(err);
 }
@@ -259,7 +259,7 @@ static dq_status check_member(const unz_file_info64 *info, dq_error *err)
     return DQ_OK;
 }
 
-/* One member is open at a time, until unzCloseCurrentFile. */
+/* Opens a member. One can be open at a time, until unzCloseCurrentFile. */
 static dq_status open_member(npz *archive, size_t i, io_source *source, dq_error *err)
 {
     unz_file_info64 info;

@@ -7,21 +7,21 @@
 #include <string.h>
 #include <zip.h>
 
-/* What every member gets: numpy's date (1980-01-01), a name in UTF-8, no packing, and the version of zip that
- * knows sizes over 32 bits. */
+/* Properties of every member: numpy's date (1980-01-01), a name in UTF-8, no compression, and the version of
+ * zip with 64-bit sizes. */
 enum { DOS_DATE = 0x210000, NAME_IS_UTF_8 = 0x800, STORED = 0, ZIP_VERSION = 45 };
 
-/* Zip keeps the length of a member's name, ".npy" included, in 16 bits. Some versions of minizip overflow a
- * buffer when they are given more (CVE-2023-45853). */
+/* Zip stores the length of a member's name, ".npy" included, in 16 bits. Some versions of minizip overflow a
+ * buffer for longer names (CVE-2023-45853). */
 enum { NAME_BYTES_MAX = UINT16_MAX - 4 };
 
-/* Bytes between two looks at whether the writing failed. */
+/* Bytes between two checks for a write error. */
 enum { PIECE = 16 << 20 };
 
 /* The temporary file. */
 typedef struct target {
     FILE *file;
-    int error; /* errno of the first write that failed; 0 while none did */
+    int error; /* errno of the first failed write; 0: none. */
 } target;
 
 static voidpf target_open(voidpf opaque, const void *name, int mode)
@@ -30,8 +30,8 @@ static voidpf target_open(voidpf opaque, const void *name, int mode)
     return ((target *)opaque)->file;
 }
 
-/* minizip 1.1 loses memory when it is told of a write that failed, so that it is told of none: who calls it
- * looks at `error`. */
+/* minizip 1.1 leaks memory after a failed write, so this function always reports success; its caller checks
+ * `error`. */
 static uLong target_write(voidpf opaque, voidpf stream, const void *bytes, uLong size)
 {
     target *to = opaque;

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* As many symbolic links as Linux follows. */
+/* The number of symbolic links that Linux follows. */
 enum { LINKS = 40 };
 
 static dq_status not_written(dq_error *err)
@@ -24,7 +24,7 @@ static dq_status no_memory(dq_error *err)
     return io_fail(err, DQ_OUT_OF_MEMORY, "needs more memory than there is");
 }
 
-/* Bytes of the folder in front of a path's last name, with its slash. */
+/* Bytes of the folder of a path, including its slash. */
 static size_t folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -43,7 +43,7 @@ static char *in_folder_of(const char *path, const char *name, size_t length)
     return joined;
 }
 
-/* The path behind all symbolic links; the last of them may lead to a file that is not there yet. */
+/* Resolves all symbolic links of a path. The last may point to a file that does not exist yet. */
 static dq_status follow_links(const char *path, char **end, dq_error *err)
 {
     char *at = strdup(path);
@@ -69,7 +69,7 @@ static dq_status follow_links(const char *path, char **end, dq_error *err)
 
 /* ---- A temporary file, which a signal removes ---------------------------------------------------------- */
 
-enum { ATTEMPTS = 100 }; /* to find a name that no other file has */
+enum { ATTEMPTS = 100 }; /* Attempts to find an unused name. */
 static char temporary[PATH_MAX];
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { SIGNALS = sizeof signals / sizeof *signals };
@@ -78,7 +78,7 @@ static struct sigaction before[SIGNALS];
 static void on_signal(int number)
 {
     unlink(temporary);
-    raise(number); /* as by default: dies of it, as whoever waits for this process expects */
+    raise(number); /* The default action: the process dies of the signal, as its parent expects. */
 }
 
 static void catch_signals(void)
@@ -98,15 +98,15 @@ static void release_signals(void)
         sigaction(signals[i], &before[i], NULL);
 }
 
-/* Opens a new file next to `path` under a name that no other file has, and writes that name to `temporary`.
- * The umask applies to `mode`, as to any new file. Returns -1 with errno set when it fails. */
+/* Opens a new file in the folder of `path` under an unused name, and writes that name to `temporary`. The
+ * umask applies to `mode`, as to any new file. Returns -1 with errno set if it fails. */
 static int open_temporary(const char *path, mode_t mode)
 {
     int folder = (int)folder_length(path), fd = -1;
     for (int i = 0; i < ATTEMPTS && fd < 0; i++) {
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
-        /* The name is no longer than file names may be. */
+        /* The name must not exceed the limit of file names. */
         int length = snprintf(temporary, sizeof temporary, "%.*s%.200s.tmp-%lx-%lx", folder, path,
                               path + folder, (unsigned long)getpid(), (unsigned long)now.tv_nsec);
         if (length >= (int)sizeof temporary) {
@@ -141,10 +141,10 @@ static dq_status make_temporary(out_file *out, const struct stat *old, dq_error 
     return status;
 }
 
-/* ---- The file as a whole ------------------------------------------------------------------------------- */
+/* ---- Opening and closing ------------------------------------------------------------------------------ */
 
-/* Through the descriptor that stands open where the path is the standard output's: opened by its name, a file
- * would be written from its beginning, whatever stands there already. */
+/* Opens a stream. If the path is that of standard output, it duplicates the open descriptor: opening the file
+ * by name would overwrite it from its beginning. */
 static dq_status open_stream(out_file *out, const char *path, bool standard, dq_error *err)
 {
     int fd = standard ? dup(STDOUT_FILENO) : open(path, O_WRONLY | O_NOCTTY);
@@ -197,7 +197,7 @@ static dq_status copy_to_stream(const out_file *out, dq_error *err)
     return ferror(out->file) || fflush(out->stream) ? not_written(err) : DQ_OK;
 }
 
-/* Everything but closing. */
+/* Completes the file, without closing it. */
 static dq_status finish(const out_file *out, dq_error *err)
 {
     if (fflush(out->file) || (out->path && fsync(fileno(out->file))))

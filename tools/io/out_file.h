@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file to write that comes to be as a whole or not at all, whatever ends the process. */
+/* An output file that is written atomically: whole or not at all, however the process ends. */
 #ifndef DQ_TOOLS_IO_OUT_FILE_H
 #define DQ_TOOLS_IO_OUT_FILE_H
 
 #include "common.h"
 
-/** One at a time in a process. */
+/** A process may have one at a time. */
 typedef struct out_file {
-    FILE *file;   /**< write here, in any order */
-    char *path;   /**< what comes to be; NULL: `stream` gets a copy */
-    FILE *stream; /**< a pipe, a device or the standard output */
+    FILE *file;   /**< Write here, in any order. */
+    char *path;   /**< The final file; NULL: `stream` gets a copy. */
+    FILE *stream; /**< A pipe, a device or standard output. */
 } out_file;
 
-/** "-" is the standard output. Opens a temporary file in the folder of the one that `path` names, through
- * symbolic links, which stay as they are. SIGINT, SIGTERM and SIGHUP, where they are not ignored, remove it
- * and end the process until it is closed. Pipes, devices and what is the standard output get the bytes when
- * all are there. On failure nothing is left to close. Sentences do not name the path. */
+/** Opens a temporary file in the folder of the file that `path` names, with symbolic links resolved; the
+ * links stay. "-" is standard output. Until it is closed, SIGINT, SIGTERM and SIGHUP, unless ignored, remove
+ * it and end the process. Pipes, devices and standard output get the bytes when all are written. After an
+ * error there is nothing to close. Messages do not name the path. */
 dq_status out_open(const char *path, out_file *out, dq_error *err);
 
-/** Closes it. With `status` DQ_OK it is flushed to the disk and takes the place of what is there, unless that
- * fails; otherwise, and then, an older file stays as it was, and nothing new is left. Returns `status` or
- * what failed. */
+/** Closes it. If `status` is DQ_OK, flushes it to the disk and renames it to the final file. Otherwise, or if
+ * that fails, an older file stays and nothing new is left. Returns `status` or its own error. */
 dq_status out_close(out_file *out, dq_status status, dq_error *err);
 
 #endif

@@ -10,7 +10,7 @@
 
 typedef Onnx__TensorProto proto;
 
-/* The typed fields. A type is stored in raw_data or in the one of them that its row names. */
+/* The typed fields. A type is stored in raw_data or in the typed field of its row. */
 enum field { F_FLOAT, F_DOUBLE, F_INT32, F_INT64, F_UINT64, F_STRING, F_COUNT };
 
 static const char *const field_names[F_COUNT] = {"float_data", "double_data", "int32_data",
@@ -44,7 +44,7 @@ static size_t field_length(const proto *p, enum field field)
     return lengths[field];
 }
 
-/* How many entries of its typed field `count` elements take. */
+/* The number of entries of the typed field for `count` elements. */
 static bool entries_wanted(dq_dtype dtype, size_t count, size_t *entries)
 {
     if (dtype == DQ_COMPLEX64 || dtype == DQ_COMPLEX128) {
@@ -55,7 +55,7 @@ static bool entries_wanted(dq_dtype dtype, size_t count, size_t *entries)
         *entries = count;
         return true;
     }
-    return io_packed_size(dtype, count, entries); /* one byte of packed elements an entry */
+    return io_packed_size(dtype, count, entries); /* One byte of packed elements per entry. */
 }
 
 static dq_status check_range(const proto *p, dq_dtype dtype, size_t i, int64_t low, int64_t high,
@@ -67,7 +67,7 @@ static dq_status check_range(const proto *p, dq_dtype dtype, size_t i, int64_t l
                    p->int32_data[i], dq_dtype_name(dtype));
 }
 
-/* int32_data into elements of 1 to 4 bytes, or bytes of packed elements. */
+/* Copies int32_data to elements of 1 to 4 bytes, or to bytes of packed elements. */
 static dq_status copy_int32(const proto *p, dq_dtype dtype, size_t entries, uint8_t *to, dq_error *err)
 {
     unsigned bits = dq_dtype_bits(dtype);
@@ -80,7 +80,7 @@ static dq_status copy_int32(const proto *p, dq_dtype dtype, size_t entries, uint
     int64_t high = dtype == DQ_BOOL                   ? 1
                    : io_is_signed(dtype) && bits >= 8 ? (1 << (wide - 1)) - 1
                                                       : (1 << wide) - 1;
-    /* Writers store packed bytes of signed types both as 0…255 and as -128…127. */
+    /* Writers store packed bytes of signed types either as 0…255 or as -128…127. */
     int64_t low = io_is_signed(dtype) ? -(1 << (wide - 1)) : 0;
     for (size_t i = 0; i < entries; i++) {
         dq_status status = check_range(p, dtype, i, low, high, err);
@@ -151,7 +151,7 @@ static dq_status copy_field(const proto *p, size_t entries, dq_tensor *tensor, d
     }
 }
 
-/* Elements of a type under 8 bits leave bits of the last byte over; those are zero in a dq_tensor. */
+/* Clears the unused bits of the last byte of a type under 8 bits; they are zero in a dq_tensor. */
 static void clear_padding(dq_tensor *tensor)
 {
     unsigned bits = dq_dtype_bits(dq_tensor_dtype(tensor));
@@ -194,7 +194,7 @@ static dq_status check_kind(const proto *p, dq_error *err)
     return DQ_OK;
 }
 
-/* The amount of data is right for the shape, in the place where the type keeps it. */
+/* Checks that the field of the type has the amount of data of the shape. */
 static dq_status check_data(const proto *p, dq_dtype dtype, size_t count, size_t *entries, dq_error *err)
 {
     enum field own = field_of(dtype);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SequenceProto and OptionalProto, which the distribution's onnx.proto does not describe, straight from the
- * wire format: both have the name in field 1 and the kind of what they hold in 2; a sequence has its tensors
- * in 3; an optional a tensor in 3 or a sequence in 5. */
+/* Reads SequenceProto and OptionalProto from the wire format, because the distribution's onnx.proto does not
+ * describe them. Both have the name in field 1 and the kind of their items in 2. A sequence has its tensors
+ * in 3; an optional has a tensor in 3 or a sequence in 5. */
 #include "pb.h"
 #include "wire.h"
 
@@ -10,10 +10,10 @@
 
 enum { FIELD_NAME = 1, FIELD_TENSOR = 3, FIELD_SEQUENCE = 5, FIELD_MAP = 6 };
 
-/* What has been read of a list. */
+/* The items of a list read so far. */
 typedef struct list {
-    uint64_t limit; /* bytes that its tensors may still take */
-    char *name;     /* NULL: none yet */
+    uint64_t limit; /* Remaining bytes for its tensors. */
+    char *name;     /* NULL: none yet. */
     dq_tensor **items;
     size_t count;
 } list;
@@ -93,13 +93,14 @@ static dq_status read_sequence(wire_view in, dq_dtype dtype, uint64_t limit, cha
         status = take_name(&l, (wire_view){NULL, 0}, err);
     if (status == DQ_OK) {
         status = dq_sequence_create(dtype, l.count, l.items, out, err);
-        if (status == DQ_INVALID_ARGUMENT) /* tensors of several types: the file's fault, not the caller's */
+        if (status ==
+            DQ_INVALID_ARGUMENT) /* Tensors of several types: an error of the file, not of the caller. */
             status = io_fail(err, DQ_BAD_INPUT, "holds tensors that are not all of %s", dq_dtype_name(dtype));
     }
     if (status == DQ_OK) {
         *name = l.name;
         l.name = NULL;
-        l.count = 0; /* the sequence has them */
+        l.count = 0; /* The sequence owns them. */
     }
     clear(&l);
     return status;
@@ -171,7 +172,7 @@ dq_status pb_read_value_file(const char *path, const dq_value_info *declared, ui
 {
     void *bytes = NULL;
     size_t size = 0;
-    /* A TensorProto is never much larger than its tensor: ten bytes an element of a typed field. */
+    /* A TensorProto is at most ten times as large as its tensor: ten bytes per element of a typed field. */
     dq_status status = io_read_file(path, limit > UINT64_MAX / 10 ? limit : limit * 10, &bytes, &size, err);
     if (status != DQ_OK)
         return status;

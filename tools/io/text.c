@@ -54,7 +54,7 @@ static void string_text(const dq_tensor *t, size_t i, char buffer[IO_VALUE_TEXT]
     const char *s = dq_tensor_string(t, i, &length);
     size_t n = length < SHOWN ? length : SHOWN;
     while (n < length && n && ((unsigned char)s[n] & 0xC0) == 0x80)
-        n--; /* not inside a character */
+        n--; /* Not inside a character. */
     snprintf(buffer, IO_VALUE_TEXT, "'%.*s%s'", (int)n, length ? s : "", n < length ? "…" : "");
     io_printable(buffer);
 }
@@ -92,7 +92,7 @@ char *io_printable(char *text)
     return text;
 }
 
-/* Bytes of the well-formed UTF-8 sequence that text begins with, 0 if there is none (RFC 3629). */
+/* Bytes of the well-formed UTF-8 sequence at the beginning of text; 0 if there is none (RFC 3629). */
 static size_t utf8_length(const unsigned char *text, size_t length)
 {
     unsigned char c = text[0];

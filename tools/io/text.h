@@ -7,29 +7,30 @@
 
 #include <stdio.h>
 
-/** Room for io_type_text, io_index_text and io_value_text of any tensor. */
+/** Buffer sizes for io_type_text, io_index_text and io_value_text of any tensor. */
 enum { IO_TYPE_TEXT = 32 + DQ_MAX_RANK * 24, IO_INDEX_TEXT = DQ_MAX_RANK * 21 + 3, IO_VALUE_TEXT = 80 };
 
 /** "float[2,3]", "int64[]"; -1 prints as "?". Returns buffer. */
 const char *io_type_text(dq_dtype dtype, size_t rank, const int64_t *dims, char buffer[IO_TYPE_TEXT]);
 
-/** The position of element i in row-major order: "[0,3]", "[]" for a scalar. Returns buffer. */
+/** The index of element i in row-major order: "[0,3]", "[]" for a scalar. Returns `buffer`. */
 const char *io_index_text(const dq_tensor *tensor, size_t i, char buffer[IO_INDEX_TEXT]);
 
-/** Element i: integers exactly, floats with that many significant digits, strings quoted and cut after 40
- * bytes. Returns buffer. */
+/** Element i: integers exactly, floats with that many significant digits, strings quoted and truncated to 40
+ * bytes. Returns `buffer`. */
 const char *io_value_text(const dq_tensor *tensor, size_t i, int digits, char buffer[IO_VALUE_TEXT]);
 
-/** The real (0) or imaginary (1) part of element i; other types have the latter 0. */
+/** The real (0) or imaginary (1) part of element i; the latter is 0 for other types. */
 double io_part(const dq_tensor *tensor, size_t i, int which);
 
-/** A number as text shall show it: the sign of a NaN means nothing, and differs between CPUs. */
+/** The number to print: without the sign of a NaN, which means nothing and differs between CPUs. */
 double io_unsigned_nan(double value);
 
-/** Writes text as a JSON string; bytes that are not UTF-8 become U+FFFD, one each. */
+/** Writes text as a JSON string. Each byte that is not UTF-8 becomes U+FFFD. */
 void io_write_json(FILE *to, const char *text, size_t length);
 
-/** Replaces control characters by '?', so that names from a file cannot steer a terminal. Returns text. */
+/** Replaces control characters by '?', so that names from a file cannot control a terminal. Returns `text`.
+ */
 char *io_printable(char *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields of a protobuf message, straight from the wire format: for messages that the distribution's
- * onnx.proto does not describe, and for bytes that need not be a message. */
+/* A reader of the protobuf wire format: for messages that the distribution's onnx.proto does not describe,
+ * and for bytes that need not be a message. */
 #ifndef DQ_TOOLS_IO_WIRE_H
 #define DQ_TOOLS_IO_WIRE_H
 
@@ -15,7 +15,7 @@ typedef struct wire_view {
 
 typedef struct wire_field {
     uint64_t number;
-    wire_view bytes; /* of a field that has a length; else empty */
+    wire_view bytes; /* Of a field with a length; else empty. */
 } wire_field;
 
 static inline bool wire_varint(wire_view *in, uint64_t *out)
@@ -31,7 +31,7 @@ static inline bool wire_varint(wire_view *in, uint64_t *out)
     return false;
 }
 
-/** Cuts the next field off the front of `in`; false at the end, and at what is no field. */
+/** Removes the next field from the front of `in`. False at the end, and for malformed bytes. */
 static inline bool wire_next(wire_view *in, wire_field *field)
 {
     enum { VARINT = 0, FIXED_64 = 1, BYTES = 2, FIXED_32 = 5 };

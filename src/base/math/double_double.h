@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Double-double arithmetic: a number is the unevaluated sum of two doubles, the second at most half a unit in
  * the last place of the first. Sums and products of two doubles are exact (Knuth's and Dekker's algorithms),
- * unless they overflow or a product's low half underflows; what follows is good to some 2^-100. */
+ * unless they overflow or the low half of a product underflows. The other operations are accurate to about
+ * 2^-100. */
 #ifndef DQ_BASE_DOUBLE_DOUBLE_H
 #define DQ_BASE_DOUBLE_DOUBLE_H
 
@@ -36,7 +37,7 @@ static inline double double_of(uint64_t bits)
     return x;
 }
 
-/* a + b for |a| >= |b| or a = 0 */
+/* a + b, for |a| >= |b| or a = 0. */
 static inline dd fast_two_sum(double a, double b)
 {
     double sum = a + b;
@@ -49,7 +50,7 @@ static inline dd two_sum(double a, double b)
     return (dd){sum, (a - (sum - part)) + (b - part)};
 }
 
-/* The upper 26 bits, rounded; for |a| below 2^996. */
+/* Dekker's split: the upper 26 bits of a, rounded; for |a| below 2^996. */
 static inline double upper_half(double a)
 {
     double c = 0x1.0000002p27 * a;
@@ -82,7 +83,7 @@ static inline dd dd_divide(dd a, dd b)
     return fast_two_sum(quotient, rest / b.high);
 }
 
-/* For a > 0. */
+/* The square root of a, for a > 0. */
 static inline dd dd_root(dd a)
 {
     double root = sqrt(a.high);
@@ -90,7 +91,7 @@ static inline dd dd_root(dd a)
     return fast_two_sum(root, ((a.high - square.high - square.low) + a.low) / (2 * root));
 }
 
-/* a with its sign changed where `sign` is negative */
+/* a, negated if `sign` is negative. */
 static inline dd dd_signed(dd a, double sign)
 {
     return signbit(sign) ? (dd){-a.high, -a.low} : a;
@@ -101,7 +102,7 @@ static inline double dd_round(dd a)
     return a.high + a.low;
 }
 
-/* Adding this to a double below 2^51 leaves the nearest whole number in the sum's last bits. */
+/* Added to a double below 2^51, this leaves the nearest integer in the last bits of the sum. */
 #define ROUNDING_SHIFT 0x1.8p52
 
 static inline double nearest(double x, int32_t *whole)
@@ -111,13 +112,13 @@ static inline double nearest(double x, int32_t *whole)
     return shifted - ROUNDING_SHIFT;
 }
 
-/* 2^k for -1022 <= k <= 1023 */
+/* 2^k, for -1022 <= k <= 1023. */
 static inline double power_of_two(int k)
 {
     return double_of((uint64_t)(k + 1023) << 52);
 }
 
-/* Whether y is whole, and whether it is an odd number. */
+/* Whether y is an integer; *odd: whether it is odd. */
 static inline bool is_whole(double y, bool *odd)
 {
     double half = 0.5 * y;
@@ -125,7 +126,7 @@ static inline bool is_whole(double y, bool *odd)
     return floor(y) == y;
 }
 
-/* c[0] + c[1] x + ..., a constant number of terms */
+/* c[0] + c[1] x + … by Horner's rule, for a constant number of terms. */
 #define POLYNOMIAL(x, c) polynomial(x, c, (int)(sizeof(c) / sizeof *(c)))
 static inline __attribute__((always_inline)) double polynomial(double x, const double *c, int count)
 {

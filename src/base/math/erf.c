@@ -5,7 +5,7 @@
 
 #include "math_tables.h"
 
-/* Maclaurin's series, x^2 < 1/16: erf(x) = 2/sqrt(pi) (x - x^3/3 + x^5/(2! 5) - x^7/(3! 7) ...). */
+/* Maclaurin series for x^2 < 1/16: erf(x) = 2/sqrt(pi) (x - x^3/3 + x^5/(2! 5) - x^7/(3! 7) …). */
 static double erf_near_zero(double x)
 {
     static const double c[] = {-1.0 / 3,   1.0 / 10,     -1.0 / 42,     1.0 / 216,       -1.0 / 1320,
@@ -15,7 +15,7 @@ static double erf_near_zero(double x)
     return product.high + (product.low + (x * ERF_FACTOR_LOW + tail * ERF_FACTOR_HIGH));
 }
 
-/* Taylor's series around the nearest j/16: its derivative g = 2/sqrt(pi) e^(-x^2) has coefficients g_0 = g,
+/* Taylor series around the nearest j/16. The derivative g = 2/sqrt(pi) e^(-x^2) has the coefficients g_0 = g,
  * g_(n+1) = -2 (x g_n + g_(n-1)) / (n + 1). */
 double dq_erf(double x)
 {

@@ -12,7 +12,7 @@ double dq_exp(double x)
     return scaled(y, k);
 }
 
-/* e^x - 1 for -40 < x < 100, good to some 2^-56 of itself */
+/* e^x - 1, for -40 < x < 100, with a relative error of about 2^-56. */
 static dd expm1_parts(double x)
 {
     static const double c[] = {1.0 / 6,          1.0 / 24,         1.0 / 120,         1.0 / 720,
@@ -39,8 +39,8 @@ double dq_expm1(double x)
     return dd_round(expm1_parts(x));
 }
 
-/* e^a / 2, and into *inverse e^-a / 2, which need not be good where e^a is much larger; both times 2^-*k. For
- * a between 0 and 750. */
+/* Computes e^a / 2, and e^-a / 2 in *inverse, which need not be accurate if e^a is much larger. Both are
+ * scaled by 2^-*k. For a between 0 and 750. */
 static dd half_exponentials(double a, int *k, dd *inverse)
 {
     dd e = exp_parts(a, 0, k);
@@ -75,7 +75,7 @@ double dq_cosh(double x)
     return scaled(sum.high + (sum.low + (e.low + inverse.low)), k);
 }
 
-/* With t = e^(2 |x|) - 1, t / (t + 2). */
+/* t / (t + 2), with t = e^(2 |x|) - 1. */
 double dq_tanh(double x)
 {
     double a = fabs(x);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cores of exponentials and logarithms. */
+/* Shared kernels of the exponential and logarithm functions. */
 #ifndef DQ_BASE_EXP_LOG_H
 #define DQ_BASE_EXP_LOG_H
 
 #include "base/math/double_double.h"
 #include "math_tables.h"
 
-/* v * 2^k, rounded once but for denormal results; for |k| <= 2000 and v between 2^-2 and 2^2. */
+/* v * 2^k, for |k| <= 2000 and v between 2^-2 and 2^2. Rounded once, except for denormal results. */
 static inline double scaled(double v, int k)
 {
     if (k >= -1021 && k <= 1022)
@@ -15,8 +15,8 @@ static inline double scaled(double v, int k)
     return v * power_of_two(half) * power_of_two(k - half);
 }
 
-/* e^(h + l) = 2^*k times the result, which is between 1/2 and 2 and good to 2^-60, for |h| < 800:
- * h + l = (128 k + j) (ln 2)/128 + r; 2^(j/128) is in a table, e^r a Taylor polynomial. */
+/* e^(h + l) as the result times 2^*k, for |h| < 800. The result is between 1/2 and 2 and accurate to 2^-60. h
+ * + l = (128 k + j) (ln 2)/128 + r; 2^(j/128) comes from a table, and e^r from a Taylor polynomial. */
 static inline dd exp_parts(double h, double l, int *k)
 {
     static const double c[] = {1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720};
@@ -29,7 +29,7 @@ static inline dd exp_parts(double h, double l, int *k)
     return fast_two_sum(power[0], power[1] + power[0] * p);
 }
 
-/* e^x without the powers of two, 2^*k, rounded; for |x| < 800. */
+/* e^x as the result times 2^*k, rounded; for |x| < 800. */
 static inline double exp_rounded(double x, int *k)
 {
     int32_t n;
@@ -41,7 +41,7 @@ static inline double exp_rounded(double x, int *k)
     return power[0] + (power[1] + power[0] * p);
 }
 
-/* e^x good to 2^-50 for |x| < 700 */
+/* e^x, accurate to 2^-50, for |x| < 700. */
 static inline double exp_near(double x)
 {
     int32_t n;
@@ -51,7 +51,7 @@ static inline double exp_near(double x)
     return power + power * (r + s * (1.0 / 2 + r * (1.0 / 6) + s * (1.0 / 24)));
 }
 
-/* x = 2^*e z with z between sqrt(1/2) and sqrt(2), for positive normal x */
+/* Returns z between sqrt(1/2) and sqrt(2) with x = 2^*e z, for positive normal x. */
 static inline double mantissa_of(double x, int *e)
 {
     uint64_t bits = bits_of(x), from = bits - 0x3fe6a09e667f3bcd; /* sqrt(1/2) */
@@ -59,16 +59,16 @@ static inline double mantissa_of(double x, int *e)
     return double_of(bits - (from & 0xfff0000000000000));
 }
 
-/* log((h + l) 2^more) for positive normal h, good to 2^-66 of itself: z is h without its power of two, c a
- * short number near 1/z, so that z c - 1 is exact in two parts; log z = -log c + log(1 + (z c - 1)). Around
- * 1, c is 1. */
+/* log((h + l) 2^more), for positive normal h, with a relative error of 2^-66. z is h without its power of
+ * two, and c a short number near 1/z, so that z c - 1 is exact in two parts. log z = -log c + log(1 + (z c -
+ * 1)). Near 1, c is 1. */
 static inline dd log_parts(double h, double l, int more)
 {
     static const double c[] = {1.0 / 3, -1.0 / 4, 1.0 / 5, -1.0 / 6, 1.0 / 7, -1.0 / 8};
     int e;
     double z = mantissa_of(h, &e), z_high = double_of(bits_of(z) & 0xfffffffff8000000);
     if (l != 0)
-        l = l / h * z; /* at the scale of z; z / h is a power of two */
+        l = l / h * z; /* At the scale of z; z / h is a power of two. */
     const double *row = log_table[(int)(z * 128 + 0.5) - 90];
     dd r = fast_two_sum(z_high * row[0] - 1, (z - z_high) * row[0]);
     r = two_sum(r.high, r.low + l * row[0]);
@@ -82,7 +82,7 @@ static inline dd log_parts(double h, double l, int more)
     return fast_two_sum(sum.high, low + tail);
 }
 
-/* log(x 2^more) for positive normal x: the same, rounded. */
+/* log(x 2^more), for positive normal x, by the same method, rounded. */
 static inline double log_rounded(double x, int more)
 {
     int e;
@@ -97,14 +97,14 @@ static inline double log_rounded(double x, int more)
     return sum.high + (sum.low + (whole * LN2_LOW + row[2] + r.low) + (tail - 0.5 * s));
 }
 
-/* log(1 + r) - r for |r| < 2^-7, good to some 2^-52 of r */
+/* log(1 + r) - r, for |r| < 2^-7, accurate to about 2^-52 of r. */
 static inline double log_tail(double r)
 {
     double s = r * r;
     return s * (-1.0 / 2 + r * (1.0 / 3) + s * ((-1.0 / 4 + r * (1.0 / 5)) + s * (-1.0 / 6 + r * (1.0 / 7))));
 }
 
-/* log(x) for positive normal x, good to some 2^-50 of itself */
+/* log(x), for positive normal x, with a relative error of about 2^-50. */
 static inline double log_near(double x)
 {
     int e;

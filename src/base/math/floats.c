@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of floats: in double, without the last bits that only doubles need. */
+/* Elementary functions of floats, computed in double without the extra precision that functions of doubles
+ * need. */
 #include "base/math.h"
 #include "base/math/exp_log.h"
 #include "base/math/trigonometry.h"
 
-/* x^y for x > 0 that is a float: 2^(y log2 x), the logarithm as a multiple of 1/128, which is that of e^x's
- * table. The product of a float and c, a number of 12 bits, is exact. */
+/* x^y for a float x > 0: 2^(y log2 x). The logarithm is a multiple of 1/128, as in the table of e^x. The
+ * product of a float and c, a number of 12 bits, is exact. */
 static inline double power_near(double x, double y)
 {
     const double e1 = LN2_128_HIGH + LN2_128_LOW, e2 = e1 * e1 / 2, e3 = e1 * e1 * e1 / 6,
@@ -23,7 +24,7 @@ static inline double power_near(double x, double y)
     return power + power * (t * (e1 + t * (e2 + t * e3)));
 }
 
-/* Of x and y that are not both finite, x > 0. */
+/* x^y for x > 0 if x and y are not both finite. */
 static __attribute__((noinline)) float special_power(float x, float y)
 {
     bool odd;
@@ -42,7 +43,7 @@ float dq_powf(float x, float y)
     return special_power(x, y);
 }
 
-/* x = n pi/2 + r, |r| <= pi/4, for finite x; returns n modulo 4. */
+/* Reduces finite x: x = n pi/2 + r, |r| <= pi/4. Returns n modulo 4. */
 static int reduce_angle(double x, double *r)
 {
     int32_t n;
@@ -73,7 +74,7 @@ static double cosine_near(double r)
     return POLYNOMIAL(s, c);
 }
 
-/* The sine of `quarters` pi/2 + x */
+/* The sine of `quarters` pi/2 + x. */
 static float shifted_sine(float x, int quarters)
 {
     double r;
@@ -125,7 +126,7 @@ float dq_coshf(float x)
     return (float)(0.5 * e + 0.5 / e);
 }
 
-/* log(1 + x) for x > -1: 1 + x rounds, what it drops is put back. */
+/* log(1 + x), for x > -1. 1 + x is rounded, and the rounding error is added back. */
 static double log1p_near(double x)
 {
     double sum = 1 + x;

@@ -5,7 +5,7 @@
 
 #define LEAST_NORMAL 0x1p-1022
 
-/* log(x) for 0 < x < infinity */
+/* log(x), for 0 < x < infinity. */
 static dd log_of(double x)
 {
     return x < LEAST_NORMAL ? log_parts(x * 0x1p54, 0, -54) : log_parts(x, 0, 0);
@@ -29,12 +29,12 @@ double dq_log1p(double x)
     return dd_round(log_parts(sum.high, sum.low, 0));
 }
 
-/* |x|^y is e^(y log |x|), both in two doubles. `sign` is that of the result. */
+/* |x|^y = e^(y log |x|), with both factors as double-doubles. `sign` is the sign of the result. */
 static double power_of(double x, double y, double sign)
 {
     dd log = log_of(fabs(x)), product;
     int k;
-    if (fabs(y) > 0x1p65) /* x is not 1 */
+    if (fabs(y) > 0x1p65) /* x is not 1. */
         y = copysign(0x1p65, y);
     product = two_product(log.high, y);
     product = fast_two_sum(product.high, product.low + log.low * y);
@@ -67,7 +67,7 @@ double dq_pow(double x, double y)
     return power_of(x, y, x < 0 && odd ? -1 : 1);
 }
 
-/* log(x + sqrt(x^2 + 1)) for x > 0 */
+/* log(x + sqrt(x^2 + 1)), for x > 0. */
 double dq_asinh(double x)
 {
     double a = fabs(x);
@@ -79,7 +79,7 @@ double dq_asinh(double x)
     return copysign(dd_round(log_parts(sum.high, sum.low, 0)), x);
 }
 
-/* log(x + sqrt((x - 1) (x + 1))) */
+/* log(x + sqrt((x - 1) (x + 1))). */
 double dq_acosh(double x)
 {
     if (!(x > 1 && x < INFINITE))
@@ -91,7 +91,7 @@ double dq_acosh(double x)
     return dd_round(log_parts(sum.high, sum.low, 0));
 }
 
-/* log((1 + x) / (1 - x)) / 2 */
+/* log((1 + x) / (1 - x)) / 2. */
 double dq_atanh(double x)
 {
     double a = fabs(x);

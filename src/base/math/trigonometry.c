@@ -5,15 +5,15 @@
 
 #include "math_tables.h"
 
-/* Payne and Hanek's reduction: of the product of x = m 2^e and the bits of 2/pi, whole multiples of 4 and
- * what is below 2^-130 are left out. */
+/* Payne and Hanek's reduction: computes the product of x = m 2^e and the bits of 2/pi, without whole
+ * multiples of 4 and bits below 2^-130. */
 int dq_reduce_far_angle(double x, dd *r)
 {
     enum { WORDS = 7, REST = 5 };
     uint64_t bits = bits_of(x), m = (bits & 0x000fffffffffffff) | 0x0010000000000000;
-    int e = (int)(bits >> 52 & 2047) - 1075, first = (e + 62) / 32; /* two words of the table are 0 */
+    int e = (int)(bits >> 52 & 2047) - 1075, first = (e + 62) / 32; /* Two words of the table are 0. */
     const uint32_t *word = two_over_pi_bits + first;
-    uint32_t product[WORDS + 2] = {0}; /* from the lowest word on */
+    uint32_t product[WORDS + 2] = {0}; /* From the lowest word on. */
     for (int half = 0; half < 2; half++) {
         uint64_t carry = 0, factor = half ? m >> 32 : (uint32_t)m;
         for (int i = 0; i < WORDS; i++) {
@@ -23,15 +23,16 @@ int dq_reduce_far_angle(double x, dd *r)
         }
         product[WORDS + half] = (uint32_t)carry;
     }
-    /* Bit `point` of the product is worth 1. */
+    /* Bit `point` of the product has the value 1. */
     int point = 32 * (WORDS - 2 + first) - e;
     int quarter = (int)((product[point / 32] | (uint64_t)product[point / 32 + 1] << 32) >> point % 32 & 3);
-    uint32_t rest[REST]; /* the fraction, from its highest word on */
+    uint32_t rest[REST]; /* The fraction, from its highest word on. */
     for (int i = 0; i < REST; i++) {
         int low = point - 32 * (i + 1);
         rest[i] = (uint32_t)((product[low / 32] | (uint64_t)product[low / 32 + 1] << 32) >> low % 32);
     }
-    uint32_t sign_xor = rest[0] >> 31 ? 0xffffffff : 0; /* 1/2 or more: 1 - fraction to the other side */
+    uint32_t sign_xor =
+        rest[0] >> 31 ? 0xffffffff : 0; /* For 1/2 or more: 1 - fraction, in the other direction. */
     dd fraction = {0, 0};
     double unit = 1;
     for (int i = 0; i < REST; i++) {
@@ -80,7 +81,7 @@ static dd cosine_of(dd r)
     return fast_two_sum(sum.high, sum.low + (tail - (0.5 * square.low + r.high * r.low)));
 }
 
-/* The sine of `quarter` pi/2 + r */
+/* The sine of `quarter` pi/2 + r. */
 static double sine_in(int quarter, dd r)
 {
     double y = dd_round(quarter & 1 ? cosine_of(r) : sine_of(r));
@@ -121,8 +122,8 @@ double dq_tan(double x)
     return dd_round(dd_divide(sine, cosine));
 }
 
-/* The angle between the axis and the point (x, y), both positive: with c = j/16 near y/x, atan(y/x) = atan(c)
- * + atan((y - c x) / (x + c y)); where y is more than x, it is taken off pi/2. */
+/* The angle of the point (x, y) to the axis, for positive x and y. With c = j/16 near y/x, atan(y/x) =
+ * atan(c) + atan((y - c x) / (x + c y)). If y > x, the angle is pi/2 minus that of (y, x). */
 static dd angle_of(dd y, dd x)
 {
     static const double c[] = {-1.0 / 3, 1.0 / 5, -1.0 / 7, 1.0 / 9, -1.0 / 11, 1.0 / 13};
@@ -155,7 +156,7 @@ double dq_atan(double x)
     return dd_round(dd_signed(angle, x));
 }
 
-/* sqrt(1 - a^2) for 0 <= a < 1 */
+/* sqrt(1 - a^2), for 0 <= a < 1. */
 static dd cosine_of_arc(double a)
 {
     return dd_root(dd_multiply(two_sum(1, -a), two_sum(1, a)));
