@@ -61,7 +61,7 @@ dq_status dq_handover_prepare(dq_handover *h, const dq_plan *plan, dq_tensor *co
 {
     for (uint32_t i = 0; i < h->count; i++) {
         dq_handover_entry *e = &h->entries[i];
-        e->taken = false;
+        e->placed_interval = false;
         e->bound = e->active && !callers[i] && can_bind(plan, i);
         h->targets[i] = callers[i];
         if (!e->bound) {
@@ -95,7 +95,8 @@ static bool lies_in(const dq_tensor *t, const dq_tensor *memory)
 static bool is_shared(const dq_handover *h, uint32_t i, const dq_plan *plan, const dq_value *const *requested)
 {
     for (uint32_t k = 0; k < h->count; k++)
-        if (k != i && !h->entries[k].taken && lies_in(dq_plan_output(plan, requested[k]), h->entries[i].next))
+        if (k != i && !h->entries[k].placed_interval &&
+            lies_in(dq_plan_output(plan, requested[k]), h->entries[i].next))
             return true;
     return false;
 }
@@ -112,6 +113,6 @@ dq_status dq_handover_take(dq_handover *h, uint32_t i, const dq_plan *plan, cons
     } else {
         DQ_TRY(dq_tensor_copy_owned(h->allocator, dq_plan_output(plan, requested[i]), out, err));
     }
-    e->taken = true;
+    e->placed_interval = true;
     return DQ_OK;
 }

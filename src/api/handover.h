@@ -9,10 +9,10 @@
 #include "plan/plan.h"
 
 typedef struct dq_handover_entry {
-    bool active;     /* Taken in some run: later runs write to `next` if they can. */
-    bool taken;      /* The last run's output was taken. */
-    bool bound;      /* `next` holds the last run's output. */
-    dq_tensor *next; /* The tensor for the caller, kept from run to run until it is taken; NULL: none. */
+    bool active;          /* Taken in some run: later runs write to `next` if they can. */
+    bool placed_interval; /* The last run's output was taken. */
+    bool bound;           /* `next` holds the last run's output. */
+    dq_tensor *next;      /* The tensor for the caller, kept from run to run until it is taken; NULL: none. */
 } dq_handover_entry;
 
 /** One entry for each requested value of a session, by position. All zeros except the allocator: empty. */

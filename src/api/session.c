@@ -248,12 +248,12 @@ static void forget_plans(dq_session *session)
 }
 
 /* Records that an input's default is overridden, before planning for the new value. */
-static void feed(dq_session *session, dq_value *v)
+static void override_default(dq_session *session, dq_value *v)
 {
     if (!v->constant)
         return;
-    uint32_t fed = dq_rewrite_cache_feed(session->model->program->rewrites, v);
-    if (session->rewritten && session->rewritten->fed != fed)
+    uint32_t fed = dq_rewrite_cache_override(session->model->program->rewrites, v);
+    if (session->rewritten && session->rewritten->overridden != fed)
         forget_plans(session); /* They may treat its default as a constant. */
 }
 
@@ -265,7 +265,7 @@ static uint32_t list_given(dq_session *session)
         if (!session->inputs[i])
             continue;
         session->bindings[count++] = (dq_binding){.value = g->inputs[i], .tensor = session->inputs[i]};
-        feed(session, g->inputs[i]);
+        override_default(session, g->inputs[i]);
     }
     return count;
 }
@@ -402,7 +402,7 @@ dq_status dq_session_plan_for(dq_session *session, const dq_binding *bindings, u
     dq_status status = DQ_OK;
     begin_plan(session);
     for (uint32_t i = 0; i < binding_count; i++)
-        feed(session, (dq_value *)(uintptr_t)bindings[i].value);
+        override_default(session, (dq_value *)(uintptr_t)bindings[i].value);
     dq_plan_request request = request_of(session, bindings, binding_count, session->fuse);
     if (session->fuse && !session->rewritten)
         DQ_TRY(dq_program_rewrite(session->model->program, &request, &session->rewritten, err));
@@ -422,12 +422,12 @@ static dq_status plan_and_run(dq_session *session, dq_error *err)
     uint32_t binding_count;
     DQ_TRY(dq_session_plan(session, &binding_count, err));
     const dq_planned *p = &session->plans[0];
-    session->exec.repeats = p->is_rewritten && dq_plan_has_dynamic_steps(p->plan);
+    session->exec.may_retry = p->is_rewritten && dq_plan_has_dynamic_steps(p->plan);
     dq_status status = run_plan(session, binding_count, err);
-    if (status == DQ_BAD_MODEL && session->exec.repeats &&
+    if (status == DQ_BAD_MODEL && session->exec.may_retry &&
         !dq_threads_cancelled(session->threads)) { /* A dynamic step may be the one that does not fit. */
         DQ_TRY(make_plan(session, binding_count, false, err));
-        session->exec.repeats = false;
+        session->exec.may_retry = false;
         status = run_plan(session, binding_count, err);
     }
     return status;
@@ -516,7 +516,7 @@ static dq_status find_result(const dq_session *session, const char *name, uint32
     if (!session->ran)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: output '%s' is there only after a run that succeeded",
                        path, shown);
-    if (session->handover.entries[*at].taken)
+    if (session->handover.entries[*at].placed_interval)
         return dq_fail(err, DQ_INVALID_ARGUMENT, "%s: output '%s' of the last run has been taken", path,
                        shown);
     return DQ_OK;

@@ -331,12 +331,12 @@ dq_status dq_session_lifetimes(const dq_session *session,
 {
     const dq_plan *plan = NULL;
     dq_arena arena = {0};
-    dq_life *lives = NULL;
+    dq_value_lifetime *lives = NULL;
     size_t count = 0;
     DQ_TRY(current_plan(session, "dq_session_lifetimes", &plan, err));
     DQ_NOT_NULL(visit);
     dq_status status =
-        dq_plan_lives(plan, session->requested, session->requested_count, &arena, &lives, &count, err);
+        dq_plan_lifetimes(plan, session->requested, session->requested_count, &arena, &lives, &count, err);
     for (size_t i = 0; status == DQ_OK && i < count; i++) {
         const dq_lifetime own = {.size = sizeof own,
                                  .value = lives[i].value,

@@ -60,7 +60,7 @@ static bool in_place(const dq_exec *exec, const dq_plan *plan, const dq_output_b
         const dq_slot *out = step->call.out[o] ? dq_plan_slot(plan, node->out[o]) : NULL;
         if (out && is_at(plan, binding, dq_plan_index(plan, node->out[o])))
             return may_share(step, o, at) &&
-                   (!exec->repeats ||
+                   (!exec->may_retry ||
                     (node->op->impl->flags & DQ_OP_IDEMPOTENT && node->out[o] == binding->value)) &&
                    in->count == (out->shaped ? out->t.count : to->count);
     }
@@ -76,7 +76,8 @@ static bool may_write(const dq_exec *exec, const dq_plan *plan, const dq_output_
         if (slot->where != DQ_AT_INPUT || bindings[i].tensor->kind != DQ_KIND_TENSOR ||
             !dq_tensor_overlap(bindings[i].tensor, to))
             continue;
-        if (slot->touched > binding->first + 1 || (exec->repeats && slot->read_from != binding->first + 1) ||
+        if (slot->touched > binding->first + 1 ||
+            (exec->may_retry && slot->read_from != binding->first + 1) ||
             (plan->tiling && binding->first == 0))
             return false; /* Batch tiles read inputs until they have written all of it. */
         at_once = at_once || slot->touched == binding->first + 1;

@@ -25,7 +25,7 @@ static dq_status run_if(dq_plan *plan, dq_step *step, dq_error *err)
     DQ_TRY(dq_inner_check_arity(inner, step, 0, step->call.out_count, err));
     DQ_TRY(dq_inner_run(inner, plan, step, err));
     for (uint32_t i = 0; i < step->call.out_count; i++)
-        dq_flow_give(step, i, dq_inner_output(inner, i));
+        dq_flow_set_output(step, i, dq_inner_output(inner, i));
     return DQ_OK;
 }
 
@@ -86,8 +86,8 @@ static dq_status begin_loop(loop *l, dq_error *err)
                                 "input %u is left out, expected the value that the loop "
                                 "begins with",
                                 2 + i);
-        if (dq_inner_pass(l->body, 1 + i, 2 + i)) {
-            dq_inner_hold(l->body, 2 + i, l->plan, l->step, 2 + i);
+        if (dq_inner_is_invariant(l->body, 1 + i, 2 + i)) {
+            dq_inner_bind_invariant(l->body, 2 + i, l->plan, l->step, 2 + i);
             continue;
         }
         DQ_TRY(dq_kept_set(&l->flow->kept[i], call->in[2 + i], err));
@@ -122,7 +122,7 @@ static dq_status push(loop *l, uint32_t i, dq_error *err)
                             dq_shape_text(t->rank, t->dims, mine),
                             dq_shape_text(kept->t.rank - 1, kept->t.dims + 1, earlier));
     DQ_TRY(dq_kept_shape(kept, l->step, t->dtype, (size_t)t->rank + 1, dims, n > 0, err));
-    dq_slice_in(l->step, &kept->t, 0, (size_t)n, t);
+    dq_slice_insert(l->step, &kept->t, 0, (size_t)n, t);
     return DQ_OK;
 }
 
@@ -164,7 +164,7 @@ static dq_status run_loop(dq_plan *plan, dq_step *step, dq_error *err)
         if (i < l.carried && l.body->passed[1 + i])
             DQ_TRY(dq_flow_give_input(step, i, plan, 2 + i, &l.flow->kept[i], err));
         else
-            dq_flow_give(step, i, &l.flow->kept[i].t);
+            dq_flow_set_output(step, i, &l.flow->kept[i].t);
     }
     return DQ_OK;
 }

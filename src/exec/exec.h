@@ -15,7 +15,7 @@ typedef struct dq_exec {
      * the run, or NULL. They do not overlap one another. NULL: no targets. */
     dq_tensor *const *targets;
     /* A failed run may be repeated: inputs are overwritten only by idempotent steps. */
-    bool repeats;
+    bool may_retry;
     void (*trace)(void *arg, const dq_trace_event *event);
     void *trace_arg;
 } dq_exec;

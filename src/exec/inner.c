@@ -204,7 +204,7 @@ static void take_captures(dq_inner *inner, const dq_plan *outer)
     }
 }
 
-bool dq_inner_pass(dq_inner *inner, uint32_t out, uint32_t in)
+bool dq_inner_is_invariant(dq_inner *inner, uint32_t out, uint32_t in)
 {
     const dq_value *v = inner->graph->outputs[out];
     while (v->producer && v->graph == inner->graph && !strcmp(v->producer->op_type, "Identity") &&
@@ -213,7 +213,8 @@ bool dq_inner_pass(dq_inner *inner, uint32_t out, uint32_t in)
     return inner->passed[out] = v == inner->graph->inputs[in];
 }
 
-void dq_inner_hold(dq_inner *inner, uint32_t in, const dq_plan *outer, const dq_step *step, uint32_t from)
+void dq_inner_bind_invariant(dq_inner *inner, uint32_t in, const dq_plan *outer, const dq_step *step,
+                             uint32_t from)
 {
     inner->inputs[in] = *step->call.in[from];
     if (inner->graph->inputs[in]->type.kind == DQ_KIND_TENSOR) /* Others may be wrapped, see check_inputs. */
@@ -285,7 +286,7 @@ dq_status dq_inner_check_arity(const dq_inner *inner, const dq_step *step, uint3
                         g->input_count, g->output_count, inputs, outputs);
 }
 
-void dq_flow_give(dq_step *step, uint32_t i, const dq_tensor *t)
+void dq_flow_set_output(dq_step *step, uint32_t i, const dq_tensor *t)
 {
     if (i >= step->call.out_count || !step->call.out[i])
         return;
@@ -303,7 +304,7 @@ dq_status dq_flow_give_input(dq_step *step, uint32_t i, const dq_plan *outer, ui
         DQ_TRY(dq_kept_set(kept, t, err)); /* A later step may reuse its memory for another value. */
         t = &kept->t;
     }
-    dq_flow_give(step, i, t);
+    dq_flow_set_output(step, i, t);
     return DQ_OK;
 }
 
@@ -340,7 +341,7 @@ dq_status dq_kept_shape(dq_kept *kept, const dq_step *step, dq_dtype dtype, size
     return DQ_OK;
 }
 
-void dq_slice_out(const dq_step *step, const dq_tensor *whole, size_t axis, size_t at, dq_tensor *slice)
+void dq_slice_extract(const dq_step *step, const dq_tensor *whole, size_t axis, size_t at, dq_tensor *slice)
 {
     dq_copy_nd m = dq_copy_nd_part(whole, axis, at, 1, false);
     dq_clear_tail_bits(slice);
@@ -348,7 +349,7 @@ void dq_slice_out(const dq_step *step, const dq_tensor *whole, size_t axis, size
         dq_copy_nd_run(&step->call, &m, whole->dtype, slice->data, whole->data);
 }
 
-void dq_slice_in(const dq_step *step, dq_tensor *whole, size_t axis, size_t at, const dq_tensor *slice)
+void dq_slice_insert(const dq_step *step, dq_tensor *whole, size_t axis, size_t at, const dq_tensor *slice)
 {
     dq_copy_nd m = dq_copy_nd_part(whole, axis, at, 1, true);
     if (slice->count)

@@ -19,7 +19,7 @@ typedef struct dq_inner {
     dq_binding *bindings;                /* Bindings of the inputs, then of the captures. */
     dq_tensor *planned; /* By index in `given`: types and shapes for which `plan` was made. */
     uint32_t binding_count;
-    bool *passed; /* By output: whether it is an unchanged input, see dq_inner_pass. */
+    bool *passed; /* By output: whether it is an unchanged input, see dq_inner_is_invariant. */
     const dq_value **requested;
 } dq_inner;
 
@@ -54,10 +54,11 @@ const dq_tensor *dq_inner_output(const dq_inner *inner, uint32_t i);
 /** Whether the output `out` of the subgraph is its input `in`, unchanged: a loop-invariant state. Such an
  * output is not computed, and dq_inner_output must not be called for it: its value is the initial value of
  * the input. */
-bool dq_inner_pass(dq_inner *inner, uint32_t out, uint32_t in);
+bool dq_inner_is_invariant(dq_inner *inner, uint32_t out, uint32_t in);
 /** Binds input `in` of the subgraph to input `from` of the step for all iterations, as a constant if it is
  * constant in the outer plan. */
-void dq_inner_hold(dq_inner *inner, uint32_t in, const dq_plan *outer, const dq_step *step, uint32_t from);
+void dq_inner_bind_invariant(dq_inner *inner, uint32_t in, const dq_plan *outer, const dq_step *step,
+                             uint32_t from);
 
 /** Checks that the body has as many inputs and outputs as the operator requires. */
 dq_status dq_inner_check_arity(const dq_inner *inner, const dq_step *step, uint32_t inputs, uint32_t outputs,
@@ -73,8 +74,8 @@ dq_status dq_kept_shape(dq_kept *kept, const dq_step *step, dq_dtype dtype, size
 
 /** Copies slice `at` along `axis` out of `whole`, or into it. `slice` has the shape of `whole` without that
  * axis. Both have data. */
-void dq_slice_out(const dq_step *step, const dq_tensor *whole, size_t axis, size_t at, dq_tensor *slice);
-void dq_slice_in(const dq_step *step, dq_tensor *whole, size_t axis, size_t at, const dq_tensor *slice);
+void dq_slice_extract(const dq_step *step, const dq_tensor *whole, size_t axis, size_t at, dq_tensor *slice);
+void dq_slice_insert(const dq_step *step, dq_tensor *whole, size_t axis, size_t at, const dq_tensor *slice);
 
 /** Sets the scan output of a loop that ran no iteration: output i of the body, concatenated along `axis` to
  * output `to` of the step. It has `length` elements along the axis (0 except for padding), all zero, and
@@ -83,7 +84,7 @@ dq_status dq_empty_scan(const dq_inner *inner, const dq_step *step, uint32_t i, 
                         int64_t length, dq_kept *kept, dq_error *err);
 
 /** Sets output i of the step. */
-void dq_flow_give(dq_step *step, uint32_t i, const dq_tensor *t);
+void dq_flow_set_output(dq_step *step, uint32_t i, const dq_tensor *t);
 /** Sets output i of the step to its input `from`: a copy in `kept`, unless the input is constant. */
 dq_status dq_flow_give_input(dq_step *step, uint32_t i, const dq_plan *outer, uint32_t from, dq_kept *kept,
                              dq_error *err);

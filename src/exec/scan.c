@@ -141,7 +141,7 @@ static dq_status take_slice(scan *s, const dq_tensor *whole, size_t axis, int64_
         if (d != axis)
             dims[rank++] = whole->dims[d];
     DQ_TRY(dq_kept_shape(slice, s->step, whole->dtype, rank, dims, false, err));
-    dq_slice_out(s->step, whole, axis, (size_t)at, &slice->t);
+    dq_slice_extract(s->step, whole, axis, (size_t)at, &slice->t);
     return DQ_OK;
 }
 
@@ -165,7 +165,7 @@ static dq_status put_slice(scan *s, dq_kept *whole, bool first, size_t axis, int
                             dq_dtype_name(whole->t.dtype));
     if (first)
         DQ_TRY(dq_kept_shape(whole, s->step, slice->dtype, rank, dims, false, err));
-    dq_slice_in(s->step, &whole->t, axis, (size_t)at, slice);
+    dq_slice_insert(s->step, &whole->t, axis, (size_t)at, slice);
     return DQ_OK;
 }
 
@@ -210,8 +210,8 @@ static dq_status begin_row(scan *s, dq_error *err)
         const dq_tensor *state = s->step->call.in[s->first + i];
         if (s->batched)
             DQ_TRY(take_slice(s, state, 0, s->row, &s->flow->kept[i], err));
-        else if (dq_inner_pass(s->body, i, i))
-            dq_inner_hold(s->body, i, s->plan, s->step, s->first + i);
+        else if (dq_inner_is_invariant(s->body, i, i))
+            dq_inner_bind_invariant(s->body, i, s->plan, s->step, s->first + i);
         else
             DQ_TRY(dq_kept_set(&s->flow->kept[i], state, err));
     }
@@ -239,7 +239,7 @@ static dq_status give(scan *s, bool ran, dq_error *err)
         }
         if (s->batch == 0)
             DQ_TRY(dq_kept_set(final_state(s, i), s->step->call.in[s->first + i], err));
-        dq_flow_give(s->step, i, &final_state(s, i)->t);
+        dq_flow_set_output(s->step, i, &final_state(s, i)->t);
     }
     for (uint32_t i = 0; i < s->outs; i++) {
         dq_kept *kept = &s->flow->kept[s->states + i];
@@ -253,7 +253,7 @@ static dq_status give(scan *s, bool ran, dq_error *err)
             DQ_TRY(dq_tensor_set_shape(&kept->t, kept->t.dtype, (size_t)kept->t.rank + 1, dims, 0,
                                        DQ_BAD_MODEL, err));
         }
-        dq_flow_give(s->step, s->states + i, &kept->t);
+        dq_flow_set_output(s->step, s->states + i, &kept->t);
     }
     return DQ_OK;
 }

@@ -93,7 +93,7 @@ struct dq_value {
     uint32_t index;  /* Index in graph->all. */
     bool is_input;   /* A graph input. If it also has `constant`, that is its default. */
     bool is_output;
-    atomic_bool fed; /* An input of the main graph that has a default: some run has overridden it. */
+    atomic_bool overridden; /* An input of the main graph that has a default: some run has overridden it. */
 };
 
 struct dq_schema; /* src/schema */
@@ -168,7 +168,7 @@ struct dq_graph {
  * main graph that no run has overridden. */
 static inline bool dq_value_holds(const dq_value *v)
 {
-    return v->constant && (!v->is_input || (!v->graph->outer && !atomic_load(&v->fed)));
+    return v->constant && (!v->is_input || (!v->graph->outer && !atomic_load(&v->overridden)));
 }
 
 /** A model-local function. Inlining replaces each call by a copy of the body. */

@@ -53,7 +53,7 @@ static uint32_t read_until(const dq_planner *p, const dq_value *v)
 }
 
 /* Whether small parts would keep a large value live long after its other readers. Then they are copied. */
-static bool keep_too_much(const dq_planner *p, const dq_step *step, const dq_slot *in)
+static bool retains_too_much(const dq_planner *p, const dq_step *step, const dq_slot *in)
 {
     enum {
         MIN_SIZE_RATIO = 8 /* Ratio of the large value's size to theirs. */,
@@ -80,7 +80,7 @@ static bool share_parts(dq_planner *p, const dq_step *step)
     const dq_node *node = step->node;
     const size_t *split_offsets = step->call.split_offsets;
     const dq_slot *in = split_offsets ? dq_planner_slot(p, node->in[0]) : NULL;
-    if (!in || (in->where != DQ_AT_BUFFER && in->where != DQ_AT_INPUT) || keep_too_much(p, step, in))
+    if (!in || (in->where != DQ_AT_BUFFER && in->where != DQ_AT_INPUT) || retains_too_much(p, step, in))
         return false;
     for (uint32_t i = 0; i < node->out_count; i++)
         if (step->call.out[i])
@@ -138,7 +138,7 @@ static bool share_broadcast(dq_planner *p, const dq_step *step)
     return true;
 }
 
-bool dq_planner_share(dq_planner *p, const dq_step *step)
+bool dq_planner_make_view(dq_planner *p, const dq_step *step)
 {
     if (step->call.repeats)
         return p->plan->fuse && share_broadcast(p, step);
@@ -154,14 +154,14 @@ bool dq_planner_share(dq_planner *p, const dq_step *step)
 bool dq_planner_share_constant(dq_planner *p, const dq_step *step)
 {
     if (!(step->node->op->impl->flags & DQ_OP_VIEW) ||
-        dq_planner_slot(p, step->node->in[0])->where != DQ_AT_CONSTANT || !dq_planner_share(p, step))
+        dq_planner_slot(p, step->node->in[0])->where != DQ_AT_CONSTANT || !dq_planner_make_view(p, step))
         return false;
     dq_planner_out(p, step, 0)->fixed = dq_planner_all_fixed(p, step->node);
     return true;
 }
 
 /* Whether an early input would make a large output live long before it is written. */
-static bool join_too_early(const dq_interval *in, const dq_interval *out)
+static bool extends_lifetime_too_long(const dq_interval *in, const dq_interval *out)
 {
     enum { MIN_LARGE_BYTES = 1 << 16, MIN_LONG_STEPS = 16 /* Steps. */ };
     size_t others = out->size - in->size;
@@ -171,18 +171,18 @@ static bool join_too_early(const dq_interval *in, const dq_interval *out)
 static bool join(const dq_planner *p, const dq_slot *in, const dq_slot *out, size_t shift)
 {
     const dq_slot *root = &p->plan->slots[in->root];
-    dq_interval *whole = &p->pieces[out->piece], *part = &p->pieces[root->piece];
+    dq_interval *whole = &p->intervals[out->interval], *part = &p->intervals[root->interval];
     /* Kernels write to aligned memory that does not share its last cache line. */
     if (shift == DQ_NOT_CONCATENATED || shift % DQ_ALIGN != 0 || root->where != DQ_AT_BUFFER ||
-        in->t.size != root->t.size || part->within || join_too_early(part, whole))
+        in->t.size != root->t.size || part->within || extends_lifetime_too_long(part, whole))
         return false;
-    part->within = out->piece + 1;
+    part->within = out->interval + 1;
     part->shift = shift;
     whole->first = part->first < whole->first ? part->first : whole->first;
     return true;
 }
 
-bool dq_planner_join(dq_planner *p, const dq_step *step)
+bool dq_planner_concat_in_place(dq_planner *p, const dq_step *step)
 {
     const dq_node *node = step->node;
     const size_t *concat_offsets = step->call.concat_offsets;
@@ -213,7 +213,7 @@ static bool overlaps_another(const dq_planner *p, const dq_node *node, uint32_t 
     return false;
 }
 
-bool dq_planner_take_over(dq_planner *p, const dq_step *step, dq_slot *out)
+bool dq_planner_reuse_input(dq_planner *p, const dq_step *step, dq_slot *out)
 {
     const dq_node *node = step->node;
     enum { MAX_COMPARED_INPUTS = 16 /* Inputs that are compared with all others. */ };
@@ -230,7 +230,7 @@ bool dq_planner_take_over(dq_planner *p, const dq_step *step, dq_slot *out)
             in->t.size != root->t.size || overlaps_another(p, node, i))
             continue;
         p->plan->last_read[in->root] = UINT32_MAX; /* Only one output may reuse it. */
-        out->piece = root->piece;
+        out->interval = root->interval;
         return true;
     }
     return false;

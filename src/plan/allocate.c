@@ -8,18 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dq_status add_piece(dq_planner *p, size_t size, uint32_t first, uint32_t *index, dq_error *err)
+static dq_status add_interval(dq_planner *p, size_t size, uint32_t first, uint32_t *index, dq_error *err)
 {
-    if (p->piece_count == p->piece_capacity) {
+    if (p->interval_count == p->piece_capacity) {
         uint32_t requested = p->piece_capacity ? p->piece_capacity * 2 : 64;
-        dq_interval *grown = realloc(p->pieces, requested * sizeof *grown);
+        dq_interval *grown = realloc(p->intervals, requested * sizeof *grown);
         if (!grown)
             return dq_no_memory(err, requested * sizeof *grown, "the memory plan");
-        p->pieces = grown;
+        p->intervals = grown;
         p->piece_capacity = requested;
     }
-    *index = p->piece_count;
-    p->pieces[p->piece_count++] = (dq_interval){.size = size, .first = first, .last = first};
+    *index = p->interval_count;
+    p->intervals[p->interval_count++] = (dq_interval){.size = size, .first = first, .last = first};
     return DQ_OK;
 }
 
@@ -35,7 +35,7 @@ static void use_at(void *arg, dq_value *v)
     const use *u = arg;
     dq_slot *root = &u->p->plan->slots[dq_planner_slot(u->p, v)->root];
     if (root->where == DQ_AT_BUFFER)
-        u->p->pieces[root->piece].last = u->at;
+        u->p->intervals[root->interval].last = u->at;
     if (root->where != DQ_AT_INPUT)
         return;
     root->touched = u->at + 1;
@@ -55,8 +55,8 @@ static dq_status allocate_outputs(dq_planner *p, dq_step *step, uint32_t at, dq_
         if (!slot)
             continue;
         slot->touched = at;
-        if (!step->dynamic && !dq_planner_take_over(p, step, slot))
-            DQ_TRY(add_piece(p, slot->t.size, at, &slot->piece, err));
+        if (!step->dynamic && !dq_planner_reuse_input(p, step, slot))
+            DQ_TRY(add_interval(p, slot->t.size, at, &slot->interval, err));
     }
     return DQ_OK;
 }
@@ -94,14 +94,14 @@ static dq_status prepare(dq_planner *p, dq_step *step, uint32_t at, dq_error *er
                             step->node->op->impl->flags & DQ_OP_UNALIGNED ? 1 : call->packed_inputs, err));
     if (__builtin_mul_overflow(workers, call->worker_scratch_size, &all))
         return dq_no_memory(err, call->worker_scratch_size, "an operator's scratch");
-    DQ_TRY(add_piece(p, call->scratch_size, at, &step->scratch_piece, err));
+    DQ_TRY(add_interval(p, call->scratch_size, at, &step->scratch_interval, err));
     if (workers > 1 && call->worker_scratch_size <= OWN_SCRATCH) {
-        size_t *size = &p->pieces[p->own_scratch].size;
+        size_t *size = &p->intervals[p->pinned_scratch].size;
         *size = *size > call->worker_scratch_size ? *size : call->worker_scratch_size;
-        step->worker_piece = p->own_scratch;
+        step->worker_interval = p->pinned_scratch;
         return DQ_OK;
     }
-    return add_piece(p, all, at, &step->worker_piece, err);
+    return add_interval(p, all, at, &step->worker_interval, err);
 }
 
 static dq_status allocate_step(dq_planner *p, dq_step *step, dq_error *err)
@@ -109,7 +109,7 @@ static dq_status allocate_step(dq_planner *p, dq_step *step, dq_error *err)
     dq_plan *plan = p->plan;
     if (step->constant)
         return DQ_OK;
-    if (!step->dynamic && dq_planner_share(p, step)) {
+    if (!step->dynamic && dq_planner_make_view(p, step)) {
         step->decision = "takes no step: its output is its input's memory";
         plan->stepless_work = dq_work_add(plan->stepless_work, step->work);
         return DQ_OK;
@@ -124,7 +124,7 @@ static dq_status allocate_step(dq_planner *p, dq_step *step, dq_error *err)
     if (step->dynamic)
         return DQ_OK;
     DQ_TRY(dq_step_fault(plan, step, prepare(p, step, at, err), err));
-    if (dq_planner_join(p, step)) {
+    if (dq_planner_concat_in_place(p, step)) {
         step->decision = "takes no step: its inputs are computed where they stand in its output";
         plan->stepless_work = dq_work_add(plan->stepless_work, step->work);
         plan->step_count--;
@@ -161,7 +161,7 @@ static dq_status keep_output(dq_planner *p, const dq_value *v, dq_error *err)
     if (slot->where == DQ_AT_NONE)
         return dq_fail(err, DQ_INTERNAL, "%s: output '%s' has no memory", plan->program->ir->path, v->name);
     if (root->where == DQ_AT_BUFFER)
-        p->pieces[root->piece].last = plan->step_count;
+        p->intervals[root->interval].last = plan->step_count;
     if (root->where != DQ_AT_INPUT)
         return DQ_OK;
     root->touched = UINT32_MAX;
@@ -170,7 +170,7 @@ static dq_status keep_output(dq_planner *p, const dq_value *v, dq_error *err)
     *copy = (dq_copy){.from = dq_plan_index(plan, v), .t = slot->t};
     if (!slot->shaped)
         return DQ_OK;
-    DQ_TRY(add_piece(p, slot->t.size, plan->step_count, &copy->piece, err));
+    DQ_TRY(add_interval(p, slot->t.size, plan->step_count, &copy->interval, err));
     return DQ_OK;
 }
 
@@ -207,12 +207,12 @@ static dq_status list_caller_slots(dq_planner *p, dq_error *err)
 static void size_own_scratch(dq_planner *p)
 {
     dq_plan *plan = p->plan;
-    dq_interval *own = &p->pieces[p->own_scratch];
+    dq_interval *own = &p->intervals[p->pinned_scratch];
     const size_t each = (own->size + OWN_ALIGN - 1) / OWN_ALIGN * OWN_ALIGN;
     own->size = each * dq_threads_count(plan->threads);
     own->last = plan->step_count;
     for (uint32_t i = 0; i < plan->step_count; i++)
-        if (!plan->steps[i]->dynamic && plan->steps[i]->worker_piece == p->own_scratch)
+        if (!plan->steps[i]->dynamic && plan->steps[i]->worker_interval == p->pinned_scratch)
             plan->steps[i]->call.worker_scratch_size = each;
 }
 
@@ -220,7 +220,7 @@ static dq_status assign_all(dq_planner *p, dq_error *err)
 {
     dq_plan *plan = p->plan;
     size_own_scratch(p);
-    DQ_TRY(dq_assign_offsets(p->pieces, p->piece_count, &plan->buffer_size, err));
+    DQ_TRY(dq_assign_offsets(p->intervals, p->interval_count, &plan->buffer_size, err));
     uint64_t limit = plan->program->ir->limits.session_bytes;
     if (plan->buffer_size > limit)
         return dq_fail(err, DQ_OUT_OF_MEMORY,
@@ -229,30 +229,30 @@ static dq_status assign_all(dq_planner *p, dq_error *err)
     for (uint32_t i = 0; i < plan->slot_count; i++) {
         dq_slot *slot = &plan->slots[i];
         if (slot->where == DQ_AT_BUFFER)
-            slot->offset = p->pieces[plan->slots[slot->root].piece].offset + slot->shift;
+            slot->offset = p->intervals[plan->slots[slot->root].interval].offset + slot->shift;
     }
-    plan->ahead_offset = p->pieces[p->ahead].offset;
+    plan->ahead_offset = p->intervals[p->ahead].offset;
     for (uint32_t i = 0; i < plan->copy_count; i++)
         if (plan->slots[plan->copies[i].from].shaped)
-            plan->copies[i].offset = p->pieces[plan->copies[i].piece].offset;
+            plan->copies[i].offset = p->intervals[plan->copies[i].interval].offset;
     for (uint32_t i = 0; i < plan->step_count; i++) {
         dq_step *step = plan->steps[i];
         if (step->dynamic)
             continue;
-        step->scratch_offset = p->pieces[step->scratch_piece].offset;
-        step->worker_offset = p->pieces[step->worker_piece].offset;
+        step->scratch_offset = p->intervals[step->scratch_interval].offset;
+        step->worker_offset = p->intervals[step->worker_interval].offset;
     }
     return DQ_OK;
 }
 
 dq_status dq_planner_allocate(dq_planner *p, dq_error *err)
 {
-    DQ_TRY(add_piece(p, 0, 0, &p->own_scratch, err));
-    DQ_TRY(add_piece(p, p->request->ahead, 0, &p->ahead, err));
+    DQ_TRY(add_interval(p, 0, 0, &p->pinned_scratch, err));
+    DQ_TRY(add_interval(p, p->request->ahead, 0, &p->ahead, err));
     for (uint32_t i = 0; i < p->request->binding_count; i++) {
         dq_slot *slot = dq_planner_slot(p, p->request->bindings[i].value);
         if (slot->where == DQ_AT_BUFFER)
-            DQ_TRY(add_piece(p, slot->t.size, 0, &slot->piece, err));
+            DQ_TRY(add_interval(p, slot->t.size, 0, &slot->interval, err));
     }
     DQ_TRY(allocate_steps(p, err));
     DQ_TRY(keep_outputs(p, err));

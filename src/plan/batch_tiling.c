@@ -24,7 +24,7 @@ typedef enum role {
     SHAPED           /* A constant that depends on the batch size. */
 } role;
 
-typedef struct slicer {
+typedef struct tiler {
     dq_program *program;
     const dq_plan_request *request;
     struct dq_batch_tiling *tiling;
@@ -35,14 +35,14 @@ typedef struct slicer {
     bool *outside;            /* By the same: the value is in the caller's memory. */
     bool *ahead; /* By the same: nodes before `end` produce the value, and it is not yet listed for the other
                     nodes. */
-} slicer;
+} tiler;
 
-static const dq_slot *slot_of(const slicer *s, const dq_value *v)
+static const dq_slot *slot_of(const tiler *s, const dq_value *v)
 {
     return dq_plan_slot(s->tiling->shapes, v);
 }
 
-static role role_of(const slicer *s, const dq_value *v)
+static role role_of(const tiler *s, const dq_value *v)
 {
     return s->roles[dq_plan_index(s->tiling->shapes, v)];
 }
@@ -50,7 +50,7 @@ static role role_of(const slicer *s, const dq_value *v)
 /* ---- Nodes to tile ----------------------------------------------------------------------------------- */
 
 /* Number of the node's outputs that are computed; *constant: at planning time. */
-static uint32_t count_outputs(const slicer *s, const dq_node *node, bool *constant)
+static uint32_t count_outputs(const tiler *s, const dq_node *node, bool *constant)
 {
     uint32_t count = 0;
     *constant = false;
@@ -63,7 +63,7 @@ static uint32_t count_outputs(const slicer *s, const dq_node *node, bool *consta
 }
 
 /* Whether the node preserves the outermost axis. */
-static bool keeps_axis(const slicer *s, const dq_node *node, const dq_tensor *out)
+static bool keeps_axis(const tiler *s, const dq_node *node, const dq_tensor *out)
 {
     const dq_attr *axis = dq_node_attr(node, "axis");
     size_t count = 0;
@@ -75,7 +75,7 @@ static bool keeps_axis(const slicer *s, const dq_node *node, const dq_tensor *ou
 
 /* Whether input i of a view fits. Inputs other than the first are a shape, which may differ between the tile
  * and the batch. */
-static bool view_fits(const slicer *s, const dq_node *node, uint32_t i, role r)
+static bool view_fits(const tiler *s, const dq_node *node, uint32_t i, role r)
 {
     const dq_tensor *t = &slot_of(s, node->in[i])->t;
     if (i == 0)
@@ -84,7 +84,7 @@ static bool view_fits(const slicer *s, const dq_node *node, uint32_t i, role r)
                            dq_tensor_get_int(t, 0) != s->length);
 }
 
-static bool input_fits(const slicer *s, const dq_node *node, uint32_t i, role r, const dq_tensor *out)
+static bool input_fits(const tiler *s, const dq_node *node, uint32_t i, role r, const dq_tensor *out)
 {
     const dq_tensor *t = &slot_of(s, node->in[i])->t;
     const bool along = dq_op_is_batch_separable(node->op->impl->flags, i);
@@ -94,7 +94,7 @@ static bool input_fits(const slicer *s, const dq_node *node, uint32_t i, role r,
 }
 
 /* Whether a tile of the outputs depends only on that tile of the inputs and on constants. */
-static bool is_tiled(const slicer *s, const dq_node *node)
+static bool is_tiled(const tiler *s, const dq_node *node)
 {
     const unsigned flags = node->op->impl->flags;
     const dq_tensor *out = NULL;
@@ -120,7 +120,7 @@ static bool is_tiled(const slicer *s, const dq_node *node)
 }
 
 /* A constant is WHOLE unless it is computed from the shape of the batch. */
-static role constant_role(const slicer *s, const dq_node *node)
+static role constant_role(const tiler *s, const dq_node *node)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
         if (node->in[i] && (slot_of(s, node->in[i])->where != DQ_AT_CONSTANT || role_of(s, node->in[i])))
@@ -134,7 +134,7 @@ typedef struct traffic {
     size_t tiling, constants, between, bindings;
 } traffic;
 
-static traffic traffic_of(const slicer *s, const dq_node *node)
+static traffic traffic_of(const tiler *s, const dq_node *node)
 {
     traffic t = {0};
     if (node->op->impl->flags & DQ_OP_VIEW)
@@ -156,7 +156,7 @@ static traffic traffic_of(const slicer *s, const dq_node *node)
 
 /* Determines the roles of values up to the first node that cannot be tiled, and the memory traffic. Returns
  * the number of nodes that can be tiled. */
-static uint32_t find_roles(slicer *s, traffic *traffics)
+static uint32_t find_roles(tiler *s, traffic *traffics)
 {
     uint32_t n = 0;
     for (; n < s->node_count; n++) {
@@ -183,7 +183,7 @@ static uint32_t find_roles(slicer *s, traffic *traffics)
 
 /* Chooses the largest tile that fits in the cache and divides the batch. Then chooses the last tiled node: it
  * excludes nodes whose weights, read again for each tile, cost more than the cache saves. */
-static void choose(slicer *s, const traffic *traffics, uint32_t count)
+static void choose(tiler *s, const traffic *traffics, uint32_t count)
 {
     size_t largest = 1;
     double gain = 0, best = PAYS;
@@ -215,7 +215,7 @@ static void scale(dq_tensor *t, int64_t from, int64_t to)
 }
 
 /* Checks that values of a tile have the shapes of the batch, except for the length of the outermost axis. */
-static bool holds(const slicer *s, const dq_plan *plan)
+static bool holds(const tiler *s, const dq_plan *plan)
 {
     bool same = !dq_plan_has_dynamic_steps(plan);
     for (uint32_t n = 0; same && n < s->end; n++)
@@ -230,7 +230,7 @@ static bool holds(const slicer *s, const dq_plan *plan)
     return same;
 }
 
-static dq_status make_runner(slicer *s, dq_plan_request request, dq_batch_tile_runner *runner, dq_error *err)
+static dq_status make_runner(tiler *s, dq_plan_request request, dq_batch_tile_runner *runner, dq_error *err)
 {
     dq_arena *arena = &s->tiling->arena;
     runner->bindings = DQ_NEW_ARRAY(arena, request.binding_count, dq_binding);
@@ -249,7 +249,7 @@ static dq_status make_runner(slicer *s, dq_plan_request request, dq_batch_tile_r
 }
 
 /* Each thread gets tiles of its own if their number leaves hardly any thread idle. */
-static dq_status make_runners(slicer *s, dq_error *err)
+static dq_status make_runners(tiler *s, dq_error *err)
 {
     struct dq_batch_tiling *tiling = s->tiling;
     const size_t threads = dq_threads_count(s->request->threads);
@@ -278,7 +278,7 @@ static dq_status make_runners(slicer *s, dq_error *err)
 }
 
 typedef struct list {
-    const slicer *s;
+    const tiler *s;
     dq_binding *bindings; /* Bindings of the other nodes: the caller's, and the results of the tiles. */
     uint32_t count;
 } list;
@@ -304,7 +304,7 @@ static void list_value(void *arg, dq_value *v)
         tiling->values[tiling->value_count++] = v;
 }
 
-static dq_status list_values(slicer *s, list *l, dq_error *err)
+static dq_status list_values(tiler *s, list *l, dq_error *err)
 {
     const dq_plan_request *request = s->request;
     const size_t most = s->tiling->shapes->slot_count;
@@ -327,7 +327,7 @@ static dq_status list_values(slicer *s, list *l, dq_error *err)
     return DQ_OK;
 }
 
-static void tell(const slicer *s)
+static void tell(const tiler *s)
 {
     char sentence[128];
     if (!s->request->why)
@@ -338,7 +338,7 @@ static void tell(const slicer *s)
     s->request->why(s->request->why_arg, sentence);
 }
 
-static dq_status make_plans(slicer *s, dq_plan **out, dq_error *err)
+static dq_status make_plans(tiler *s, dq_plan **out, dq_error *err)
 {
     struct dq_batch_tiling *tiling = s->tiling;
     list l = {s, NULL, 0};
@@ -363,7 +363,7 @@ static dq_status make_plans(slicer *s, dq_plan **out, dq_error *err)
 
 /* ---- Decision ---------------------------------------------------------------------------------------- */
 
-static dq_status look(slicer *s, dq_error *err)
+static dq_status look(tiler *s, dq_error *err)
 {
     const dq_plan_request *request = s->request;
     struct dq_batch_tiling *tiling = s->tiling;
@@ -423,7 +423,7 @@ dq_plan *dq_batch_tiling_undo(dq_plan *plan)
 
 dq_status dq_batch_tiling_make(dq_plan **plan, const dq_plan_request *request, dq_error *err)
 {
-    slicer s = {.program = (*plan)->program, .request = request, .length = length_of(request)};
+    tiler s = {.program = (*plan)->program, .request = request, .length = length_of(request)};
     s.nodes = request->nodes ? request->nodes : request->graph->nodes;
     s.node_count = request->nodes ? request->node_count : request->graph->node_count;
     if (s.length <= 1)

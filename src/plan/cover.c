@@ -14,7 +14,7 @@ typedef struct cover {
     dq_run_steps *out;
     /* By position in whole->all: the step of the node itself or of a neighbor. */
     uint32_t *steps;
-    uint32_t *giver; /* By slot of `whole`: 1 + position in whole->all of its producer; 0: none. */
+    uint32_t *producer_of; /* By slot of `whole`: 1 + position in whole->all of its producer; 0: none. */
     /* By position in the graph: */
     uint32_t *owner;  /* The step that covers the node. */
     uint8_t *rank;    /* Rank of the claim that determined the owner; the lowest wins. */
@@ -30,7 +30,7 @@ static bool is_written(const cover *c, const dq_node *node)
 }
 
 /* The node of the model that produces the value; NULL: none. */
-static const dq_node *written_giver(const cover *c, const dq_value *v)
+static const dq_node *model_producer(const cover *c, const dq_value *v)
 {
     return v && v->graph == c->graph && v->id < c->graph->ir->value_count ? c->graph->all[v->index]->producer
                                                                           : NULL;
@@ -83,21 +83,21 @@ static void follow_inputs(cover *c)
     for (uint32_t e = 0; e < c->whole->all_count; e++) {
         const dq_step *step = &c->whole->all[e];
         const dq_value *v = dq_node_input(step->node, 0);
-        const uint32_t giver = v ? c->giver[dq_plan_index(c->whole, v)] : 0;
-        if (c->steps[e] == NO_STEP && !step->constant && giver)
-            c->steps[e] = c->steps[giver - 1];
+        const uint32_t producer_of = v ? c->producer_of[dq_plan_index(c->whole, v)] : 0;
+        if (c->steps[e] == NO_STEP && !step->constant && producer_of)
+            c->steps[e] = c->steps[producer_of - 1];
         for (uint32_t i = 0; i < step->node->out_count; i++)
             if (step->node->out[i])
-                c->giver[dq_plan_index(c->whole, step->node->out[i])] = e + 1;
+                c->producer_of[dq_plan_index(c->whole, step->node->out[i])] = e + 1;
     }
 }
 
 static void read_by_entry(void *arg, dq_value *v)
 {
     const cover *c = arg;
-    const uint32_t giver = c->giver[dq_plan_index(c->whole, v)];
-    if (giver && !c->whole->all[giver - 1].constant && c->steps[giver - 1] == NO_STEP)
-        c->steps[giver - 1] = c->steps[c->at];
+    const uint32_t producer_of = c->producer_of[dq_plan_index(c->whole, v)];
+    if (producer_of && !c->whole->all[producer_of - 1].constant && c->steps[producer_of - 1] == NO_STEP)
+        c->steps[producer_of - 1] = c->steps[c->at];
 }
 
 /* … else to the step of its first reader: the readers are visited from the last to the first. */
@@ -137,7 +137,7 @@ static void make_claims(cover *c, const dq_node *node, uint32_t step)
     const dq_node *from = node;
     for (; from && !is_written(c, from); from = from->made_for)
         for (uint32_t i = 0; i < from->out_count; i++)
-            claim(c, node, step, written_giver(c, from->out[i]), GIVES);
+            claim(c, node, step, model_producer(c, from->out[i]), GIVES);
     claim(c, node, step, from, FOR);
 }
 
@@ -215,13 +215,13 @@ static bool reserve_capacity(cover *c, dq_arena *arena)
 {
     const uint32_t nodes = c->graph->node_count, entries = c->whole->all_count;
     c->steps = DQ_NEW_ARRAY(arena, entries, uint32_t);
-    c->giver = DQ_NEW_ARRAY(arena, (size_t)c->whole->slot_count + 1, uint32_t);
+    c->producer_of = DQ_NEW_ARRAY(arena, (size_t)c->whole->slot_count + 1, uint32_t);
     c->owner = DQ_NEW_ARRAY(arena, nodes, uint32_t);
     c->rank = DQ_NEW_ARRAY(arena, nodes, uint8_t);
     c->reader = DQ_NEW_ARRAY(arena, nodes, uint32_t);
     c->listed = DQ_NEW_ARRAY(arena, nodes, bool);
     c->needed = DQ_NEW_ARRAY(arena, c->graph->value_count, bool);
-    if (!c->steps || !c->giver || !c->owner || !c->rank || !c->reader || !c->listed || !c->needed)
+    if (!c->steps || !c->producer_of || !c->owner || !c->rank || !c->reader || !c->listed || !c->needed)
         return false;
     for (uint32_t e = 0; e < entries; e++)
         c->steps[e] = NO_STEP;

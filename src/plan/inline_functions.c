@@ -19,11 +19,11 @@ typedef struct frame {
 
 typedef struct inliner {
     dq_ir *ir;
-    dq_namemap functions; /* By key. */
-    dq_namemap taken;     /* All value names of the model. */
-    uint64_t nodes;       /* Of all graphs, so far. */
-    uint64_t copied;      /* Names, attributes and calls of functions, so far. */
-    unsigned fresh;       /* Suffix number for names that already exist. */
+    dq_namemap functions;       /* By key. */
+    dq_namemap placed_interval; /* All value names of the model. */
+    uint64_t nodes;             /* Of all graphs, so far. */
+    uint64_t copied;            /* Names, attributes and calls of functions, so far. */
+    unsigned fresh;             /* Suffix number for names that already exist. */
 } inliner;
 
 static dq_status no_memory(dq_error *err)
@@ -86,8 +86,8 @@ static dq_status index_functions(inliner *in, dq_error *err)
 
 static dq_status take_name(inliner *in, const char *name, dq_error *err)
 {
-    static char taken;
-    return dq_namemap_put(&in->taken, name, &taken) ? DQ_OK : no_memory(err);
+    static char placed_interval;
+    return dq_namemap_put(&in->placed_interval, name, &placed_interval) ? DQ_OK : no_memory(err);
 }
 
 static dq_status take_graph(inliner *in, const dq_graph *g, dq_error *err);
@@ -145,7 +145,7 @@ static dq_status rename_value(inliner *in, frame *f, const char *name, const cha
     }
     dq_arena *arena = &in->ir->arena;
     char *fresh = dq_arena_printf(arena, "%s/%.*s", f->prefix, part(name), name);
-    while (fresh && dq_namemap_get(&in->taken, fresh))
+    while (fresh && dq_namemap_get(&in->placed_interval, fresh))
         fresh = dq_arena_printf(arena, "%s/%.*s.%u", f->prefix, part(name), name, ++in->fresh);
     if (!fresh || !dq_namemap_put(&f->names, name, fresh))
         return no_memory(err);
@@ -518,6 +518,6 @@ dq_status dq_inline_functions(dq_ir *ir, dq_error *err)
     if (status == DQ_OK)
         status = inline_graph(&in, ir->graph, err);
     dq_namemap_free(&in.functions);
-    dq_namemap_free(&in.taken);
+    dq_namemap_free(&in.placed_interval);
     return status;
 }

@@ -34,15 +34,15 @@ dq_status dq_plan_steps(const dq_plan *plan, const dq_value *const *requested, u
                         dq_arena *arena, dq_run_steps *out, dq_error *err);
 
 /** A value in the buffer, with its liveness interval. */
-typedef struct dq_life {
+typedef struct dq_value_lifetime {
     const dq_value *value, *memory_of; /* See dq_lifetime. */
     size_t offset, bytes;
     uint32_t first, last; /* Indices of steps; the number of steps stands for the end of a run. */
-} dq_life;
+} dq_value_lifetime;
 
 /** Lists the values that are in the buffer, by their first step. */
-dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *requested, uint32_t requested_count,
-                        dq_arena *arena, dq_life **out, size_t *count, dq_error *err);
+dq_status dq_plan_lifetimes(const dq_plan *plan, const dq_value *const *requested, uint32_t requested_count,
+                            dq_arena *arena, dq_value_lifetime **out, size_t *count, dq_error *err);
 
 /** Bytes of the constants that steps or outputs read, packed or not. */
 size_t dq_plan_constant_bytes(const dq_plan *plan);

@@ -40,11 +40,11 @@ static void join_groups(scan *s, uint32_t a, uint32_t b)
 
 static uint32_t *slot_of_piece(scan *s, uint32_t slot)
 {
-    return &s->of_piece[s->plan->slots[s->plan->slots[slot].root].piece];
+    return &s->of_piece[s->plan->slots[s->plan->slots[slot].root].interval];
 }
 
 /* A value becomes live at a step, in memory of its own or of a slot in the same interval. */
-static void begin_life(scan *s, const dq_value *v, uint32_t first)
+static void begin_lifetime(scan *s, const dq_value *v, uint32_t first)
 {
     const uint32_t slot = index_of(s, v);
     if (s->plan->slots[slot].where != DQ_AT_BUFFER || s->values[slot])
@@ -111,7 +111,7 @@ static void scan_steps(scan *s, uint32_t first_step)
             const dq_value *v = step->call.out[i] ? step->node->out[i] : NULL;
             const uint32_t root = v ? s->plan->slots[index_of(s, v)].root : 0;
             if (v)
-                begin_life(s, v, !runs && s->values[root] ? s->first[root] : s->at);
+                begin_lifetime(s, v, !runs && s->values[root] ? s->first[root] : s->at);
         }
         join_inputs(s, step);
         next += runs;
@@ -145,21 +145,23 @@ static void keep_value(scan *s, const dq_value *v, uint32_t until)
 static bool reserve_capacity(scan *s, dq_arena *arena)
 {
     const size_t slots = (size_t)s->plan->slot_count + 1;
-    size_t pieces = 1;
+    size_t intervals = 1;
     for (uint32_t i = 0; i < s->plan->slot_count; i++)
-        pieces = s->plan->slots[i].piece + (size_t)1 > pieces ? s->plan->slots[i].piece + (size_t)1 : pieces;
+        intervals = s->plan->slots[i].interval + (size_t)1 > intervals
+                        ? s->plan->slots[i].interval + (size_t)1
+                        : intervals;
     s->values = DQ_NEW_ARRAY(arena, slots, const dq_value *);
     s->first = DQ_NEW_ARRAY(arena, slots, uint32_t);
     s->last = DQ_NEW_ARRAY(arena, slots, uint32_t);
     s->group = DQ_NEW_ARRAY(arena, slots, uint32_t);
-    s->of_piece = DQ_NEW_ARRAY(arena, pieces, uint32_t);
+    s->of_piece = DQ_NEW_ARRAY(arena, intervals, uint32_t);
     return s->values && s->first && s->last && s->group && s->of_piece;
 }
 
-typedef struct lives {
-    dq_life *list;
+typedef struct lifetimes {
+    dq_value_lifetime *list;
     size_t count;
-} lives;
+} lifetimes;
 
 /* Stored bytes: a broadcast view stores its repeated data once. */
 static size_t stored_bytes(const dq_tensor *t)
@@ -167,37 +169,38 @@ static size_t stored_bytes(const dq_tensor *t)
     return t->repeats ? t->size / t->repeats : t->size;
 }
 
-static void add_lives(const scan *s, lives *to)
+static void add_lives(const scan *s, lifetimes *to)
 {
     for (uint32_t i = 0; i < s->plan->slot_count; i++)
         if (s->values[i])
-            to->list[to->count++] = (dq_life){.value = s->values[i],
-                                              .memory_of = s->values[group_of(s, i)],
-                                              .offset = s->base + s->plan->slots[i].offset,
-                                              .bytes = stored_bytes(&s->plan->slots[i].t),
-                                              .first = s->first[i],
-                                              .last = s->last[i]};
+            to->list[to->count++] = (dq_value_lifetime){.value = s->values[i],
+                                                        .memory_of = s->values[group_of(s, i)],
+                                                        .offset = s->base + s->plan->slots[i].offset,
+                                                        .bytes = stored_bytes(&s->plan->slots[i].t),
+                                                        .first = s->first[i],
+                                                        .last = s->last[i]};
 }
 
 /* Outputs that alias the caller's inputs are copied after all steps. */
-static void add_copies(const scan *s, const dq_value *const *requested, uint32_t requested_count, lives *to)
+static void add_copies(const scan *s, const dq_value *const *requested, uint32_t requested_count,
+                       lifetimes *to)
 {
     for (uint32_t i = 0; i < requested_count; i++) {
         const dq_slot *slot = dq_plan_slot(s->plan, requested[i]);
         const dq_copy *copy = slot->copy ? &s->plan->copies[slot->copy - 1] : NULL;
         if (copy && slot->shaped)
-            to->list[to->count++] = (dq_life){.value = requested[i],
-                                              .memory_of = requested[i],
-                                              .offset = copy->offset,
-                                              .bytes = copy->t.size,
-                                              .first = s->end,
-                                              .last = s->end};
+            to->list[to->count++] = (dq_value_lifetime){.value = requested[i],
+                                                        .memory_of = requested[i],
+                                                        .offset = copy->offset,
+                                                        .bytes = copy->t.size,
+                                                        .first = s->end,
+                                                        .last = s->end};
     }
 }
 
 static int by_first(const void *a, const void *b)
 {
-    const dq_life *x = a, *y = b;
+    const dq_value_lifetime *x = a, *y = b;
     if (x->first != y->first)
         return x->first < y->first ? -1 : 1;
     if (x->value->id != y->value->id)
@@ -205,14 +208,14 @@ static int by_first(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *requested, uint32_t requested_count,
-                        dq_arena *arena, dq_life **out, size_t *count, dq_error *err)
+dq_status dq_plan_lifetimes(const dq_plan *plan, const dq_value *const *requested, uint32_t requested_count,
+                            dq_arena *arena, dq_value_lifetime **out, size_t *count, dq_error *err)
 {
     const struct dq_batch_tiling *tiling = plan->tiling;
     const dq_plan *first = tiling ? tiling->runners[0].plan : NULL;
     const uint32_t first_count = first ? first->step_count : 0, end = first_count + plan->step_count;
     const size_t most = (size_t)plan->slot_count + (first ? first->slot_count : 0) + requested_count;
-    lives found = {DQ_NEW_ARRAY(arena, most, dq_life), 0};
+    lifetimes found = {DQ_NEW_ARRAY(arena, most, dq_value_lifetime), 0};
     scan s = {.plan = plan, .end = end};
     dq_arena passing = {0};
     bool good = found.list && reserve_capacity(&s, &passing);
@@ -223,7 +226,7 @@ dq_status dq_plan_lives(const dq_plan *plan, const dq_value *const *requested, u
             scan_steps(&part, 0);
             for (uint32_t i = 0; i < tiling->value_count; i++) {
                 keep_value(&part, tiling->values[i], first_count - 1);
-                begin_life(&s, tiling->values[i], 0); /* Each batch tile writes its part of it. */
+                begin_lifetime(&s, tiling->values[i], 0); /* Each batch tile writes its part of it. */
             }
             follow_views(&part);
             add_lives(&part, &found);

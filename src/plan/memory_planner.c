@@ -11,24 +11,24 @@
 enum { MAX_SEARCH = 1024, MAX_SEARCH_TOTAL = 1 << 20, MAX_SEARCH_PER_INTERVAL = 256 };
 
 /* An interval that has an offset. */
-typedef struct taken {
+typedef struct placed_interval {
     uint32_t first, last;
     size_t offset, end; /* `end` is aligned. */
-    struct taken *next;
-} taken;
+    struct placed_interval *next;
+} placed_interval;
 
 /* A node of an interval tree over the steps. A range of steps has its middle step as its root. An interval is
  * stored at the root of the smallest range that contains it. */
-typedef struct moment {
-    taken *pieces;
-    size_t top, top_below; /* Highest end of these intervals; the same including those of the subtree. */
-} moment;
+typedef struct tree_node {
+    placed_interval *intervals;
+    size_t top, subtree_top; /* Highest end of these intervals; the same including those of the subtree. */
+} tree_node;
 
 typedef struct search {
-    const moment *moments;
+    const tree_node *moments;
     const dq_interval *p;
-    const taken *found[MAX_SEARCH]; /* Intervals that overlap p in time. */
-    size_t count, seen, most;       /* Number found; number examined, and its limit. */
+    const placed_interval *found[MAX_SEARCH]; /* Intervals that overlap p in time. */
+    size_t count, seen, most;                 /* Number found; number examined, and its limit. */
 } search;
 
 static uint32_t middle_of(uint32_t low, uint32_t high)
@@ -46,10 +46,10 @@ static bool gather(search *s, uint32_t low, uint32_t high)
 {
     while (low < high) {
         uint32_t middle = middle_of(low, high);
-        const moment *m = &s->moments[middle];
-        if (m->top_below == 0)
+        const tree_node *m = &s->moments[middle];
+        if (m->subtree_top == 0)
             return true;
-        for (const taken *q = m->pieces; q; q = q->next) {
+        for (const placed_interval *q = m->intervals; q; q = q->next) {
             if (s->seen == s->most)
                 return false;
             s->seen++;
@@ -69,13 +69,13 @@ static bool gather(search *s, uint32_t low, uint32_t high)
 }
 
 /* The highest end among the ranges that p overlaps. */
-static size_t top_of(const moment *moments, const dq_interval *p, uint32_t low, uint32_t high)
+static size_t top_of(const tree_node *moments, const dq_interval *p, uint32_t low, uint32_t high)
 {
     if (low >= high)
         return 0;
     uint32_t middle = middle_of(low, high);
     if (p->first <= low && p->last >= high - 1)
-        return moments[middle].top_below;
+        return moments[middle].subtree_top;
     size_t top = moments[middle].top;
     if (p->first < middle)
         top = higher(top, top_of(moments, p, low, middle));
@@ -84,26 +84,26 @@ static size_t top_of(const moment *moments, const dq_interval *p, uint32_t low, 
     return top;
 }
 
-static void insert(moment *moments, uint32_t steps, taken *t)
+static void insert(tree_node *moments, uint32_t steps, placed_interval *t)
 {
     uint32_t low = 0, high = steps, middle = middle_of(low, high);
     for (; t->last < middle || t->first > middle; middle = middle_of(low, high)) {
-        moments[middle].top_below = higher(moments[middle].top_below, t->end);
+        moments[middle].subtree_top = higher(moments[middle].subtree_top, t->end);
         if (t->last < middle)
             high = middle;
         else
             low = middle + 1;
     }
-    moment *m = &moments[middle];
-    m->top_below = higher(m->top_below, t->end);
+    tree_node *m = &moments[middle];
+    m->subtree_top = higher(m->subtree_top, t->end);
     m->top = higher(m->top, t->end);
-    t->next = m->pieces;
-    m->pieces = t;
+    t->next = m->intervals;
+    m->intervals = t;
 }
 
 static int lower_first(const void *a, const void *b)
 {
-    const taken *const *x = a, *const *y = b;
+    const placed_interval *const *x = a, *const *y = b;
     return (*x)->offset < (*y)->offset ? -1 : (*x)->offset > (*y)->offset;
 }
 
@@ -113,7 +113,7 @@ static size_t lowest_gap(search *s)
     size_t at = 0;
     qsort(s->found, s->count, sizeof *s->found, lower_first);
     for (size_t i = 0; i < s->count; i++) {
-        const taken *q = s->found[i];
+        const placed_interval *q = s->found[i];
         if (q->offset >= at && q->offset - at >= s->p->size)
             break;
         at = higher(at, q->end);
@@ -129,20 +129,20 @@ static int larger_first(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y; /* Equal ones keep their order. */
 }
 
-static dq_status assign_all(dq_interval *const *order, taken *assigned, size_t count, moment *moments,
-                            uint32_t steps, size_t *total, dq_error *err)
+static dq_status assign_all(dq_interval *const *order, placed_interval *assigned, size_t count,
+                            tree_node *moments, uint32_t steps, size_t *total, dq_error *err)
 {
     search s = {.moments = moments};
     size_t left = MAX_SEARCH_TOTAL + count * MAX_SEARCH_PER_INTERVAL;
     for (size_t i = 0; i < count; i++) {
-        taken *t = &assigned[i];
+        placed_interval *t = &assigned[i];
         size_t end;
         s.p = order[i];
         s.count = s.seen = 0;
         s.most = left < MAX_SEARCH ? left : MAX_SEARCH;
         bool all = gather(&s, 0, steps);
         left -= s.seen;
-        *t = (taken){.first = s.p->first, .last = s.p->last};
+        *t = (placed_interval){.first = s.p->first, .last = s.p->last};
         t->offset = all ? lowest_gap(&s) : top_of(moments, s.p, 0, steps);
         if (!dq_add_size(t->offset, s.p->size, &end) || !dq_align_size(end, DQ_ALIGN, &t->end))
             return dq_fail(err, DQ_OUT_OF_MEMORY, "the activations together do not fit an address space");
@@ -154,11 +154,11 @@ static dq_status assign_all(dq_interval *const *order, taken *assigned, size_t c
 }
 
 /* An interval is live as long as its parts. */
-static void hold_parts(dq_interval *pieces, size_t count)
+static void hold_parts(dq_interval *intervals, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const dq_interval *part = &pieces[i];
-        dq_interval *whole = part->within ? &pieces[part->within - 1] : NULL;
+        const dq_interval *part = &intervals[i];
+        dq_interval *whole = part->within ? &intervals[part->within - 1] : NULL;
         if (!whole)
             continue;
         whole->first = part->first < whole->first ? part->first : whole->first;
@@ -166,34 +166,34 @@ static void hold_parts(dq_interval *pieces, size_t count)
     }
 }
 
-static void assign_parts(dq_interval *pieces, size_t count)
+static void assign_parts(dq_interval *intervals, size_t count)
 {
     for (size_t i = count; i-- > 0;)
-        if (pieces[i].within)
-            pieces[i].offset = pieces[pieces[i].within - 1].offset + pieces[i].shift;
+        if (intervals[i].within)
+            intervals[i].offset = intervals[intervals[i].within - 1].offset + intervals[i].shift;
 }
 
-dq_status dq_assign_offsets(dq_interval *pieces, size_t count, size_t *total, dq_error *err)
+dq_status dq_assign_offsets(dq_interval *intervals, size_t count, size_t *total, dq_error *err)
 {
     uint32_t steps = 0;
     size_t whole = 0;
     *total = 0;
     if (count == 0)
         return DQ_OK;
-    hold_parts(pieces, count);
+    hold_parts(intervals, count);
     for (size_t i = 0; i < count; i++)
-        steps = pieces[i].last >= steps ? pieces[i].last + 1 : steps;
+        steps = intervals[i].last >= steps ? intervals[i].last + 1 : steps;
     dq_interval **order = calloc(count, sizeof *order);
-    taken *assigned = calloc(count, sizeof *assigned);
-    moment *moments = calloc(steps, sizeof *moments);
+    placed_interval *assigned = calloc(count, sizeof *assigned);
+    tree_node *moments = calloc(steps, sizeof *moments);
     dq_status status = DQ_OK;
     if (order && assigned && moments) {
         for (size_t i = 0; i < count; i++)
-            if (!pieces[i].within && pieces[i].size) /* An empty interval needs no offset. */
-                order[whole++] = &pieces[i];
+            if (!intervals[i].within && intervals[i].size) /* An empty interval needs no offset. */
+                order[whole++] = &intervals[i];
         qsort(order, whole, sizeof *order, larger_first);
         status = assign_all(order, assigned, whole, moments, steps, total, err);
-        assign_parts(pieces, count);
+        assign_parts(intervals, count);
     } else {
         status = dq_no_memory(err, count * sizeof *assigned, "the memory plan");
     }

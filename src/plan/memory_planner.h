@@ -17,6 +17,6 @@ typedef struct dq_interval {
 
 /** Assigns offsets greedily by size: the largest interval first, each at the lowest offset that is free while
  * it and its parts are live. *total is the size of the buffer. Deterministic. */
-dq_status dq_assign_offsets(dq_interval *pieces, size_t count, size_t *total, dq_error *err);
+dq_status dq_assign_offsets(dq_interval *intervals, size_t count, size_t *total, dq_error *err);
 
 #endif

@@ -6,10 +6,10 @@
 /* The interval of a slot in the buffer, or the outermost interval that contains it. */
 static dq_interval *whole_of(const dq_planner *p, const dq_slot *slot)
 {
-    dq_interval *piece = &p->pieces[p->plan->slots[slot->root].piece];
-    while (piece->within)
-        piece = &p->pieces[piece->within - 1];
-    return piece;
+    dq_interval *interval = &p->intervals[p->plan->slots[slot->root].interval];
+    while (interval->within)
+        interval = &p->intervals[interval->within - 1];
+    return interval;
 }
 
 static void add_slot(dq_plan *plan, dq_output_binding *binding, uint32_t i)
@@ -24,16 +24,17 @@ static void find_output_binding(const dq_planner *p, uint32_t number)
     dq_plan *plan = p->plan;
     dq_output_binding *binding = &plan->output_bindings[number];
     const dq_slot *slot = dq_planner_slot(p, binding->value);
-    dq_interval *piece = slot->where == DQ_AT_BUFFER ? &p->pieces[plan->slots[slot->root].piece] : NULL;
+    dq_interval *interval =
+        slot->where == DQ_AT_BUFFER ? &p->intervals[plan->slots[slot->root].interval] : NULL;
     if (slot->where == DQ_AT_DYNAMIC) {
         binding->first = slot->touched;
         if (!(plan->steps[binding->first]->node->op->impl->flags & DQ_OP_SUBGRAPH))
             add_slot(plan, binding, dq_plan_index(plan, binding->value));
-    } else if (piece && !piece->within && !piece->binding && slot->shift == 0 &&
-               slot->t.size == piece->size) {
-        piece->binding = number + 1;
-        binding->first = piece->first;
-        binding->offset = piece->offset;
+    } else if (interval && !interval->within && !interval->binding && slot->shift == 0 &&
+               slot->t.size == interval->size) {
+        interval->binding = number + 1;
+        binding->first = interval->first;
+        binding->offset = interval->offset;
     }
 }
 

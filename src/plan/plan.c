@@ -378,7 +378,7 @@ static dq_status finish(dq_planner *p, dq_status status, dq_plan **out, dq_error
     }
     if (status == DQ_OK)
         status = dq_planner_allocate(p, err);
-    free(p->pieces);
+    free(p->intervals);
     if (status != DQ_OK) {
         dq_plan_free(p->plan);
         *out = NULL;

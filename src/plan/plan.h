@@ -32,12 +32,12 @@ typedef enum dq_where {
 typedef struct dq_slot {
     dq_tensor t; /* First member: dq_slot_of casts it back. */
     dq_where where;
-    bool shaped;    /* Type and shape are known at planning time and equal in all runs. */
-    bool fixed;     /* Depends on initializers only: the same in every plan of the program. */
-    bool requested; /* A step or an output reads it. Set in the outline. */
-    uint32_t root;  /* Index of the slot that owns the memory; its own index unless it is a view. */
-    size_t shift;   /* Of a view: byte offset in the data of the root. */
-    uint32_t piece; /* DQ_AT_BUFFER, of the root: index of its liveness interval during planning. */
+    bool shaped;       /* Type and shape are known at planning time and equal in all runs. */
+    bool fixed;        /* Depends on initializers only: the same in every plan of the program. */
+    bool requested;    /* A step or an output reads it. Set in the outline. */
+    uint32_t root;     /* Index of the slot that owns the memory; its own index unless it is a view. */
+    size_t shift;      /* Of a view: byte offset in the data of the root. */
+    uint32_t interval; /* DQ_AT_BUFFER, of the root: index of its liveness interval during planning. */
     size_t offset;
     /* DQ_AT_DYNAMIC: memory that it owns; kept for other shapes. t.data may point elsewhere. */
     void *dynamic_memory;
@@ -62,7 +62,7 @@ typedef struct dq_step {
     dq_op_call call;
     bool dynamic;
     uint64_t work; /* Not of dynamic steps: see ops/work.h. */
-    uint32_t scratch_piece, worker_piece;
+    uint32_t scratch_interval, worker_interval;
     size_t scratch_offset, worker_offset;
     dq_arena dynamic_arena; /* Dynamic step: memory of its state. */
     void *dynamic_scratch;  /* Dynamic step: scratch of both kinds, kept for other shapes … */
@@ -76,7 +76,7 @@ typedef struct dq_step {
 typedef struct dq_copy {
     uint32_t from; /* Index of its slot. */
     dq_tensor t;
-    uint32_t piece;
+    uint32_t interval;
     size_t offset;
     void *memory; /* Used instead of the interval if the shape varies. */
     size_t capacity;

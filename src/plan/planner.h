@@ -11,11 +11,11 @@ typedef struct dq_planner {
     dq_node *const *nodes;
     uint32_t node_count;
     uint32_t at; /* Position of the current node. */
-    dq_interval *pieces;
-    uint32_t piece_count, piece_capacity;
-    uint32_t own_scratch; /* Index of the interval of the workers' scratch whose offset is the same for all
+    dq_interval *intervals;
+    uint32_t interval_count, piece_capacity;
+    uint32_t pinned_scratch; /* Index of the interval of the workers' scratch whose offset is the same for all
                              steps. */
-    uint32_t ahead;       /* Index of the interval of request->ahead. */
+    uint32_t ahead;          /* Index of the interval of request->ahead. */
 } dq_planner;
 
 static inline dq_slot *dq_planner_slot(const dq_planner *p, const dq_value *v)
@@ -59,14 +59,14 @@ dq_status dq_planner_allocate(dq_planner *p, dq_error *err);
 
 /** Makes the outputs views of input 0 if they are its bytes or a contiguous part of them. True: the step need
  * not run. */
-bool dq_planner_share(dq_planner *p, const dq_step *step);
+bool dq_planner_make_view(dq_planner *p, const dq_step *step);
 /** The same if input 0 is constant; the outputs are then constant, too. */
 bool dq_planner_share_constant(dq_planner *p, const dq_step *step);
 /** Zero-copy Concat: places inputs of a prepared step in its output, so that their producers write there, as
  * far as nothing prevents it. True if it does so for all inputs: the step need not run. */
-bool dq_planner_join(dq_planner *p, const dq_step *step);
+bool dq_planner_concat_in_place(dq_planner *p, const dq_step *step);
 /** In-place execution: gives an output the memory of an input that no later step reads. */
-bool dq_planner_take_over(dq_planner *p, const dq_step *step, dq_slot *out);
+bool dq_planner_reuse_input(dq_planner *p, const dq_step *step, dq_slot *out);
 
 /** output_binding.c: lists the plan's output bindings, after all intervals have offsets. */
 dq_status dq_planner_list_output_bindings(dq_planner *p, dq_error *err);

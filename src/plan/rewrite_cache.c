@@ -13,15 +13,15 @@ typedef struct entry {
     dq_rewritten_graph graph;
     const dq_value **requested;
     uint32_t requested_count;
-    size_t deepest;
+    size_t nchw_max_depth;
     dq_pass_set disabled;
 } entry;
 
 struct dq_rewrite_cache {
     dq_lock lock;
     dq_arena arena;
-    entry **of;   /* By the number of a graph: the first entry of its list. */
-    uint32_t fed; /* Number of inputs whose default some run has overridden. */
+    entry **of;          /* By the number of a graph: the first entry of its list. */
+    uint32_t overridden; /* Number of inputs whose default some run has overridden. */
 };
 
 dq_status dq_rewrite_cache_create(uint32_t graph_count, const dq_allocator *allocator, dq_rewrite_cache **out,
@@ -52,13 +52,13 @@ void dq_rewrite_cache_free(dq_rewrite_cache *cache)
     dq_memory_free(cache->arena.allocator, cache, sizeof *cache);
 }
 
-uint32_t dq_rewrite_cache_feed(dq_rewrite_cache *cache, dq_value *v)
+uint32_t dq_rewrite_cache_override(dq_rewrite_cache *cache, dq_value *v)
 {
     dq_lock_take(&cache->lock);
-    cache->fed += !atomic_exchange(&v->fed, true);
-    const uint32_t fed = cache->fed;
+    cache->overridden += !atomic_exchange(&v->overridden, true);
+    const uint32_t overridden = cache->overridden;
     dq_lock_release(&cache->lock);
-    return fed;
+    return overridden;
 }
 
 /* ---- Callbacks of the rewriter ----------------------------------------------------------------------- */
@@ -142,18 +142,18 @@ static dq_status evaluate(void *arg, const dq_evaluation *e, dq_arena *arena, co
 
 /* ---- Entries ------------------------------------------------------------------------------------------ */
 
-static entry *find(const dq_rewrite_cache *cache, const dq_plan_request *request, size_t deepest)
+static entry *find(const dq_rewrite_cache *cache, const dq_plan_request *request, size_t nchw_max_depth)
 {
     const uint32_t count = request->requested_count;
     for (entry *e = cache->of[request->graph->number]; e; e = e->next)
-        if (e->requested_count == count && e->deepest == deepest && e->disabled == request->disabled_passes &&
-            e->graph.fed == cache->fed &&
+        if (e->requested_count == count && e->nchw_max_depth == nchw_max_depth &&
+            e->disabled == request->disabled_passes && e->graph.overridden == cache->overridden &&
             (count == 0 || memcmp(e->requested, request->requested, count * sizeof *e->requested) == 0))
             return e;
     return NULL;
 }
 
-static dq_status make(caller *c, size_t deepest, entry **out, dq_error *err)
+static dq_status make(caller *c, size_t nchw_max_depth, entry **out, dq_error *err)
 {
     const dq_plan_request *request = c->request;
     const uint32_t count = request->requested_count;
@@ -169,7 +169,7 @@ static dq_status make(caller *c, size_t deepest, entry **out, dq_error *err)
                                         .requested = request->requested,
                                         .requested_count = count,
                                         .disabled = request->disabled_passes,
-                                        .deepest = deepest,
+                                        .nchw_max_depth = nchw_max_depth,
                                         .arena = &cache->arena,
                                         .evaluate = evaluate,
                                         .cancelled = cancelled,
@@ -181,10 +181,10 @@ static dq_status make(caller *c, size_t deepest, entry **out, dq_error *err)
         memcpy(values, request->requested, count * sizeof *values);
     entry **first = &cache->of[request->graph->number];
     *e = (entry){.next = *first,
-                 .graph = {.nodes = nodes, .fed = cache->fed},
+                 .graph = {.nodes = nodes, .overridden = cache->overridden},
                  .requested = values,
                  .requested_count = count,
-                 .deepest = deepest,
+                 .nchw_max_depth = nchw_max_depth,
                  .disabled = request->disabled_passes};
     *first = e;
     *out = e;
@@ -194,12 +194,12 @@ static dq_status make(caller *c, size_t deepest, entry **out, dq_error *err)
 static dq_status make_locked(caller *c, const dq_rewritten_graph **out, dq_error *err)
 {
     dq_status status = DQ_OK;
-    const size_t deepest = dq_conv_s8_depth_of_planes(c->request->kernels);
+    const size_t nchw_max_depth = dq_conv_s8_depth_of_planes(c->request->kernels);
     dq_lock_take(&c->program->rewrites->lock);
     /* A request with `why` runs the passes again to get their explanations. */
-    entry *e = c->request->why ? NULL : find(c->program->rewrites, c->request, deepest);
+    entry *e = c->request->why ? NULL : find(c->program->rewrites, c->request, nchw_max_depth);
     if (!e)
-        status = make(c, deepest, &e, err);
+        status = make(c, nchw_max_depth, &e, err);
     if (status == DQ_OK)
         *out = &e->graph;
     dq_lock_release(&c->program->rewrites->lock);

@@ -9,7 +9,7 @@
 
 typedef struct dq_rewritten_graph {
     dq_rewritten nodes;
-    uint32_t fed; /* The result of dq_rewrite_cache_feed when it was made. */
+    uint32_t overridden; /* The result of dq_rewrite_cache_override when it was made. */
 } dq_rewritten_graph;
 
 /** Gives the rewritten nodes of the request's graph, the main one or a subgraph, for callers that request its
@@ -36,6 +36,6 @@ void dq_rewrite_cache_free(dq_rewrite_cache *cache);
  * constants, because models before IR version 4 list every initializer among their inputs. Returns the number
  * of inputs that have been overridden: a graph that was rewritten at another number is not valid for this
  * run. Thread-safe. */
-uint32_t dq_rewrite_cache_feed(dq_rewrite_cache *cache, dq_value *v);
+uint32_t dq_rewrite_cache_override(dq_rewrite_cache *cache, dq_value *v);
 
 #endif

@@ -220,7 +220,7 @@ static void look_at_node(const pass *p, const dq_node *node, kind k)
     at(p, node->out[0])->channels = moderate(channels);
 }
 
-static void look_around(pass *p)
+static void collect_values(pass *p)
 {
     for (uint32_t i = 0; i < p->state_count; i++)
         p->states[i] = (value_state){.up = i, .from_outside = true};
@@ -267,8 +267,8 @@ static bool transposes_planes(const dq_rewriter *f, const dq_node *conv)
     const dq_tensor *w = image_weights(conv);
     int64_t deep = w->dims[1] * w->dims[2] * w->dims[3];
     bool pixels = deep == w->dims[1] && dq_node_int(conv, "group", 1) == 1;
-    return f->request->deepest != SIZE_MAX &&
-           (size_t)deep > (pixels ? f->request->deepest / OF_PIXELS : f->request->deepest);
+    return f->request->nchw_max_depth != SIZE_MAX &&
+           (size_t)deep > (pixels ? f->request->nchw_max_depth / OF_PIXELS : f->request->nchw_max_depth);
 }
 
 static void weigh(const pass *p)
@@ -516,7 +516,7 @@ void dq_assign_layout_nhwc(dq_rewriter *f)
     }
     for (uint32_t n = 0; n < f->count; n++)
         p.kinds[n] = p.needed[n] ? kind_of(f, f->nodes[n]) : OTHER;
-    look_around(&p);
+    collect_values(&p);
     weigh(&p);
     tell(&p);
     bool any = false;

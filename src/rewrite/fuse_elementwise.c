@@ -26,13 +26,13 @@ static bool look_around(dq_chain_pass *p)
     p->by = DQ_NEW_ARRAY(f->scratch, values, dq_node *);
     p->node_index = DQ_NEW_ARRAY(f->scratch, values, uint32_t);
     p->first = DQ_NEW_ARRAY(f->scratch, values, uint32_t);
-    p->gone = DQ_NEW(f->arena, dq_node);
-    if (!p->by || !p->node_index || !p->first || !p->gone)
+    p->removed = DQ_NEW(f->arena, dq_node);
+    if (!p->by || !p->node_index || !p->first || !p->removed)
         return dq_rewriter_no_memory(f);
     if (!dq_rewriter_count_final_uses(f, &p->uses, &p->needed) ||
-        !dq_rewriter_list_uses(f, p->needed, values, &p->readings))
+        !dq_rewriter_list_uses(f, p->needed, values, &p->read_positions))
         return false;
-    *p->gone = (dq_node){.name = "", .domain = "", .op_type = "", .graph = f->graph, .made = true};
+    *p->removed = (dq_node){.name = "", .domain = "", .op_type = "", .graph = f->graph, .made = true};
     for (uint32_t n = 0; n < f->count; n++)
         for (uint32_t i = 0; p->needed[n] && i < f->nodes[n]->out_count; i++)
             if (f->nodes[n]->out[i]) {
@@ -94,18 +94,18 @@ static bool is_round_trip(const dq_chain_pass *p, const dq_node *node, dq_quanti
     if (!node || node->made || strcmp(node->op_type, "DequantizeLinear") != 0 ||
         !dq_match_dequantized(p->f, node->out[0], true, &x) || x.node != node || !x.per_tensor)
         return false;
-    const dq_node *q = dq_chain_giver(p, x.qvalues);
+    const dq_node *q = dq_chain_producer(p, x.qvalues);
     return q && !q->made && uses_of(p, x.qvalues) == 1 && dq_match_quantized(p->f, q, true, before) &&
            before->dtype == x.dtype &&
            dq_match_same_params(x.scale_t, x.zero_t, before->scale_t, before->zero_t) &&
-           is_step(p, dq_chain_giver(p, q->in[0]));
+           is_step(p, dq_chain_producer(p, q->in[0]));
 }
 
 dq_value *const *dq_chain_operands(const dq_chain_pass *p, const dq_node *node, uint32_t *count)
 {
     bool trip = strcmp(node->op_type, "DequantizeLinear") == 0;
     *count = trip ? 1 : node->in_count;
-    return trip ? dq_chain_giver(p, node->in[0])->in : node->in;
+    return trip ? dq_chain_producer(p, node->in[0])->in : node->in;
 }
 
 static bool in_chain(const dq_chain *c, const dq_node *node)
@@ -160,7 +160,7 @@ static bool grow(const dq_chain_pass *p, dq_chain *c)
     for (uint32_t n = 0; n < c->count; n++) {
         dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
         for (uint32_t i = 0; i < ins && c->count < DQ_CHAIN_STEPS; i++) {
-            const dq_node *node = in[i] ? dq_chain_giver(p, in[i]) : NULL;
+            const dq_node *node = in[i] ? dq_chain_producer(p, in[i]) : NULL;
             if (!node || in_chain(c, node) || uses_of(p, in[i]) != reads(p, c, in[i]) ||
                 (!is_step(p, node) && !is_round_trip(p, node, &q)))
                 continue;
@@ -179,7 +179,7 @@ static void trim(const dq_chain_pass *p, dq_chain *c)
     uint32_t count = 0, ins;
     for (uint32_t n = 0; n < c->count; n++) {
         dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
-        if (in == c->nodes[n]->in || in_chain(c, dq_chain_giver(p, in[0])))
+        if (in == c->nodes[n]->in || in_chain(c, dq_chain_producer(p, in[0])))
             c->nodes[count++] = c->nodes[n];
     }
     c->count = count;
@@ -193,7 +193,7 @@ static int64_t input_of(const dq_chain_pass *p, dq_chain *c, dq_value *v)
     for (uint32_t i = 0; i < c->in_count; i++)
         if (c->in[i] == v || (c->qvalues[i].node && c->qvalues[i].node->out[0] == v))
             return i;
-    bool coded = dq_chain_giver(p, v) && !dq_chain_giver(p, v)->made &&
+    bool coded = dq_chain_producer(p, v) && !dq_chain_producer(p, v)->made &&
                  dq_match_dequantized(p->f, v, true, &x) && !x.moved && x.per_tensor && x.dtype != DQ_INT32 &&
                  !dq_match_constant(x.qvalues);
     c->qvalues[c->in_count] = coded ? x : (dq_dequantized){0};
@@ -208,7 +208,7 @@ static void add_inputs(const dq_chain_pass *p, dq_chain *c)
     for (uint32_t n = 0; n < c->count; n++) {
         dq_value *const *in = dq_chain_operands(p, c->nodes[n], &ins);
         for (uint32_t i = 0; i < ins; i++)
-            if (in[i] && !in_chain(c, dq_chain_giver(p, in[i])))
+            if (in[i] && !in_chain(c, dq_chain_producer(p, in[i])))
                 input_of(p, c, in[i]);
     }
 }
@@ -242,7 +242,7 @@ static int64_t add_step(dq_chain *c, const dq_node *node, const char *name, int6
  * limits of a Clip. */
 static int64_t emit(const dq_chain_pass *p, dq_chain *c, dq_value *v, const int64_t *limits)
 {
-    const dq_node *node = dq_chain_giver(p, v);
+    const dq_node *node = dq_chain_producer(p, v);
     uint32_t at = 0, ins;
     for (uint32_t s = 0; s < c->steps; s++)
         if (c->of[s] == v)
@@ -374,13 +374,13 @@ dq_node *dq_rewriter_requantize(dq_rewriter *f, const dq_dequantized *x, dq_valu
  * permanently, so that each is skipped only once. */
 static bool is_read_before(const dq_chain_pass *p, const dq_value *v)
 {
-    const uint32_t i = dq_rewriter_index(p->f, v), end = p->readings.start[i + 1];
+    const uint32_t i = dq_rewriter_index(p->f, v), end = p->read_positions.start[i + 1];
     uint32_t *first = &p->first[i];
     if (!*first)
-        *first = p->readings.start[i];
-    while (*first < end && p->f->nodes[p->readings.positions[*first]] == p->gone)
+        *first = p->read_positions.start[i];
+    while (*first < end && p->f->nodes[p->read_positions.positions[*first]] == p->removed)
         ++*first;
-    return *first < end && p->readings.positions[*first] < p->f->at;
+    return *first < end && p->read_positions.positions[*first] < p->f->at;
 }
 
 /* The end of the chain at f->at. */
@@ -402,20 +402,20 @@ static bool find_ending(const dq_chain_pass *p, ending *e)
     if (!e->v)
         return false;
     const dq_value *before = e->quantizes ? dq_match_moves_without_nan(f, &e->q, &e->tail) : e->v;
-    if (e->tail.count > 0 && is_step(p, dq_chain_giver(p, before)))
+    if (e->tail.count > 0 && is_step(p, dq_chain_producer(p, before)))
         e->v = (dq_value *)(uintptr_t)before;
     else
         e->tail.count = 0;
     e->shared = e->quantizes && uses_of(p, e->v) > 1;
-    return is_step(p, dq_chain_giver(p, e->v)) && !(e->shared && is_read_before(p, e->v));
+    return is_step(p, dq_chain_producer(p, e->v)) && !(e->shared && is_read_before(p, e->v));
 }
 
 /* Removes the producer of the value, if it precedes the current node: it is part of the chain. */
-static void leave_out(dq_chain_pass *p, const dq_value *v)
+static void remove_producer(dq_chain_pass *p, const dq_value *v)
 {
     uint32_t n = p->node_index[dq_rewriter_index(p->f, v)];
     if (n < p->f->at) {
-        p->f->nodes[n] = p->gone;
+        p->f->nodes[n] = p->removed;
         p->needed[n] = false;
     }
 }
@@ -429,9 +429,9 @@ static bool replace(dq_chain_pass *p, const dq_chain *c, dq_node *made, const en
     else if (!dq_rewriter_replace_quantize(f, made, &e->q, &e->tail))
         return false;
     for (uint32_t i = 0; i < c->count; i++) {
-        leave_out(p, c->nodes[i]->out[0]);
+        remove_producer(p, c->nodes[i]->out[0]);
         if (strcmp(c->nodes[i]->op_type, "DequantizeLinear") == 0)
-            leave_out(p, c->nodes[i]->in[0]);
+            remove_producer(p, c->nodes[i]->in[0]);
     }
     return true;
 }
@@ -444,7 +444,7 @@ static void fuse_at(dq_chain_pass *p)
     dq_chain c = {0};
     if (!find_ending(p, &e))
         return;
-    c.nodes[c.count++] = dq_chain_giver(p, e.v);
+    c.nodes[c.count++] = dq_chain_producer(p, e.v);
     while (grow(p, &c))
         ;
     trim(p, &c);
@@ -512,7 +512,7 @@ static void tell_rest(const dq_chain_pass *p)
         if (!p->needed[n] || node->made || strcmp(node->op_type, "QuantizeLinear") != 0 || !node->in[0])
             continue;
         const dq_value *v = dq_match_skip_moves(p->f, node->in[0]);
-        const dq_node *before = dq_chain_giver(p, v);
+        const dq_node *before = dq_chain_producer(p, v);
         const char *why = reason(p, node, v, before);
         char text[DQ_NODE_TEXT];
         if (why)

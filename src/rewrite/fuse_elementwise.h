@@ -11,15 +11,15 @@ enum { DQ_CHAIN_INPUTS = 8, DQ_CHAIN_STEPS = 24, DQ_CHAIN_ARGS = 3 };
 typedef struct dq_chain_pass {
     dq_rewriter *f;
     /* By the index of a value: */
-    uint32_t *uses;            /* Reads by nodes that are needed … */
-    dq_use_positions readings; /* … their positions … */
+    uint32_t *uses;                  /* Reads by nodes that are needed … */
+    dq_use_positions read_positions; /* … their positions … */
     /* … and the index of the first position that may still be a read; earlier ones are obsolete. */
     uint32_t *first;
     dq_node **by;         /* The needed node that produces it … */
     uint32_t *node_index; /* … and its position. */
     bool *needed;         /* By position. */
     /* Placeholder at the position of a node that was fused into a chain: it produces nothing. */
-    dq_node *gone;
+    dq_node *removed;
 } dq_chain_pass;
 
 /** A chain of nodes to be fused into one, the last node first. */
@@ -37,7 +37,7 @@ typedef struct dq_chain {
 } dq_chain;
 
 /** The needed node that produces the value; NULL: there is none. */
-static inline dq_node *dq_chain_giver(const dq_chain_pass *p, const dq_value *v)
+static inline dq_node *dq_chain_producer(const dq_chain_pass *p, const dq_value *v)
 {
     return p->by[dq_rewriter_index(p->f, v)];
 }

@@ -44,7 +44,7 @@ static void meet_root(look *l, const dq_value *v)
 
 static void look_at(look *l, const dq_value *v)
 {
-    const dq_node *node = dq_chain_giver(l->p, v);
+    const dq_node *node = dq_chain_producer(l->p, v);
     uint32_t at = 0, ins;
     while (at < l->c->count && l->c->nodes[at] != node)
         at++;

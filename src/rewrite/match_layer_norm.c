@@ -20,7 +20,7 @@ typedef struct written {
 } written;
 
 /* The producer of `v` in this graph, if it is that operator on floats and `v` has `uses` uses; else NULL. */
-static const dq_node *giver(const dq_rewriter *f, const dq_value *v, const char *op, uint32_t uses)
+static const dq_node *producer_of(const dq_rewriter *f, const dq_value *v, const char *op, uint32_t uses)
 {
     const dq_node *node = v ? v->producer : NULL;
     bool fits = dq_match_op(node, op) && node->graph == f->graph && dq_rewriter_use_count(f, v) == uses &&
@@ -41,7 +41,7 @@ static const dq_node *operand(const dq_rewriter *f, const dq_node *node, const c
                               dq_value **other)
 {
     for (uint32_t i = 0; node && node->in_count == 2 && i < 2; i++) {
-        const dq_node *found = giver(f, node->in[i], op, uses);
+        const dq_node *found = producer_of(f, node->in[i], op, uses);
         *other = node->in[1 - i];
         if (found)
             return found;
@@ -71,12 +71,12 @@ static bool is_mean(const dq_node *node, const dq_value *of, size_t *axes)
 /* Matches `v` as x - ReduceMean(x). */
 static bool is_centred(const dq_rewriter *f, const dq_value *v, uint32_t uses, dq_value **x, size_t *axes)
 {
-    const dq_node *sub = giver(f, v, "Sub", uses);
+    const dq_node *sub = producer_of(f, v, "Sub", uses);
     if (!sub)
         return false;
     const dq_value *m = sub->in[1];
     uint32_t readers = dq_rewriter_use_count(f, m); /* 2: another Sub. */
-    const dq_node *mean = readers <= 2 ? giver(f, m, "ReduceMean", readers) : NULL;
+    const dq_node *mean = readers <= 2 ? producer_of(f, m, "ReduceMean", readers) : NULL;
     *x = sub->in[0];
     return mean && is_mean(mean, *x, axes);
 }
@@ -86,15 +86,15 @@ static bool is_centred(const dq_rewriter *f, const dq_value *v, uint32_t uses, d
 static bool read_deviation(const dq_rewriter *f, const dq_value *v, written *w, dq_value **d, uint32_t *reads)
 {
     dq_value *epsilon = NULL;
-    const dq_node *root = giver(f, v, "Sqrt", 1);
-    const dq_node *add = root ? giver(f, root->in[0], "Add", 1) : NULL;
+    const dq_node *root = producer_of(f, v, "Sqrt", 1);
+    const dq_node *add = root ? producer_of(f, root->in[0], "Add", 1) : NULL;
     const dq_node *mean = operand(f, add, "ReduceMean", 1, &epsilon);
     const dq_tensor *t = mean ? dq_match_constant(epsilon) : NULL;
     if (!t || t->count != 1 || t->dtype != DQ_FLOAT || t->rank > 1)
         return false;
     w->epsilon = dq_data(t, float)[0];
     const dq_value *square = mean->in[0];
-    const dq_node *power = giver(f, square, "Pow", 1), *product = giver(f, square, "Mul", 1);
+    const dq_node *power = producer_of(f, square, "Pow", 1), *product = producer_of(f, square, "Mul", 1);
     if (power && constant_is(power->in[1], 2)) {
         *d = power->in[0];
         *reads = 1;
@@ -111,13 +111,14 @@ static bool read_deviation(const dq_rewriter *f, const dq_value *v, written *w, 
 static bool read_quotient(const dq_rewriter *f, const dq_value *v, written *w, dq_value **d, dq_value **above,
                           uint32_t *reads)
 {
-    const dq_node *div = giver(f, v, "Div", 1), *mul = giver(f, v, "Mul", 1);
+    const dq_node *div = producer_of(f, v, "Div", 1), *mul = producer_of(f, v, "Mul", 1);
     if (div) {
         *above = div->in[0];
         return read_deviation(f, div->in[1], w, d, reads);
     }
     for (uint32_t i = 0; mul && i < 2; i++) {
-        const dq_node *inverse = giver(f, mul->in[i], "Reciprocal", 1), *one = giver(f, mul->in[i], "Div", 1);
+        const dq_node *inverse = producer_of(f, mul->in[i], "Reciprocal", 1),
+                      *one = producer_of(f, mul->in[i], "Div", 1);
         *above = mul->in[1 - i];
         if (one && constant_is(one->in[0], 1) && read_deviation(f, one->in[1], w, d, reads))
             return true;

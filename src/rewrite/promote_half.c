@@ -36,7 +36,7 @@ typedef struct pass {
     dq_value **as;       /* By the index of a value: its replacement in the new list; NULL: itself. */
     dq_value **as_float; /* By the index of a value: the same in float; NULL: does not exist (yet). */
     /* By the index of a value: 1 + the position of its producer; 0: no node of the list. */
-    uint32_t *giver;
+    uint32_t *producer_of;
     bool *fixed;  /* By the index of a value: depends on constants only, through other nodes than
                      DequantizeLinear. */
     bool *read;   /* By the index of a value: a needed node or a caller reads it. */
@@ -185,7 +185,7 @@ static void find_givers(pass *p)
         const bool fixed = !dequantizes(node) && all_fixed(p, node);
         for (uint32_t i = 0; i < node->out_count; i++)
             if (node->out[i]) {
-                p->giver[dq_rewriter_index(p->f, node->out[i])] = n + 1;
+                p->producer_of[dq_rewriter_index(p->f, node->out[i])] = n + 1;
                 p->fixed[dq_rewriter_index(p->f, node->out[i])] = fixed;
             }
     }
@@ -226,10 +226,11 @@ static void connect(pass *p)
     for (uint32_t n = 0; n < f->count; n++) {
         const dq_node *node = f->nodes[n];
         for (uint32_t i = 0; p->inside[n] && !dequantizes(node) && i < node->in_count; i++) {
-            const uint32_t giver = node->in[i] ? p->giver[dq_rewriter_index(p->f, node->in[i])] : 0;
-            if (giver && p->inside[giver - 1] && !dequantizes(f->nodes[giver - 1]) &&
-                !quantizes(f->nodes[giver - 1]) && !p->kept[dq_rewriter_index(p->f, node->in[i])])
-                p->region[root_of(p, n)] = root_of(p, giver - 1);
+            const uint32_t producer_of =
+                node->in[i] ? p->producer_of[dq_rewriter_index(p->f, node->in[i])] : 0;
+            if (producer_of && p->inside[producer_of - 1] && !dequantizes(f->nodes[producer_of - 1]) &&
+                !quantizes(f->nodes[producer_of - 1]) && !p->kept[dq_rewriter_index(p->f, node->in[i])])
+                p->region[root_of(p, n)] = root_of(p, producer_of - 1);
         }
     }
 }
@@ -252,8 +253,9 @@ static void measure(const pass *p)
         const uint32_t root = root_of(p, n);
         p->computes[root] = p->computes[root] || (!quantizes(node) && !dq_match_op(node, "Cast"));
         for (uint32_t i = 0; i < node->in_count; i++) {
-            const uint32_t giver = node->in[i] ? p->giver[dq_rewriter_index(p->f, node->in[i])] : 0;
-            if (giver && p->inside[giver - 1] && enters_by(p, f->nodes[giver - 1]))
+            const uint32_t producer_of =
+                node->in[i] ? p->producer_of[dq_rewriter_index(p->f, node->in[i])] : 0;
+            if (producer_of && p->inside[producer_of - 1] && enters_by(p, f->nodes[producer_of - 1]))
                 p->enters[root] = true;
         }
     }
@@ -453,7 +455,7 @@ void dq_promote_half(dq_rewriter *f)
     pass p = {.f = f,
               .as = DQ_NEW_ARRAY(f->scratch, values, dq_value *),
               .as_float = DQ_NEW_ARRAY(f->scratch, values, dq_value *),
-              .giver = DQ_NEW_ARRAY(f->scratch, values, uint32_t),
+              .producer_of = DQ_NEW_ARRAY(f->scratch, values, uint32_t),
               .fixed = DQ_NEW_ARRAY(f->scratch, values, bool),
               .read = DQ_NEW_ARRAY(f->scratch, values, bool),
               .kept = DQ_NEW_ARRAY(f->scratch, values, bool),
@@ -462,7 +464,7 @@ void dq_promote_half(dq_rewriter *f)
               .enters = DQ_NEW_ARRAY(f->scratch, f->count, bool),
               .computes = DQ_NEW_ARRAY(f->scratch, f->count, bool),
               .nodes = DQ_NEW_ARRAY(f->arena, most, dq_node *)};
-    if (f->failed || !p.as || !p.as_float || !p.giver || !p.fixed || !p.read || !p.kept || !p.inside ||
+    if (f->failed || !p.as || !p.as_float || !p.producer_of || !p.fixed || !p.read || !p.kept || !p.inside ||
         !p.region || !p.enters || !p.computes || !p.nodes) {
         dq_rewriter_no_memory(f);
         return;

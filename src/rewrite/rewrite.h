@@ -71,7 +71,7 @@ typedef struct dq_rewrite_request {
     dq_pass_set disabled;
     /** Largest window depth for which a convolution accepts NCHW; deeper ones transpose to NHWC
      * (assign_layout_nhwc.c). SIZE_MAX: none does. */
-    size_t deepest;
+    size_t nchw_max_depth;
     dq_arena *arena; /* Memory of the result. */
     /** Computes e->results. out[i] is a tensor that lives as long as the result, in `arena` or elsewhere, or
      * NULL if it does not follow from the bound values. */
