@@ -2,12 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transcripts: every command's help, a success, and its most likely mistakes, as a user would see them.
 
-usage: transcript_cases.py DQRUN      writes the transcripts anew; lines that end in " (re)" stay while they match
+usage: transcript_cases.py DQRUN      writes the transcripts and the pages anew; lines that match stay as they are
 
 A transcript (transcripts/*.txt) is lines of comment ("## …"), commands ("$ dqrun …"), and what each of them prints: standard
 output, then standard error, then "[exit code N]" when that is not 0. A line that ends in " (re)" is a regular expression; "... (re)" stands for
-any number of lines. Commands are run by bash in a folder with the files of make_files."""
+any number of lines. Commands are run by bash in a folder with the files of make_files.
 
+Pages (*.md) are transcripts, too: the commands of their "console" blocks run in the order of the page, in a new folder for each page
+that has the project's files and build/tools/dqrun. In these blocks
+
+- a line "..." stands for any number of lines;
+- after a comment <!-- numbers vary -->, each number stands for any number;
+- a block of any language after <!-- file: NAME --> is first written to that file.
+
+Pages in ELSEWHERE need more than dqrun and are run by other tests, with the functions of this module."""
+
+import functools
 import os
 import re
 import subprocess
@@ -18,10 +28,14 @@ from pathlib import Path
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from harness import Harness, save_model, save_quantize
+from harness import Harness, Skip, save_model, save_quantize
 
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent / "transcripts"
 REST = "... (re)"
+ELSEWHERE = {"docs/batch.md": "tests/batch/test_docs.py", "docs/tutorials/embed.md": "tests/api/check_installed.py"}
+BLOCK = re.compile(r"^(?:<!-- (?P<mark>file: (?P<file>\S+)|numbers vary) -->\n+)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r" *(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?:e[+-][0-9]+)?")
 
 
 def make_files(h):
@@ -51,12 +65,21 @@ def make_files(h):
 
 
 def observe(h, command):
+    """What the command prints: standard output, then standard error, as in two windows."""
+    done = shell(h, command, h.folder, subprocess.PIPE)
+    return output_lines(done.stdout + done.stderr, done.returncode)
+
+
+def output_lines(output, code):
+    return output.decode().splitlines() + ([f"[exit code {code}]"] if code else [])
+
+
+def shell(h, command, folder, stderr):
     environment = {k: v for k, v in os.environ.items() if k not in ("DQRUN_ISA", "NO_COLOR")}
-    environment["PATH"] = f"{h.path('bin')}:{environment['PATH']}"
-    done = subprocess.run(["bash", "-c", command], cwd=h.folder, capture_output=True, check=False,
+    # python3 is the one that runs the tests, with its packages
+    environment["PATH"] = f"{h.path('bin')}:{Path(sys.executable).parent}:{environment['PATH']}"
+    return subprocess.run(["bash", "-c", command], cwd=folder, stdout=subprocess.PIPE, stderr=stderr, check=False,
                           env=environment, stdin=subprocess.DEVNULL, timeout=120)
-    lines = (done.stdout + done.stderr).decode().splitlines()
-    return lines + ([f"[exit code {done.returncode}]"] if done.returncode else [])
 
 
 def read(path):
@@ -88,8 +111,104 @@ def check(h, command, expected):
     assert matches(expected, got), "got\n" + "\n".join(got) + "\nexpected\n" + "\n".join(expected)
 
 
+# ---- Pages -------------------------------------------------------------------------------------------------
+
+
+def pages():
+    """The pages that have a block of commands, without those that other tests run."""
+    for path in sorted(ROOT.rglob("*.md")):
+        name = path.relative_to(ROOT).as_posix()
+        if not name.startswith(("build", ".")) and name not in ELSEWHERE and "\n```console\n" in path.read_text():
+            yield name, path
+
+
+def make_page_folder(h, name):
+    """A folder with links to the project's files, as if it was built in build/."""
+    folder = h.path("pages") / name.replace("/", "-")
+    tools = folder / "build" / "tools"
+    tools.mkdir(parents=True)
+    for path in ROOT.iterdir():
+        if not path.name.startswith(("build", ".")):
+            (folder / path.name).symlink_to(path)
+    for path in (Path(h.program), Path(h.program).with_name("dqrun-conformance")):
+        (tools / path.name).symlink_to(path)
+    return folder
+
+
+def page_steps(text):
+    """What a page has tests do, in its order: ("file", NAME, content) and ("$", command, expected lines)."""
+    for block in BLOCK.finditer(text):
+        if block["file"]:
+            yield "file", block["file"], block["text"]
+        elif block["language"] == "console":
+            for part in re.split(r"^\$ ", block["text"], flags=re.MULTILINE)[1:]:
+                command, *expected = part.splitlines()
+                while command.endswith("\\"):
+                    command += "\n" + expected.pop(0)
+                yield "$", command, [line_pattern(line, block["mark"]) for line in expected]
+
+
+def line_pattern(line, mark):
+    if line == "...":
+        return REST
+    if mark:
+        return r" *-?[0-9][0-9.e+-]*".join(map(re.escape, NUMBER.split(line))) + " (re)"
+    return line
+
+
+@functools.cache
+def levels(program):
+    listing = subprocess.run([program, "isa"], capture_output=True, check=True, text=True).stdout
+    return {line.split()[0] for line in listing.splitlines() if " yes" in line}
+
+
+def observe_in_page(h, command, folder):
+    level = re.search(r"--isa (\w+)", command)
+    if level and level[1] not in levels(h.program):
+        raise Skip(f"this processor has no {level[1]}")
+    done = shell(h, command, folder, subprocess.STDOUT)
+    return output_lines(done.stdout, done.returncode)
+
+
+def check_page(h, name, path, folder):
+    """A case for each command."""
+    def check_step(command, expected):
+        got = observe_in_page(h, command, folder)
+        assert matches(expected, got), "got\n" + "\n".join(got) + "\nexpected\n" + "\n".join(expected)
+
+    for kind, what, content in page_steps(path.read_text()):
+        if kind == "file":
+            folder.joinpath(what).parent.mkdir(parents=True, exist_ok=True)
+            folder.joinpath(what).write_text(content)
+        else:
+            h.case(f"{name}: {what}", lambda what=what, content=content: check_step(what, content))
+
+
+def accept_page(h, name, path):
+    """Writes the page anew with what its commands print now, where it differs."""
+    folder, text = make_page_folder(h, name), path.read_text()
+    for block in list(BLOCK.finditer(text)):
+        new = ""
+        for kind, what, content in page_steps(block.group()):
+            if kind == "file":
+                folder.joinpath(what).parent.mkdir(parents=True, exist_ok=True)
+                folder.joinpath(what).write_text(content)
+                continue
+            got = observe_in_page(h, what, folder)
+            old = block["text"].partition(f"$ {what}\n")[2].partition("\n$ ")[0].splitlines()
+            new += "\n".join([f"$ {what}", *(old if matches(content, got) else got)]) + "\n"
+        if new:
+            text = text.replace(block["text"], new)
+    path.write_text(text)
+
+
+# ---- All of them -------------------------------------------------------------------------------------------
+
+
 def run(h):
     make_files(h)
+    for name, path in pages():
+        check_page(h, name, path, make_page_folder(h, name))
     for path in sorted(FOLDER.glob("*.txt")):
         for line, expected in read(path):
             if line.startswith("$ "):
@@ -109,6 +228,8 @@ def accept(program):
                     expected = expected if matches(expected, got) else got
                 text += [line, *expected]
             path.write_text("\n".join(text) + "\n")
+        for name, path in pages():
+            accept_page(h, name, path)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of tools/check_docs.py on projects of one page. The last line is `N passed, N failed, N skipped`."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "check_docs.py"
+
+PROJECT = {
+    "src/ops/conv/conv.c": "dq_status dq_conv_run(dq_call *call)\n{\n}\n",
+    "include/dqrun/dqrun.h": "dq_status dq_session_run(dq_session *session, dq_error *err);\n",
+    "tools/work.py": 'parser.add_argument("--update")\n',
+    "tests/cli/transcripts/run.txt": "$ dqrun run --help\n  -o, --output FILE  Write.\n      --why  Say.\n",
+    "docs/other.md": "# Other page\n\n## Two words, and `code`\n",
+}
+
+# A page, and what the message must hold; None: nothing is wrong with it.
+CASES = (
+    ("A [link](other.md) and [one](other.md#two-words-and-code), [here](#title), [code](../src/ops).\n", None),
+    ("A [link](absent.md).\n", "page.md:3: links to absent.md, which is not there"),
+    ("A [link](other.md#three).\n", "links to other.md#three, which has no such heading"),
+    ("A [link](https://example.org/none).\n", None),
+    ("`src/ops/conv/conv.c`, `conv.c`, `src/ops/conv/`, `src/ops/KIND/FAMILY.c`, `src/ops/*/conv.c`, `dqrun/dqrun.h`.\n", None),
+    ("See `src/ops/pool.c`.\n", "page.md:3: names the file src/ops/pool.c"),
+    ("See `pool.c`.\n", "names the file pool.c"),
+    ("See `src/plan/`.\n", "names the file src/plan/"),
+    ("It is in `build/tools/dqrun` and `out/part.parquet`.\n", None),
+    ("`dq_conv_run()`, `dq_session_*` and `halt()`.\n", "names the function halt(), which is not in the sources"),
+    ("`dq_session_stop` ends.\n", "names dq_session_stop, which is not in the sources"),
+    ("`dq_session_*`, `dq_session_run` and `dq_call`.\n", None),
+    ("```c\nvoid dq_mine(void);\n```\n\n`dq_mine` is of this page.\n", None),
+    ("```diff\n+++ b/src/ops/conv/mine.c\n```\n\n`src/ops/conv/mine.c` is of this page.\n", None),
+    ("`tools/work.py --update`\n", None),
+    ("`tools/work.py --forget`\n", "names the option --forget"),
+    ("`dqrun model.onnx --why` and `dqrun run m -o x`.\n", None),
+    ("`dqrun run model.onnx --update`\n", "gives dqrun run the option --update"),
+    ("```sh\ndqrun model.onnx --update | cat\n```\n", "page.md:4: gives dqrun run the option --update"),
+    ("```sh\ndqrun model.onnx --why | grep --update\n```\n", None),
+    ("```\ncode\n```\n", "a code block of language ''"),
+    ("| function | file |\n| --- | --- |\n| `dq_conv_run` | `src/ops/conv/conv.c` |\n", None),
+    ("| function | file |\n| --- | --- |\n| `dq_session_run` | `src/ops/conv/conv.c` |\n", "says that dq_session_run is in src/ops/conv/conv.c"),
+    ("a " * 30 + "b.\n", None),
+    ("a " * 36 + "b.\n", "page.md:3: a sentence of 37 words"),
+    ("a " * 20 + "b.\n" + "A " * 20 + "b.\n", None),
+    ("- " + "a " * 20 + "b\n- " + "a " * 20 + "b\n", None),
+    ("| " + "a " * 200 + "|\n", None),
+    ("```text\n" + "a " * 200 + "\n```\n", None),
+    ("a" * 161 + "\n", "has 161 characters"),
+    ("<!-- t: written by tools/work.py -->\n" + "a " * 100 + "\n<!-- end of t -->\n", None),
+)
+
+
+def problem(text, expected):
+    with tempfile.TemporaryDirectory() as folder:
+        for path, content in {**PROJECT, "docs/page.md": f"# Title\n\n{text}"}.items():
+            target = Path(folder, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(content, encoding="utf-8")
+        done = subprocess.run([sys.executable, str(SCRIPT), folder], capture_output=True, text=True, check=False)
+    if expected is None:
+        return None if done.returncode == 0 else f"expected nothing, got {done.stdout}{done.stderr}"
+    good = done.returncode == 1 and expected in done.stdout
+    return None if good else f"expected '{expected}', got {done.stdout}{done.stderr}"
+
+
+def main():
+    failed = 0
+    for text, expected in CASES:
+        what = problem(text, expected)
+        if what:
+            failed += 1
+            print(f"FAILED {text[:60]!r}: {what}")
+    print(f"{len(CASES) - failed} passed, {failed} failed, 0 skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
