@@ -39,7 +39,7 @@ PATH = re.compile(r"[\w.<>*+-]+(?:/[\w.<>*+-]+)*/?")
 PLACEHOLDER = re.compile(r"<\w+>|(?<![A-Za-z0-9])[A-Z][A-Z]+(?![a-z0-9])")
 OPTION = re.compile(r"--[a-z][\w-]*")
 HELP_OPTION = re.compile(r"^ +(?:-\w, )?--([a-z-]+)", re.MULTILINE)
-END_OF_SENTENCE = re.compile(r"""(?<=[.!?])["')]*\s+(?=["'(]?[A-Z0-9])""")
+END_OF_SENTENCE = re.compile(r"""(?<=[.!?])["')]*\s+(?=["'(]?[A-Za-z0-9])""")
 WORD = re.compile(r"[^\W_][\w'’./-]*")
 
 
