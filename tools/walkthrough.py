@@ -27,7 +27,7 @@ PAGE = ROOT / "docs" / "walkthrough.md"
 MODEL = ROOT / "examples" / "digits_qdq.onnx"
 BEGIN, END = "<!-- {}: written by tools/walkthrough.py -->\n", "<!-- end of {} -->\n"
 ISA = "avx2"
-CHANNEL, Y, X = 1, 3, 2  # of the element that is computed by hand: output of conv1 for the first test image
+CHANNEL, Y, X = 1, 3, 3  # of the element that is computed by hand: output of conv1 for the first test image
 
 
 class Programs:
