@@ -12,7 +12,7 @@ Pages (*.md) are transcripts, too: the commands of their "console" blocks run in
 that has the project's files and build/tools/dqrun. In these blocks
 
 - a line "..." stands for any number of lines;
-- after a comment <!-- numbers vary -->, each number stands for any number;
+- after a comment <!-- numbers vary -->, each number stands for any number, and lines come in any order (times decide it);
 - a block of any language after <!-- file: NAME --> is first written to that file.
 
 Pages in ELSEWHERE need more than dqrun and are run by other tests, with the functions of this module."""
@@ -136,7 +136,8 @@ def make_page_folder(h, name):
 
 
 def page_steps(text):
-    """What a page has tests do, in its order: ("file", NAME, content) and ("$", command, expected lines)."""
+    """What a page has tests do, in its order: ("file", NAME, content), and a command as ("$" or "$ in any order", command, expected
+    lines)."""
     for block in BLOCK.finditer(text):
         if block["file"]:
             yield "file", block["file"], block["text"]
@@ -145,7 +146,8 @@ def page_steps(text):
                 command, *expected = part.splitlines()
                 while command.endswith("\\"):
                     command += "\n" + expected.pop(0)
-                yield "$", command, [line_pattern(line, block["mark"]) for line in expected]
+                kind = "$ in any order" if block["mark"] else "$"
+                yield kind, command, [line_pattern(line, block["mark"]) for line in expected]
 
 
 def line_pattern(line, mark):
@@ -154,6 +156,21 @@ def line_pattern(line, mark):
     if mark:
         return r" *-?[0-9][0-9.e+-]*".join(map(re.escape, NUMBER.split(line))) + " (re)"
     return line
+
+
+def matches_in_any_order(expected, got):
+    """Each expected line has a line of its own; without REST no other line is left."""
+    left = list(got)
+    for line in expected:
+        found = next((i for i, other in enumerate(left) if line != REST and matches([line], [other])), None)
+        if line != REST and found is None:
+            return False
+        if line != REST:
+            del left[found]
+    return not left or REST in expected
+
+
+MATCHES = {"$": matches, "$ in any order": matches_in_any_order}
 
 
 @functools.cache
@@ -172,16 +189,16 @@ def observe_in_page(h, command, folder):
 
 def check_page(h, name, path, folder):
     """A case for each command."""
-    def check_step(command, expected):
+    def check_step(kind, command, expected):
         got = observe_in_page(h, command, folder)
-        assert matches(expected, got), "got\n" + "\n".join(got) + "\nexpected\n" + "\n".join(expected)
+        assert MATCHES[kind](expected, got), "got\n" + "\n".join(got) + "\nexpected\n" + "\n".join(expected)
 
     for kind, what, content in page_steps(path.read_text()):
         if kind == "file":
             folder.joinpath(what).parent.mkdir(parents=True, exist_ok=True)
             folder.joinpath(what).write_text(content)
         else:
-            h.case(f"{name}: {what}", lambda what=what, content=content: check_step(what, content))
+            h.case(f"{name}: {what}", lambda kind=kind, what=what, content=content: check_step(kind, what, content))
 
 
 def accept_page(h, name, path):
@@ -196,7 +213,7 @@ def accept_page(h, name, path):
                 continue
             got = observe_in_page(h, what, folder)
             old = block["text"].partition(f"$ {what}\n")[2].partition("\n$ ")[0].splitlines()
-            new += "\n".join([f"$ {what}", *(old if matches(content, got) else got)]) + "\n"
+            new += "\n".join([f"$ {what}", *(old if MATCHES[kind](content, got) else got)]) + "\n"
         if new:
             text = text.replace(block["text"], new)
     path.write_text(text)
