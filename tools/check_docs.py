@@ -9,6 +9,7 @@
   FAMILY and <name> stand for any name. What a page shows in its own code blocks exists for that page.
 - In a table with the columns "function" and "file" each function is in its file.
 - Prose has at most 160 characters a line and 35 words a sentence. Tables, code and generated parts are free.
+- CHANGELOG.md and CITATION.cff have the version of meson.build.
 - A code block has one of the LANGUAGES. Tests run those of "console": tests/cli/transcript_cases.py.
 
 Generated parts are between "<!-- NAME: written by TOOL -->" and "<!-- end of NAME -->"; a page whose first line says
@@ -175,8 +176,9 @@ class Page:
     def check_names(self):
         for number, line, _ in self.lines:
             for span in SPAN.findall(line):
-                for token in span.split():
-                    self.check_token(number, token)
+                for command in re.split(r" && ", span):
+                    for token in () if command.startswith("ninja ") else command.split():  # ninja's targets are no files
+                        self.check_token(number, token)
                 call = re.fullmatch(r"(\w+)\(\)", span)
                 if call and not self.has_word(call.group(1)):
                     self.say(number, f"names the function {span}, which is not in the sources")
@@ -254,6 +256,14 @@ class Page:
         return self.problems
 
 
+def version_problems(project):
+    """Files that say another version than meson.build."""
+    version = re.search(r"^  version: '(.*)'", project.text("meson.build"), re.MULTILINE)[1] if "meson.build" in project.files else None
+    for name, pattern in (("CHANGELOG.md", "^## {}( |$)"), ("CITATION.cff", "^version: {}$")):
+        if version and (name not in project.files or not re.search(pattern.format(re.escape(version)), project.text(name), re.MULTILINE)):
+            yield f"{name}: does not have the version {version} of meson.build"
+
+
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
     project = Project(root)
@@ -263,8 +273,10 @@ def main():
         problems = page.check(pages)
         print("\n".join(problems), end="\n" if problems else "")
         failed += bool(problems)
-    print(f"{len(pages) - failed} passed, {failed} failed, 0 skipped")
-    return 1 if failed or not pages else 0
+    others = list(version_problems(project))
+    print("\n".join(others), end="\n" if others else "")
+    print(f"{len(pages) - failed} passed, {failed + len(others)} failed, 0 skipped")
+    return 1 if failed or others or not pages else 0
 
 
 if __name__ == "__main__":

@@ -53,9 +53,20 @@ CASES = (
 )
 
 
-def problem(text, expected):
+# More files, and what the message must hold.
+OTHER_FILES = (
+    ({"meson.build": "project('x', 'c',\n  version: '1.2.3')\n", "CHANGELOG.md": "# Changes\n\n## 1.2.3 - today\n",
+      "CITATION.cff": "version: 1.2.3\n"}, None),
+    ({"meson.build": "project('x', 'c',\n  version: '1.2.3')\n", "CHANGELOG.md": "# Changes\n\n## 1.2.4\n",
+      "CITATION.cff": "version: 1.2.3\n"}, "CHANGELOG.md: does not have the version 1.2.3"),
+    ({"meson.build": "project('x', 'c',\n  version: '1.2.3')\n", "CHANGELOG.md": "# Changes\n\n## 1.2.3\n"},
+     "CITATION.cff: does not have the version 1.2.3"),
+)
+
+
+def problem(text, expected, more=None):
     with tempfile.TemporaryDirectory() as folder:
-        for path, content in {**PROJECT, "docs/page.md": f"# Title\n\n{text}"}.items():
+        for path, content in {**PROJECT, **(more or {}), "docs/page.md": f"# Title\n\n{text}"}.items():
             target = Path(folder, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(content, encoding="utf-8")
@@ -68,12 +79,13 @@ def problem(text, expected):
 
 def main():
     failed = 0
-    for text, expected in CASES:
-        what = problem(text, expected)
+    cases = [(text, expected, None) for text, expected in CASES] + [("", expected, more) for more, expected in OTHER_FILES]
+    for text, expected, more in cases:
+        what = problem(text, expected, more)
         if what:
             failed += 1
-            print(f"FAILED {text[:60]!r}: {what}")
-    print(f"{len(CASES) - failed} passed, {failed} failed, 0 skipped")
+            print(f"FAILED {text[:60]!r} {more or ''}: {what}")
+    print(f"{len(cases) - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 
 
