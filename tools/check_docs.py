@@ -119,7 +119,7 @@ class Page:
         self.own_words = set(re.findall(r"\w+", self.own))
 
     def anchors(self):
-        found, fence = {}, False
+        found, fence = dict.fromkeys(re.findall(r'<a id="([^"]+)">', self.text), 1), False
         for line in self.text.split("\n"):
             fence ^= bool(FENCE.match(line))
             match = None if fence else re.match(r"#+ +(.*?)\s*$", line)

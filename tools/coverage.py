@@ -21,17 +21,34 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "coverage.md"
 REFERENCE = ROOT / "tests" / "quant_reference" / "results.tsv"
 
-HEAD = """# Coverage
+HEAD = """<!-- written by tools/coverage.py -->
+# Coverage
 
-Made by tools/coverage.py from the operator registry, the schemas and the test results; tools/test checks that it is
-current. One row a version of an operator. *Types* are those that the schema's type variables allow: where the row is
-implemented, they run, but for arithmetic that a type does not have: GridSample and Resize do not interpolate strings, booleans
-and complex numbers, ScatterElements, ScatterND and Col2Im do not reduce strings and complex numbers, Unique does not sort complex
-numbers. DeformConv runs with two spatial axes, BatchNormalization and Dropout for inference only. *Tests of onnx* are the operator's cases among the node tests and the data of the onnx package (passed / all, over all versions:
-node tests use the newest one). *Reference* is the number of models of this version that tests/quant_reference
-makes and that give the right bits; com.microsoft's operators are compared with ONNX Runtime and numpy by
-tests/com_microsoft instead.
+Which operators run, in which versions? {finding}
+
+tools/test checks that this page is current. The first part shows the versions of each operator, the second
+part the types and tests of each version.
+
 """
+
+LEGEND = """A column is a version of the domain. ● an implemented version begins there, ○ one that has a schema only, × a
+deprecated one. A node uses the newest version up to the one that its model imports.
+"""
+
+DETAILS = """## Types and tests
+
+- *Types* are those that the schema's type variables allow. They run where the version runs, except for arithmetic that a
+  type does not have: GridSample and Resize do not interpolate strings, booleans and complex numbers; ScatterElements,
+  ScatterND and Col2Im do not reduce strings and complex numbers; Unique does not sort complex numbers.
+- DeformConv runs with two spatial axes, BatchNormalization and Dropout for inference only.
+- *Tests of onnx* are the operator's cases among the node tests and the data of the onnx package: passed / all, over all
+  versions. Node tests use the newest one.
+- *Reference* is the number of models of this version that tests/quant_reference makes and that give the right bits.
+  tests/com_microsoft compares com.microsoft's operators with ONNX Runtime and numpy instead.
+"""
+
+# Domains whose cases the report of the node tests names, with the domain in front but for ai.onnx.
+TESTED_DOMAINS = ("ai.onnx", "ai.onnx.ml")
 
 
 def read_tsv(path):
@@ -54,6 +71,59 @@ def shorten(types):
     return "; ".join(f"{variable}: {', '.join(bare(t) for t in names)}" for variable, names in types.items())
 
 
+def anchor(row):
+    return f"{row['domain']}-{row['name']}".lower().replace(".", "-")
+
+
+def link(row):
+    return f"[{row['name']}](#{anchor(row)})"
+
+
+def mark(row):
+    return "×" if row["deprecated"] else "●" if row["implemented"] else "○"
+
+
+def matrix(domain, rows):
+    """A row an operator, a column a version; a list where there is one version only."""
+    versions = sorted({row["since_version"] for row in rows})
+    by_name = collections.defaultdict(dict)
+    for row in rows:
+        by_name[row["name"]][row["since_version"]] = row
+    yield f"### {domain}\n"
+    if len(versions) == 1:
+        names = ", ".join(f"{link(row)} {mark(row)}" for row in sorted(rows, key=lambda r: r["name"]))
+        yield f"All of version {versions[0]}: {names}.\n"
+        return
+    yield "| operator | " + " | ".join(map(str, versions)) + " |"
+    yield "|---|" + ":-:|" * len(versions)
+    for name, own in sorted(by_name.items()):
+        cells = [mark(own[version]) if version in own else "" for version in versions]
+        yield f"| {link(next(iter(own.values())))} | " + " | ".join(cells) + " |"
+    yield ""
+
+
+def details(domain, rows, tests, reference):
+    passed, total = tests
+    newest = {row["name"]: row["since_version"] for row in sorted(rows, key=lambda r: r["since_version"])}
+    yield f"### Versions of {domain}\n"
+    yield "| operator | version | runs | tests of onnx | reference | types |"
+    yield "|---|---|---|---|---|---|"
+    named = set()
+    for row in sorted(rows, key=lambda r: (r["name"], r["since_version"])):
+        name, version = row["name"], row["since_version"]
+        reported = name if domain == "ai.onnx" else f"{domain}.{name}"
+        cases = ""
+        if domain in TESTED_DOMAINS and version == newest[name] and total[reported]:
+            cases = f"{passed[reported]} / {total[reported]}"
+        good, bad = reference.get((name, version), (0, 0)) if domain == "ai.onnx" else (0, 0)
+        proof = f"{good} / {good + bad}" if good + bad else ""
+        runs = "deprecated" if row["deprecated"] else "yes" if row["implemented"] else "no"
+        target = "" if name in named else f'<a id="{anchor(row)}"></a>'
+        named.add(name)
+        yield f"| {target}{name} | {version} | {runs} | {cases} | {proof} | {shorten(row['types'])} |"
+    yield ""
+
+
 def page(dqrun, node_report):
     listing = json.loads(subprocess.run([dqrun, "ops", "--json"], check=True, capture_output=True, text=True).stdout)
     passed, total = node_tests(node_report)
@@ -62,27 +132,17 @@ def page(dqrun, node_report):
     domains = collections.defaultdict(list)
     for row in listing:
         domains[row["domain"]].append(row)
-    lines = [HEAD]
     implemented = sum(row["implemented"] for row in listing)
-    lines.append(f"{implemented} versions of {len({(r['domain'], r['name']) for r in listing if r['implemented']})} "
-                 f"operators are implemented; {len(listing) - implemented} versions have a schema only. "
-                 f"{sum(passed.values())} of {sum(total.values())} tests of onnx pass, and "
-                 f"{sum(good for good, _ in reference.values())} of "
-                 f"{sum(good + bad for good, bad in reference.values())} reference models.\n")
+    finding = (f"{implemented} versions of {len({(r['domain'], r['name']) for r in listing if r['implemented']})} operators are "
+               f"implemented; {len(listing) - implemented} versions have a schema only.\n{sum(passed.values())} of "
+               f"{sum(total.values())} tests of onnx pass, and {sum(good for good, _ in reference.values())} of "
+               f"{sum(good + bad for good, bad in reference.values())} reference models.")
+    lines = [HEAD.format(finding=finding) + "## At a glance\n", LEGEND]
     for domain, rows in sorted(domains.items()):
-        lines += [f"## {domain}\n", "| operator | version | runs | tests of onnx | reference | types |",
-                  "|---|---|---|---|---|---|"]
-        newest = {row["name"]: row["since_version"] for row in sorted(rows, key=lambda r: r["since_version"])}
-        for row in sorted(rows, key=lambda r: (r["name"], r["since_version"])):
-            name, version = row["name"], row["since_version"]
-            cases = ""
-            if domain == "ai.onnx" and version == newest[name] and total[name]:
-                cases = f"{passed[name]} / {total[name]}"
-            good, bad = reference.get((name, version), (0, 0)) if domain == "ai.onnx" else (0, 0)
-            proof = f"{good} / {good + bad}" if good + bad else ""
-            runs = "deprecated" if row["deprecated"] else "yes" if row["implemented"] else "no"
-            lines.append(f"| {name} | {version} | {runs} | {cases} | {proof} | {shorten(row['types'])} |")
-        lines.append("")
+        lines += matrix(domain, rows)
+    lines.append(DETAILS)
+    for domain, rows in sorted(domains.items()):
+        lines += details(domain, rows, (passed, total), reference)
     return "\n".join(lines)
 
 
