@@ -4,7 +4,7 @@
     with batch.Writer("cases.dqb") as writer:
         writer.add("quantize_u8_ties", model, [x, scale, zero_point], [y])
 
-docs/conformance.md has the layout. Model, inputs and outputs are the messages of the onnx package, or bytes that
+docs/dqrun-conformance.md has the layout. Model, inputs and outputs are the messages of the onnx package, or bytes that
 hold them, or (for values) numpy arrays.
 """
 
