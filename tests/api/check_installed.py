@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs a build and compiles the program of README.md and the example of the public header against it, as a user would.
+"""Installs a build, compiles the program of README.md and the example of the public header against it, as a user would, and runs the
+commands of the tutorials that need an installed library.
 
 usage: check_installed.py BUILD   (from the root of the sources)
 The last line is `N passed, N failed, N skipped`.
@@ -12,6 +13,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
+from pages import MATCHES, output_lines, page_steps  # noqa: E402
+
+TUTORIALS = ["docs/tutorials/embed.md", "docs/tutorials/decoder.md"]
 EXAMPLES = ["build", "decoder", "inspect", "memory", "run", "threads"]
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
@@ -132,11 +137,28 @@ def main():
                     *(flag for flag in shared_flags if flag.startswith("-I")))
             run_examples(programs)
 
+        # for those who cannot pass the prefix to pkg-config
+        moved = folder / "pkgconfig"
+        moved.mkdir()
+        (moved / "dqrun.pc").write_text(re.sub("^prefix=", f"prefix={folder}", pc.read_text(), flags=re.MULTILINE))
+
+        def tutorial(name):
+            """The page's commands print what it shows."""
+            where = folder / pathlib.Path(name).stem
+            where.mkdir()
+            (where / "examples").symlink_to(root / "examples")
+            variables = environment | {"PKG_CONFIG_PATH": str(moved), "CMAKE_PREFIX_PATH": f"{folder}{prefix}"}
+            for kind, what, content in page_steps((root / name).read_text()):
+                if kind == "file":
+                    (where / what).write_text(content)
+                    continue
+                done = subprocess.run(["bash", "-c", what], check=False, cwd=where, env=variables, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT)
+                got = output_lines(done.stdout, done.returncode)
+                assert MATCHES[kind](content, got), f"{what}: got\n" + "\n".join(got) + "\nexpected\n" + "\n".join(content)
+
         def by_meson():
             programs = folder / "by-meson"
-            moved = folder / "pkgconfig"
-            moved.mkdir()
-            (moved / "dqrun.pc").write_text(re.sub("^prefix=", f"prefix={folder}", pc.read_text(), flags=re.MULTILINE))
             run("meson", "setup", programs, root / "examples" / "c", f"--pkg-config-path={moved}", "--werror")
             run("ninja", "-C", programs)
             run_examples(programs)
@@ -176,6 +198,7 @@ def main():
             "examples by pkg-config": by_pkg_config,
             "examples by meson": by_meson,
             "examples by CMake": by_cmake,
+            **{name: lambda name=name: tutorial(name) for name in TUTORIALS},
         }
         for name, test in tests.items():
             try:

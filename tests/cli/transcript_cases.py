@@ -8,14 +8,7 @@ A transcript (transcripts/*.txt) is lines of comment ("## …"), commands ("$ dq
 output, then standard error, then "[exit code N]" when that is not 0. A line that ends in " (re)" is a regular expression; "... (re)" stands for
 any number of lines. Commands are run by bash in a folder with the files of make_files.
 
-Pages (*.md) are transcripts, too: the commands of their "console" blocks run in the order of the page, in a new folder for each page
-that has the project's files and build/tools/dqrun. In these blocks
-
-- a line "..." stands for any number of lines;
-- after a comment <!-- numbers vary -->, each number stands for any number, and lines come in any order (times decide it);
-- a block of any language after <!-- file: NAME --> is first written to that file.
-
-Pages in ELSEWHERE need more than dqrun and are run by other tests, with the functions of this module."""
+Pages (*.md) are transcripts, too: pages.py says how they are written. Pages in ELSEWHERE need more than dqrun and are run by other tests."""
 
 import functools
 import os
@@ -29,13 +22,12 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from harness import Harness, Skip, save_model, save_quantize
+from pages import BLOCK, MATCHES, output_lines, page_steps, read, transcript_matches
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent / "transcripts"
-REST = "... (re)"
-ELSEWHERE = {"docs/batch.md": "tests/batch/test_docs.py", "docs/tutorials/embed.md": "tests/api/check_installed.py"}
-BLOCK = re.compile(r"^(?:<!-- (?P<mark>file: (?P<file>\S+)|numbers vary) -->\n+)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-NUMBER = re.compile(r" *(?<![\w.])-?[0-9]+(?:\.[0-9]+)?(?:e[+-][0-9]+)?")
+ELSEWHERE = {"docs/batch.md": "tests/batch/test_docs.py",
+             **dict.fromkeys(("docs/tutorials/embed.md", "docs/tutorials/decoder.md"), "tests/api/check_installed.py")}
 
 
 def make_files(h):
@@ -70,10 +62,6 @@ def observe(h, command):
     return output_lines(done.stdout + done.stderr, done.returncode)
 
 
-def output_lines(output, code):
-    return output.decode().splitlines() + ([f"[exit code {code}]"] if code else [])
-
-
 def shell(h, command, folder, stderr):
     environment = {k: v for k, v in os.environ.items() if k not in ("DQRUN_ISA", "NO_COLOR")}
     # python3 is the one that runs the tests, with its packages
@@ -82,33 +70,9 @@ def shell(h, command, folder, stderr):
                           env=environment, stdin=subprocess.DEVNULL, timeout=120)
 
 
-def read(path):
-    """The transcript as (command or comment, expected lines)."""
-    parts = []
-    for line in path.read_text().splitlines():
-        if line.startswith(("$ ", "## ")) or not parts:
-            parts.append((line, []))
-        else:
-            parts[-1][1].append(line)
-    return parts
-
-
-def matches(expected, got):
-    """Whether the lines are as the transcript says."""
-    if not expected:
-        return not got
-    if expected[0] == REST:
-        return any(matches(expected[1:], got[i:]) for i in range(len(got) + 1))
-    if not got:
-        return False
-    first = expected[0].removesuffix(" (re)")
-    same = re.fullmatch(first, got[0]) if first != expected[0] else first == got[0]
-    return bool(same) and matches(expected[1:], got[1:])
-
-
 def check(h, command, expected):
     got = observe(h, command)
-    assert matches(expected, got), "got\n" + "\n".join(got) + "\nexpected\n" + "\n".join(expected)
+    assert transcript_matches(expected, got), "got\n" + "\n".join(got) + "\nexpected\n" + "\n".join(expected)
 
 
 # ---- Pages -------------------------------------------------------------------------------------------------
@@ -133,44 +97,6 @@ def make_page_folder(h, name):
     for path in (Path(h.program), Path(h.program).with_name("dqrun-conformance")):
         (tools / path.name).symlink_to(path)
     return folder
-
-
-def page_steps(text):
-    """What a page has tests do, in its order: ("file", NAME, content), and a command as ("$" or "$ in any order", command, expected
-    lines)."""
-    for block in BLOCK.finditer(text):
-        if block["file"]:
-            yield "file", block["file"], block["text"]
-        elif block["language"] == "console":
-            for part in re.split(r"^\$ ", block["text"], flags=re.MULTILINE)[1:]:
-                command, *expected = part.splitlines()
-                while command.endswith("\\"):
-                    command += "\n" + expected.pop(0)
-                kind = "$ in any order" if block["mark"] else "$"
-                yield kind, command, [line_pattern(line, block["mark"]) for line in expected]
-
-
-def line_pattern(line, mark):
-    if line == "...":
-        return REST
-    if mark:
-        return r" *-?[0-9][0-9.e+-]*".join(map(re.escape, NUMBER.split(line))) + " (re)"
-    return line
-
-
-def matches_in_any_order(expected, got):
-    """Each expected line has a line of its own; without REST no other line is left."""
-    left = list(got)
-    for line in expected:
-        found = next((i for i, other in enumerate(left) if line != REST and matches([line], [other])), None)
-        if line != REST and found is None:
-            return False
-        if line != REST:
-            del left[found]
-    return not left or REST in expected
-
-
-MATCHES = {"$": matches, "$ in any order": matches_in_any_order}
 
 
 @functools.cache
@@ -242,7 +168,7 @@ def accept(program):
             for line, expected in read(path):
                 if line.startswith("$ "):
                     got = observe(h, line[2:])
-                    expected = expected if matches(expected, got) else got
+                    expected = expected if transcript_matches(expected, got) else got
                 text += [line, *expected]
             path.write_text("\n".join(text) + "\n")
         for name, path in pages():
