@@ -18,7 +18,7 @@ static const char usage_text[] =
     "test_data_set_N/{input,output}_M.pb)\n"
     "or holds cases, also further down. Each case runs in a process of its own.\n"
     "\n"
-    "  --batch             the arguments are batch files of many cases (docs/conformance.md)\n"
+    "  --batch             the arguments are batch files of many cases (docs/dqrun-conformance.md)\n"
     "  --filter GLOB       only cases whose name matches; may be given several times\n"
     "  --expected FILE     a .tsv of case, pass or skip, reason: cases marked skip may fail\n"
     "  --report FILE       write the results to FILE: .tsv, .json or .xml (JUnit)\n"

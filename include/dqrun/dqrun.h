@@ -292,10 +292,12 @@ DQ_API dq_status dq_optional_create(dq_kind kind, dq_dtype dtype, dq_tensor *ite
 /** Bounds on the resources that a model may use. Each is checked before the memory is allocated or the work
  * begins; beyond it a call returns DQ_OUT_OF_MEMORY. Zero in a field is its default. */
 typedef struct dq_limits {
-    size_t size;            /**< sizeof(dq_limits), set by DQ_LIMITS_INIT */
-    uint64_t file_bytes;    /**< size of the model file and of each external data file; default 64 GiB */
-    uint64_t tensor_bytes;  /**< size of one tensor; default 16 GiB */
-    uint64_t session_bytes; /**< activations and packed weights of a session; default 64 GiB */
+    size_t size;           /**< sizeof(dq_limits), set by DQ_LIMITS_INIT */
+    uint64_t file_bytes;   /**< size of the model file and of each external data file; default 64 GiB */
+    uint64_t tensor_bytes; /**< size of one tensor; default 16 GiB */
+    /** Activations and scratch of one plan; strings and sequences of one run; all sparse tensors of the
+     * model, unpacked. Packed weights are not counted. Default 64 GiB. */
+    uint64_t session_bytes;
     /** Nodes of all graphs and inner graphs together. The bound holds twice: for the nodes in the file, where
      * the body of a function counts once, and for the nodes after model-local functions are inlined. Inlining
      * may copy 16 names and attributes for each node of the bound; a call counts as 9 of them. Default

@@ -32,7 +32,7 @@ class Limits:
     Attributes:
         file_bytes: size of the model file or of one file of external data; default 64 GiB.
         tensor_bytes: size of one tensor; default 16 GiB.
-        session_bytes: activations and packed weights of a session; default 64 GiB.
+        session_bytes: activations and scratch of one plan, strings and sequences of one run; default 64 GiB.
         nodes: nodes of all graphs together; default 1,000,000.
         nesting: subgraphs and functions inside one another; default 32.
         work: multiply-adds and elements of one run; default: no bound.

@@ -125,6 +125,10 @@ def main():
                                   ("fish/vendor_completions.d/dqrun.fish", ["completion", "fish"])):
                 assert (share / path).read_text() == run(dqrun, *command), path
             assert (share / "man/man1/dqrun-conformance.1").read_text().startswith(".\\\"")
+            manual = (share / "man/man3/libdqrun.3").read_text()
+            functions = re.findall(r"^DQ_API .*?\b(dq_\w+)\(", pathlib.Path("include/dqrun/dqrun.h").read_text(), re.MULTILINE)
+            missing = [name for name in functions if not re.search(rf"^\.B .*\b{name}\(", manual, re.MULTILINE)]
+            assert len(functions) > 50 and not missing, missing
 
         def by_pkg_config():
             programs = folder / "by-pkg-config"

@@ -4,12 +4,14 @@
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from harness import Skip, save_quantize
 
 COMMANDS = ["run", "check", "bench", "ops", "passes", "algorithms", "isa", "help", "completion", "man"]
 CONFORMANCE_PAGE = Path(__file__).parents[2] / "tools/dqrun-conformance.1"
+REFERENCE = Path(__file__).parents[2] / "tools/api_reference.py"  # prints libdqrun(3)
 
 
 def text_of(h, *args):
@@ -110,13 +112,18 @@ def conformance_page(h):
         in_help = set(re.findall(r"^  (?:-(\w), )?--([\w-]+)(?: ([A-Z]+))?", text, re.MULTILINE))
         in_page = set(options_of_page(CONFORMANCE_PAGE.read_text()))
         assert in_help == in_page and len(in_help) > 10, in_help ^ in_page
-    h.case("dqrun-conformance.1 has the options of its help", same)
+        codes = re.findall(r"\b(\d+) [a-z]", " ".join(text.split("Exit codes:")[1].split()))
+        section = CONFORMANCE_PAGE.read_text().split(".SH EXIT STATUS")[1].split(".SH")[0]
+        assert re.findall(r"^\\fB(\d+)\\fR$", section, re.MULTILINE) == codes and "0" in codes, codes
+    h.case("dqrun-conformance.1 has the options and exit codes of its help", same)
 
 
 def formatters(h):
     """Pages go through groff and mandoc without a warning."""
     h.path("dqrun.1").write_text(text_of(h, "man"))
-    for page in h.path("dqrun.1"), CONFORMANCE_PAGE:
+    library = subprocess.run([sys.executable, REFERENCE, "--man"], capture_output=True, text=True, check=True).stdout
+    h.path("libdqrun.3").write_text(library)
+    for page in h.path("dqrun.1"), CONFORMANCE_PAGE, h.path("libdqrun.3"):
         def groff(page=page):
             if not shutil.which("groff"):
                 raise Skip("there is no groff")
