@@ -60,7 +60,7 @@ def graph(programs, model):
     """The nodes as the file has them."""
     del programs
     constants = {i.name for i in model.graph.initializer}
-    lines = ["flowchart LR", "    image([image: float 1x1x8x8])"]
+    lines = ["flowchart LR", "    image([\"image: float 1x1x8x8\"])"]
     made = {"image": "image"}
     for i, node in enumerate(model.graph.node):
         inputs = [name for name in node.input if name not in constants]
@@ -69,7 +69,7 @@ def graph(programs, model):
         lines.append(f'    n{i}["{text}"]')
         lines += [f"    {made[name]} --> n{i}" for name in inputs]
         made[node.output[0]] = f"n{i}"
-    lines += ["    scores([scores: float 1x10])", f"    {made['scores']} --> scores"]
+    lines += ["    scores([\"scores: float 1x10\"])", f"    {made['scores']} --> scores"]
     return fenced(lines, "mermaid")
 
 
