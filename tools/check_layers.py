@@ -59,7 +59,8 @@ RETIRED = re.compile(r"(?<![A-Za-z0-9])(wide_matmul|WideMatMul|WideConv|wide_con
                      r"qimage|on_codes|OnCodes|qgemm|qconv|fwinograd|dq_columns|dq_twice|dq_plan_again|dq_given|DQ_LATE|dq_home|"
                      r"dq_piece|DQ_OP_SLICED|dq_cut|dq_place_size|dq_call_place|_suits|beats|pays|room|apart|together|octets?|OCTETS?|"
                      r"loose|lasting|flip(?!_sign)|sure|unsure|turned|TURNED|dq_wide|DQ_WIDE|QGEMM|FMM|QLANES|WQUADS|WGEMM|wband|qplanes|"
-                     r"fgemm|fgemv|dq_fconv|dq_fpart|BESIDE|beside)(?![A-Za-z0-9])")
+                     r"fgemm|fgemv|dq_fconv|dq_fpart|BESIDE|beside|behind|dq_codes|put_codes|dq_place|dq_slices|dq_move|"
+                     r"stretch|stretches|giver|fpanels|FPANEL|dq_transposed|dq_cells|(?<![A-Z]_)SOME|MOST)(?![A-Za-z0-9])")
 
 # Kernels by docs/kernel-names.md: dq_<operation>_<types>_<isa>.
 KERNEL = re.compile(r"DQ_KERNEL\((?P<level>\w+), (?P<type>[\w ]+), (?P<slot>\w+), dq_(?P<name>\w+)\)")

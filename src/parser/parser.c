@@ -30,7 +30,7 @@ static dq_status read_texts(dq_reader *r, size_t count, char *const *texts, cons
 
 /* Limits of lists that are searched linearly for every node or attribute. Models have a few dozen entries; in
  * a file with many more, the product of two lengths would cost more than its size justifies. */
-enum { MOST_ATTRIBUTES = 1000, MOST_OPSETS = 200 };
+enum { MAX_ATTRIBUTES = 1000, MAX_OPSETS = 200 };
 
 static dq_status check_count(size_t count, size_t most, const char *what, dq_error *err)
 {
@@ -102,7 +102,7 @@ static dq_status read_nodes(dq_reader *r, const dq_scope *scope, size_t count, O
         char text[DQ_NODE_TEXT];
         DQ_TRY(check_count(proto->n_input, INT32_MAX, "inputs in a node", err));
         DQ_TRY(check_count(proto->n_output, INT32_MAX, "outputs in a node", err));
-        DQ_TRY(check_count(proto->n_attribute, MOST_ATTRIBUTES, "attributes in a node", err));
+        DQ_TRY(check_count(proto->n_attribute, MAX_ATTRIBUTES, "attributes in a node", err));
         DQ_TRY(dq_graph_add_node(g, (uint32_t)proto->n_input, (uint32_t)proto->n_output,
                                  (uint32_t)proto->n_attribute, &node, err));
         DQ_TRY(read_text(r, proto->name, &node->name, err));
@@ -201,9 +201,9 @@ static dq_status read_opset(dq_reader *r, const Onnx__OperatorSetIdProto *proto,
 static dq_status read_opsets(dq_reader *r, size_t count, Onnx__OperatorSetIdProto *const *protos,
                              dq_opset **out, uint32_t *out_count, dq_error *err)
 {
-    if (count > MOST_OPSETS)
+    if (count > MAX_OPSETS)
         return dq_fail(err, DQ_OUT_OF_MEMORY, "imports %zu operator sets, expected at most %d", count,
-                       MOST_OPSETS);
+                       MAX_OPSETS);
     *out = DQ_NEW_ARRAY(&r->ir->arena, count, dq_opset);
     if (!*out)
         return dq_no_memory(err, count * sizeof **out, "operator sets");
@@ -236,11 +236,11 @@ static dq_status read_body(dq_reader *r, const Onnx__FunctionProto *proto, dq_fu
     DQ_TRY(read_list(r, proto->n_input, proto->input, INT32_MAX, "inputs", &f->inputs, &f->input_count, err));
     DQ_TRY(read_list(r, proto->n_output, proto->output, INT32_MAX, "outputs", &f->outputs, &f->output_count,
                      err));
-    DQ_TRY(read_list(r, proto->n_attribute, proto->attribute, MOST_ATTRIBUTES, "attributes", &f->attr_names,
+    DQ_TRY(read_list(r, proto->n_attribute, proto->attribute, MAX_ATTRIBUTES, "attributes", &f->attr_names,
                      &f->attr_name_count, err));
     DQ_TRY(read_opsets(r, proto->n_opset_import, proto->opset_import, &f->opsets, &f->opset_count, err));
     DQ_TRY(dq_pb_messages(&r->memory, &proto->base, DQ_PB_FUNCTION_ATTRIBUTE_PROTO, &count, &defaults, err));
-    DQ_TRY(check_count(count, MOST_ATTRIBUTES, "attributes with defaults", err));
+    DQ_TRY(check_count(count, MAX_ATTRIBUTES, "attributes with defaults", err));
     f->attr_defaults = DQ_NEW_ARRAY(&r->ir->arena, count, dq_attr);
     if (!f->attr_defaults)
         return dq_no_memory(err, count * sizeof *f->attr_defaults, "attributes");

@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-enum { AXES = 4, MOST_INPUTS = 256 };
+enum { AXES = 4, MAX_INPUTS = 256 };
 
 /* Costs and gains per channel, as measured on AVX2, with and without kernels for NCHW, at the sizes of image
  * classifiers. */
@@ -108,7 +108,7 @@ static bool is_image_pool(const dq_rewriter *f, const dq_node *node)
 static kind kind_of(const dq_rewriter *f, const dq_node *node)
 {
     const dq_tensor *w = image_weights(node);
-    if (node->out_count == 0 || !node->out[0] || node->in_count > MOST_INPUTS ||
+    if (node->out_count == 0 || !node->out[0] || node->in_count > MAX_INPUTS ||
         dq_node_int(node, "channels_last", 0) != 0)
         return OTHER;
     if (w) /* NCHW is faster for a depthwise convolution. */
@@ -419,7 +419,7 @@ static bool is_inside(const pass *p, const dq_node *node, kind k)
 
 static bool move_node(pass *p, const dq_node *node, kind k)
 {
-    dq_value *in[MOST_INPUTS], *y = node->out[0], *out = y;
+    dq_value *in[MAX_INPUTS], *y = node->out[0], *out = y;
     bool alone = is_alone(p, node, k);
     for (uint32_t i = 0; i < node->in_count; i++) {
         in[i] = node->in[i];

@@ -284,7 +284,7 @@ static bool make_program(const dq_chain_pass *p, dq_chain *c, dq_value *last)
 /* ---- The fused node ----------------------------------------------------------------------------------- */
 
 /* Attributes, as in schemas/dqrun/Elementwise.yaml. */
-enum { ATTRS = 4, MOST_NUMBERS = DQ_CHAIN_STEPS * DQ_CHAIN_ARGS + DQ_CHAIN_INPUTS + 2 };
+enum { ATTRS = 4, MAX_NUMBERS = DQ_CHAIN_STEPS * DQ_CHAIN_ARGS + DQ_CHAIN_INPUTS + 2 };
 
 static bool set_attrs(dq_rewriter *f, dq_node *node, const dq_chain *c, size_t number_count,
                       const float *numbers, size_t qvalue_count, const int64_t *qvalues)
@@ -333,7 +333,7 @@ static void step_numbers(const dq_rewriter *f, const dq_chain *c, uint32_t s, fl
 static dq_node *make_node(dq_rewriter *f, const dq_chain *c, const dq_quantized *q, dq_value *out,
                           dq_value *also)
 {
-    float numbers[MOST_NUMBERS];
+    float numbers[MAX_NUMBERS];
     int64_t qvalues[DQ_CHAIN_INPUTS + 2 * DQ_CHAIN_ARGS], last = c->in_count + c->steps - 1;
     size_t n = 0, m = 0;
     for (uint32_t s = 0; s < c->steps; s++, n += DQ_CHAIN_ARGS)
@@ -388,7 +388,7 @@ typedef struct ending {
     dq_value *v; /* Its last float value. */
     bool quantizes, shared;
     dq_quantized q;
-    dq_move_chain tail; /* Data movement before the QuantizeLinear, which then moves quantized values. */
+    dq_data_movement tail; /* Data movement before the QuantizeLinear, which then moves quantized values. */
 } ending;
 
 /* Finds the end of a chain: the QuantizeLinear at f->at, possibly after data movement, or the node itself. */

@@ -16,12 +16,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { CODES = 256, MOST_NODES = 32, MOST_LEAVES = 8 };
+enum { CODES = 256, MAX_NODES = 32, MAX_LEAVES = 8 };
 
 typedef struct region {
-    dq_node *nodes[MOST_NODES]; /* In topological order. */
+    dq_node *nodes[MAX_NODES]; /* In topological order. */
     uint32_t count;
-    const dq_value *leaves[MOST_LEAVES]; /* The dequantized values on which the function depends: all of the
+    const dq_value *leaves[MAX_LEAVES]; /* The dequantized values on which the function depends: all of the
                                             same quantized values. */
     uint32_t leaf_count;
     dq_dequantized source; /* Of the leaves. */
@@ -39,7 +39,7 @@ static bool add_node(region *r, const dq_node *node)
 {
     if (in_region(r, node))
         return true;
-    if (r->count == MOST_NODES)
+    if (r->count == MAX_NODES)
         return false;
     r->nodes[r->count++] = (dq_node *)(uintptr_t)node;
     return true;
@@ -78,7 +78,7 @@ static bool add_leaf(const dq_rewriter *f, region *r, const dq_value *v, const d
             return true;
     if (reach_through(f, r, x, depth))
         return true;
-    if (r->leaf_count == MOST_LEAVES ||
+    if (r->leaf_count == MAX_LEAVES ||
         (r->leaf_count > 0 &&
          (r->source.qvalues != x->qvalues || r->source.moved != x->moved ||
           !dq_match_same_params(r->source.scale_t, r->source.zero_t, x->scale_t, x->zero_t))))
@@ -96,7 +96,7 @@ static bool grow(const dq_rewriter *f, region *r, const dq_value *v, int depth)
     dq_dequantized x;
     if (constant)
         return is_scalar(constant);
-    if (!node || v->graph != f->graph || depth > MOST_NODES)
+    if (!node || v->graph != f->graph || depth > MAX_NODES)
         return false;
     if (in_region(r, node))
         return true;
@@ -115,8 +115,8 @@ static bool grow(const dq_rewriter *f, region *r, const dq_value *v, int depth)
 static dq_status fill_table(dq_rewriter *f, const region *r, const dq_value *v, const dq_node *last,
                             bool compares, const dq_tensor **table, dq_error *err)
 {
-    dq_node *nodes[MOST_NODES + 1];
-    dq_bound_value given[MOST_LEAVES];
+    dq_node *nodes[MAX_NODES + 1];
+    dq_bound_value given[MAX_LEAVES];
     dq_value *in[3] = {(dq_value *)(uintptr_t)v, last->in[1], dq_node_input(last, 2)};
     float all[CODES], scale = dq_match_scale(r->source.scale_t, 0);
     int64_t zero = dq_match_zero_point(r->source.zero_t, 0), first = r->source.dtype == DQ_INT8 ? -128 : 0;
@@ -191,7 +191,7 @@ bool dq_lower_lut(dq_rewriter *f)
     const dq_node *last = f->nodes[f->at];
     const dq_value *v;
     dq_quantized q;
-    dq_move_chain tail = {.clip = {-INFINITY, INFINITY}};
+    dq_data_movement tail = {.clip = {-INFINITY, INFINITY}};
     region r = {0};
     if (!dq_match_quantized(f, last, true, &q))
         return false;
@@ -223,7 +223,7 @@ bool dq_lower_lut(dq_rewriter *f)
 
 /* ---- Quantized operators ------------------------------------------------------------------------------ */
 
-enum { MOST_VISITS = 4 * MOST_NODES };
+enum { MAX_VISITS = 4 * MAX_NODES };
 
 /* The number of inputs of quantized values, *in, on which the node computes element by element; 0: it does
  * not. */
@@ -262,7 +262,7 @@ static bool grow_qvalues(const dq_rewriter *f, region *r, const dq_value *v, int
     const dq_tensor *constant = dq_match_constant(v);
     if (constant)
         return is_scalar(constant);
-    if (v->producer && v->graph == f->graph && ++*visits < MOST_VISITS) {
+    if (v->producer && v->graph == f->graph && ++*visits < MAX_VISITS) {
         region before = *r;
         if (in_region(r, v->producer) || add_quantized(f, r, v->producer, visits))
             return true;
@@ -275,7 +275,7 @@ static bool grow_qvalues(const dq_rewriter *f, region *r, const dq_value *v, int
 
 /* Replaces the current node by a look-up in the table of the region's results, computed for all values of the
  * leaf's 8-bit type. */
-static bool place_lookup_node(dq_rewriter *f, const region *r)
+static bool insert_lookup_node(dq_rewriter *f, const region *r)
 {
     dq_node *last = f->nodes[f->at];
     dq_dtype dtype = dq_match_dtype(f, r->leaves[0]);
@@ -306,7 +306,7 @@ bool dq_lower_qlinear_lut(dq_rewriter *f)
     region r = {0};
     int visits = 0;
     return add_quantized(f, &r, f->nodes[f->at], &visits) && r.count >= 2 && r.leaf_count &&
-           place_lookup_node(f, &r);
+           insert_lookup_node(f, &r);
 }
 
 /* ---- Half precision ----------------------------------------------------------------------------------- */
@@ -327,7 +327,7 @@ static bool grow_half(const dq_rewriter *f, region *r, const dq_value *v, int *v
     const dq_node *node = v->producer;
     if (constant)
         return is_scalar(constant);
-    if (!node || v->graph != f->graph || *node->domain || node->out_count != 1 || ++*visits == MOST_VISITS)
+    if (!node || v->graph != f->graph || *node->domain || node->out_count != 1 || ++*visits == MAX_VISITS)
         return false;
     if (in_region(r, node))
         return true;
@@ -361,7 +361,7 @@ static bool lower_half_lut_at(dq_rewriter *f)
     int visits = 0;
     return dq_match_op(last, "QuantizeLinear") && last->out[0] && has_one_scale(last) &&
            grow_half(f, &r, last->in[0], &visits) && r.leaf_count && gives_half(f, &r) &&
-           add_node(&r, last) && place_lookup_node(f, &r);
+           add_node(&r, last) && insert_lookup_node(f, &r);
 }
 
 void dq_lower_half_lut(dq_rewriter *f)

@@ -194,13 +194,13 @@ static dq_node *make_softmax(dq_rewriter *f, const dq_node *node, const dq_quant
 
 /* ---- Concat and Where --------------------------------------------------------------------------------- */
 
-enum { MOST_PARTS = 64 };
+enum { MAX_PARTS = 64 };
 
 static dq_node *make_concat(dq_rewriter *f, const dq_node *node, const dq_quantized *q)
 {
-    dq_value *in[2 + 3 * MOST_PARTS];
+    dq_value *in[2 + 3 * MAX_PARTS];
     uint32_t count = 2;
-    if (node->in_count > MOST_PARTS)
+    if (node->in_count > MAX_PARTS)
         return NULL;
     dq_rewriter_result(f, q, in);
     for (uint32_t i = 0; i < node->in_count; i++, count += 3)
@@ -230,9 +230,9 @@ static dq_node *make_where(dq_rewriter *f, const dq_node *node, const dq_quantiz
  */
 static dq_node *make_concat_16(dq_rewriter *f, const dq_node *node, const dq_quantized *q)
 {
-    dq_dequantized x[MOST_PARTS];
-    dq_value *in[MOST_PARTS];
-    if (node->in_count > MOST_PARTS || node->opset < 4)
+    dq_dequantized x[MAX_PARTS];
+    dq_value *in[MAX_PARTS];
+    if (node->in_count > MAX_PARTS || node->opset < 4)
         return NULL;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (!dq_match_dequantized(f, node->in[i], true, &x[i]) || !x[i].per_tensor || x[i].dtype == DQ_INT32)
@@ -281,7 +281,7 @@ static dq_node *make(dq_rewriter *f, const dq_node *node, const dq_quantized *q)
 bool dq_lower_qdq_elementwise(dq_rewriter *f)
 {
     dq_quantized q;
-    dq_move_chain tail;
+    dq_data_movement tail;
     if (!dq_match_quantized(f, f->nodes[f->at], true, &q))
         return false;
     const dq_value *v = dq_match_moves_without_nan(f, &q, &tail);

@@ -381,7 +381,7 @@ static bool fuse_quantized(dq_rewriter *f)
 {
     dq_quantized q;
     dq_product p;
-    dq_move_chain tail;
+    dq_data_movement tail;
     if (!dq_match_quantized(f, f->nodes[f->at], true, &q))
         return false;
     const dq_value *v = dq_match_moves(f, &q, &tail);

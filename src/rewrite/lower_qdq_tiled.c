@@ -17,7 +17,7 @@
 enum { INPUTS = 4 };
 enum { COLUMNS = 0, PLANES = 2, LAST = -1, NONE = -2 };
 
-static bool stretches(const dq_node *node)
+static bool is_stretched(const dq_node *node)
 {
     return strcmp(dq_node_string(node, "keep_aspect_ratio_policy", "stretch"), "stretch") == 0 &&
            !dq_node_attr(node, "axes") && node->opset >= 11;
@@ -29,7 +29,7 @@ static bool resizes_planes(const dq_node *node)
 {
     const dq_tensor *scales = dq_match_constant(dq_node_input(node, 2));
     const dq_tensor *sizes = node->in_count > 3 ? dq_match_constant(node->in[3]) : NULL;
-    if (!stretches(node))
+    if (!is_stretched(node))
         return false;
     if (sizes && sizes->count > 2)
         return true;
@@ -108,13 +108,13 @@ bool dq_lower_qdq_tiled(dq_rewriter *f)
 {
     dq_quantized q;
     dq_dequantized x;
-    dq_move_chain tail;
+    dq_data_movement tail;
     if (!dq_match_quantized(f, f->nodes[f->at], true, &q))
         return false;
     const dq_value *v = dq_match_moves_without_nan(f, &q, &tail);
     if (!read_operator(f, v, &x)) {
         v = q.node->in[0]; /* An operator that also is data movement, between other quantized values. */
-        tail = (dq_move_chain){.clip = {-INFINITY, INFINITY}};
+        tail = (dq_data_movement){.clip = {-INFINITY, INFINITY}};
         if (!read_operator(f, v, &x))
             return false;
     }

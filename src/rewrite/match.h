@@ -152,7 +152,7 @@ typedef struct dq_clip {
 enum { DQ_MAX_MOVES = 8 };
 
 /** The nodes between an operator and its QuantizeLinear, the one nearest to the QuantizeLinear first. */
-typedef struct dq_move_chain {
+typedef struct dq_data_movement {
     dq_clip clip;
     const dq_node *moves[DQ_MAX_MOVES];
     int64_t pads[DQ_MAX_MOVES]; /* The quantized value with which a Pad fills. */
@@ -161,23 +161,24 @@ typedef struct dq_move_chain {
                         clip. */
     bool pads_any;   /* The data movement includes a Pad. */
     bool compares; /* They include Relu, Clip or an operator that selects elements: NaN passes through it. */
-} dq_move_chain;
+} dq_data_movement;
 
 /** Narrows *c by a Relu or Clip with constant bounds, whose input may then replace its output. False: another
  * node. */
 bool dq_match_clip(const dq_node *node, dq_clip *c);
 /** Walks backward from the QuantizeLinear's input through Relu, Clip and data movement without other readers,
  * and returns the value before them. It stops before a comparison if that value may be NaN. */
-const dq_value *dq_match_moves_without_nan(const dq_rewriter *f, const dq_quantized *q, dq_move_chain *tail);
+const dq_value *dq_match_moves_without_nan(const dq_rewriter *f, const dq_quantized *q,
+                                           dq_data_movement *tail);
 /** The same for a caller that proves itself that the value is never NaN, if tail->compares. */
-const dq_value *dq_match_moves(const dq_rewriter *f, const dq_quantized *q, dq_move_chain *tail);
+const dq_value *dq_match_moves(const dq_rewriter *f, const dq_quantized *q, dq_data_movement *tail);
 /** Walks forward from a value to a QuantizeLinear, through Relu, Clip and data movement that each are the
  * only reader. NULL: no such chain. */
 const dq_node *dq_match_quantize_ahead(const dq_rewriter *f, const dq_value *v);
 /** Replaces the QuantizeLinear by `made`, which produces its result, and repeats the chain's data movement
  * and bounds after it. */
 bool dq_rewriter_replace_quantize(dq_rewriter *f, dq_node *made, const dq_quantized *q,
-                                  const dq_move_chain *tail);
+                                  const dq_data_movement *tail);
 
 /* ---- Functions of one pass that other passes use ----------------------------------------------------- */
 

@@ -247,7 +247,7 @@ static int64_t padded_qvalue(const dq_node *node, const dq_quant_params *p, cons
 
 /* Extends the chain by a node, whose first input then takes its position. False: the chain ends at the node.
  */
-static bool extend(const dq_node *node, const dq_quant_params *p, dq_move_chain *tail)
+static bool extend(const dq_node *node, const dq_quant_params *p, dq_data_movement *tail)
 {
     float value;
     if (p->scale > 0 && dq_match_clip(node, &tail->clip)) { /* Larger values have larger quantized values. */
@@ -272,13 +272,13 @@ static bool extend(const dq_node *node, const dq_quant_params *p, dq_move_chain 
 }
 
 /* `plain`: only through nodes without comparisons. */
-static const dq_value *walk(const dq_rewriter *f, const dq_quantized *q, bool plain, dq_move_chain *tail)
+static const dq_value *walk(const dq_rewriter *f, const dq_quantized *q, bool plain, dq_data_movement *tail)
 {
     const dq_value *v = q->node->in[0];
     const dq_quant_params p = dq_match_params(q->scale_t, q->zero_t, q->dtype);
-    *tail = (dq_move_chain){.clip = {-INFINITY, INFINITY}};
+    *tail = (dq_data_movement){.clip = {-INFINITY, INFINITY}};
     while (v->producer && v->graph == f->graph && dq_rewriter_has_one_use(f, v)) {
-        const dq_move_chain before = *tail;
+        const dq_data_movement before = *tail;
         if (!extend(v->producer, &p, tail))
             break;
         if (plain && tail->compares) {
@@ -290,12 +290,13 @@ static const dq_value *walk(const dq_rewriter *f, const dq_quantized *q, bool pl
     return v;
 }
 
-const dq_value *dq_match_moves(const dq_rewriter *f, const dq_quantized *q, dq_move_chain *tail)
+const dq_value *dq_match_moves(const dq_rewriter *f, const dq_quantized *q, dq_data_movement *tail)
 {
     return walk(f, q, false, tail);
 }
 
-const dq_value *dq_match_moves_without_nan(const dq_rewriter *f, const dq_quantized *q, dq_move_chain *tail)
+const dq_value *dq_match_moves_without_nan(const dq_rewriter *f, const dq_quantized *q,
+                                           dq_data_movement *tail)
 {
     const dq_value *v = walk(f, q, false, tail);
     dq_range range;
@@ -354,7 +355,7 @@ static dq_node *make_clip(dq_rewriter *f, const dq_quant_params *p, const dq_qua
 }
 
 bool dq_rewriter_replace_quantize(dq_rewriter *f, dq_node *made, const dq_quantized *q,
-                                  const dq_move_chain *tail)
+                                  const dq_data_movement *tail)
 {
     dq_quant_params p = dq_match_params(q->scale_t, q->zero_t, q->dtype);
     const dq_dtype_row *row = dq_dtype_get(q->dtype);

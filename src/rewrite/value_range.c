@@ -15,9 +15,9 @@
 #include <string.h>
 
 enum {
-    MOST_VISITS = 256,        /* Nodes that one proof visits. */
-    MOST_CONSTANTS = 1 << 20, /* Elements of a constant that it reads. */
-    MAX_TERMS = 1 << 30       /* More terms than sums in models have. */
+    MAX_VISITS = 256,        /* Nodes that one proof visits. */
+    MAX_CONSTANTS = 1 << 20, /* Elements of a constant that it reads. */
+    MAX_TERMS = 1 << 30      /* More terms than sums in models have. */
 };
 
 /* Whether a number rounds to a finite float. NaN does not. */
@@ -122,7 +122,7 @@ static void join(dq_range *r, const dq_range *other)
 
 static bool of_constant(const dq_tensor *t, dq_range *r)
 {
-    if (t->dtype != DQ_FLOAT || t->count == 0 || t->count > MOST_CONSTANTS)
+    if (t->dtype != DQ_FLOAT || t->count == 0 || t->count > MAX_CONSTANTS)
         return false;
     *r = (dq_range){HUGE_VAL, -HUGE_VAL};
     for (size_t i = 0; i < t->count; i++) {
@@ -358,7 +358,7 @@ static bool range_of(proof *p, const dq_value *v, dq_range *r)
 {
     const dq_tensor *constant = dq_match_constant(v);
     dq_dequantized x;
-    if (p->visits++ >= MOST_VISITS)
+    if (p->visits++ >= MAX_VISITS)
         return false;
     if (constant)
         return of_constant(constant, r);

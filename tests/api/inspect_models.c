@@ -15,15 +15,15 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-enum { MOST_INPUTS = 256 };
+enum { MAX_INPUTS = 256 };
 
 static int64_t unknown_dim = 2;
 static size_t passed, failed, skipped, values, shaped_outputs;
 
 typedef struct inputs {
     size_t count;
-    dq_tensor *tensors[MOST_INPUTS];
-    dq_shape shapes[MOST_INPUTS];
+    dq_tensor *tensors[MAX_INPUTS];
+    dq_shape shapes[MAX_INPUTS];
     size_t shape_count; /* of tensors alone */
 } inputs;
 
@@ -47,7 +47,7 @@ static bool zeros(const dq_value_info *info, dq_tensor **t)
 static bool read_inputs(const dq_model *model, const char *folder, inputs *in)
 {
     const size_t count = dq_model_input_count(model);
-    for (size_t i = 0; i < count && in->count < MOST_INPUTS; i++) {
+    for (size_t i = 0; i < count && in->count < MAX_INPUTS; i++) {
         dq_value_info info = DQ_VALUE_INFO_INIT;
         char path[4096], *name = NULL;
         dq_tensor *t = NULL;

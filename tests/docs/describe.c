@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_INPUTS = 8 };
+enum { MAX_INPUTS = 8 };
 
 static dq_error err;
 
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 {
     dq_model *model = NULL;
     dq_session *session = NULL;
-    dq_tensor *inputs[MOST_INPUTS] = {0};
+    dq_tensor *inputs[MAX_INPUTS] = {0};
     dq_session_options options = DQ_SESSION_OPTIONS_INIT;
     dq_memory_info memory = DQ_MEMORY_INFO_INIT;
     if (argc != 5)
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     options.disabled_passes = argv[4];
     must(dq_model_load(argv[1], NULL, &model, &err));
     must(dq_session_create(model, &options, &session, &err));
-    for (size_t i = 0; i < dq_model_input_count(model) && i < MOST_INPUTS; i++) {
+    for (size_t i = 0; i < dq_model_input_count(model) && i < MAX_INPUTS; i++) {
         dq_value_info info = DQ_VALUE_INFO_INIT;
         int64_t dims[DQ_MAX_RANK];
         must(dq_model_input(model, i, &info, &err));
@@ -95,7 +95,7 @@ int main(int argc, char **argv)
            memory.constant_bytes);
     dq_session_free(session);
     dq_model_free(model);
-    for (size_t i = 0; i < MOST_INPUTS; i++)
+    for (size_t i = 0; i < MAX_INPUTS; i++)
         dq_tensor_free(inputs[i]);
     return 0;
 }

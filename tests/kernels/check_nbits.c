@@ -120,9 +120,8 @@ static void fill_row(const dq_nbits *b, const float *factors, bool largest, int3
             n = left < most ? left : most;
             *sums = 0;
             for (size_t k = 0; k < n * fields; k++) {
-                int32_t x = (int32_t)kernel_random(2 * DQ_NBITS_MOST + 1) - DQ_NBITS_MOST;
-                *integers++ = x =
-                    largest ? x < 0 && kernel_random(9) == 0 ? DQ_NBITS_MOST : -DQ_NBITS_MOST : x;
+                int32_t x = (int32_t)kernel_random(2 * DQ_NBITS_MAX + 1) - DQ_NBITS_MAX;
+                *integers++ = x = largest ? x < 0 && kernel_random(9) == 0 ? DQ_NBITS_MAX : -DQ_NBITS_MAX : x;
                 *sums += x;
                 put_integer(digits, b->bits, k / fields, k % fields, x);
             }

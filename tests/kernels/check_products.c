@@ -34,7 +34,7 @@ static int64_t b_element(const product *p, size_t j, size_t t, size_t k)
 /* Bytes at random, or all at an end of the range, where sums of few products overflow 16 bits; or int8
  * weights of which some only do: the ends in any order, ends among small ones, a bell as trained ones
  * have, a narrow one, and such as lie far from zero on either side, but for a few. */
-enum { EVEN, LARGEST, MOST, LEAST, A_KINDS, ENDS = A_KINDS, SPARSE_ENDS, BELL, NARROW, HIGH, LOW, B_KINDS };
+enum { EVEN, LARGEST, MAX, LEAST, A_KINDS, ENDS = A_KINDS, SPARSE_ENDS, BELL, NARROW, HIGH, LOW, B_KINDS };
 
 static uint8_t some_byte(uint32_t kind)
 {
@@ -42,7 +42,7 @@ static uint8_t some_byte(uint32_t kind)
     switch (kind) {
     case LARGEST:
         return 255;
-    case MOST:
+    case MAX:
         return 127;
     case LEAST:
         return 128;

@@ -43,9 +43,9 @@ END_TEST
 /* Five output channels a group go through a matrix product, two do not. */
 static void against_plain_loops(int outs)
 {
-    enum { IMAGES = 2, GROUPS = 2, IN = 3, MOST = 5, H = 9, WIDTH = 11, KH = 3, KW = 2, OH = 6, OW = 12 };
-    static double x[IMAGES * GROUPS * IN * H * WIDTH], w[GROUPS * MOST * IN * KH * KW], bias[GROUPS * MOST];
-    static double want[IMAGES * GROUPS * MOST * OH * OW];
+    enum { IMAGES = 2, GROUPS = 2, IN = 3, MAX = 5, H = 9, WIDTH = 11, KH = 3, KW = 2, OH = 6, OW = 12 };
+    static double x[IMAGES * GROUPS * IN * H * WIDTH], w[GROUPS * MAX * IN * KH * KW], bias[GROUPS * MAX];
+    static double want[IMAGES * GROUPS * MAX * OH * OW];
     for (size_t i = 0; i < sizeof x / sizeof *x; i++)
         x[i] = small(i);
     for (size_t i = 0; i < sizeof w / sizeof *w; i++)
@@ -247,8 +247,8 @@ typedef double number_fn(uint64_t *state);
  * three, and wants the same bytes. */
 static void run_bits(const conv_case *k, number_fn *number, uint64_t *state, double odd)
 {
-    enum { MOST = 40000 };
-    static double x[MOST], w[MOST], bias[128], z[MOST], want[MOST];
+    enum { MAX = 40000 };
+    static double x[MAX], w[MAX], bias[128], z[MAX], want[MAX];
     int64_t x_dims[5] = {k->images, k->group * k->ins}, w_dims[5] = {k->group * k->outs, k->ins};
     int64_t y_dims[5] = {k->images, k->group * k->outs}, pads[6], x_size = k->images * k->group * k->ins;
     int64_t w_size = k->group * k->outs * k->ins, places = 1, channels = k->group * k->outs;
@@ -264,7 +264,7 @@ static void run_bits(const conv_case *k, number_fn *number, uint64_t *state, dou
         w_size *= k->kernel[d];
         places *= y_dims[d + 2];
     }
-    ck_assert(x_size <= MOST && w_size <= MOST && k->images * channels * places <= MOST && channels <= 128);
+    ck_assert(x_size <= MAX && w_size <= MAX && k->images * channels * places <= MAX && channels <= 128);
     for (int64_t i = 0; i < x_size; i++)
         x[i] = number(state);
     if (odd != 0)
@@ -443,8 +443,8 @@ static void broadcast(const conv_case *k, const int64_t *out, const double *x, c
 
 START_TEST(transposed_against_spreading)
 {
-    enum { MOST = 20000, CHANNELS = 100 };
-    static double x[MOST], w[MOST], bias[CHANNELS], want[MOST];
+    enum { MAX = 20000, CHANNELS = 100 };
+    static double x[MAX], w[MAX], bias[CHANNELS], want[MAX];
     static const conv_case cases[] = {
         {2, 1, 1, 20, 7, {5, 6}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}},
         {2, 2, 2, 3, 5, {7, 4}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {0, 1}},
@@ -462,7 +462,7 @@ START_TEST(transposed_against_spreading)
         {3, 1, 1, 5, 15, {2, 3, 9}, {2, 4, 2}, {2, 4, 2}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
     };
     static const dq_dtype types[] = {DQ_FLOAT, DQ_FLOAT16, DQ_DOUBLE};
-    for (size_t i = 0; i < MOST; i++) {
+    for (size_t i = 0; i < MAX; i++) {
         x[i] = small(i);
         w[i] = (double)((i * 7919 + i / 7) % 3) - 1;
     }

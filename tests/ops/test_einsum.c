@@ -56,8 +56,8 @@ END_TEST
 /* Two operands of float are a matrix product; doubles go term by term. Small integers: both are exact. */
 static void product_of(const char *equation, size_t ranks[2], int64_t (*dims)[4])
 {
-    enum { MOST = 1 << 16 };
-    static double values[2][MOST];
+    enum { MAX = 1 << 16 };
+    static double values[2][MAX];
     ops_case c[2];
     for (int wide = 0; wide < 2; wide++) {
         ops_begin(&c[wide], "", "Einsum", 12);
@@ -66,7 +66,7 @@ static void product_of(const char *equation, size_t ranks[2], int64_t (*dims)[4]
             size_t count = 1;
             for (size_t d = 0; d < ranks[side]; d++)
                 count *= (size_t)dims[side][d];
-            ck_assert_uint_le(count, MOST);
+            ck_assert_uint_le(count, MAX);
             for (size_t i = 0; i < count; i++)
                 values[side][i] = (double)(i * (7 + 4 * side) % 13) - 6;
             ops_in(&c[wide], wide ? DQ_DOUBLE : DQ_FLOAT, ranks[side], dims[side], values[side]);
@@ -111,7 +111,7 @@ START_TEST(einsum_as_a_product)
 }
 END_TEST
 
-enum { LETTERS = 6, OPERANDS = 5, MOST = 5 * 5 * 5 };
+enum { LETTERS = 6, OPERANDS = 5, MAX = 5 * 5 * 5 };
 
 /* Letter 'a' + i has lengths[i] places. */
 static const int64_t lengths[LETTERS] = {3, 5, 2, 4, 1, 2};
@@ -137,8 +137,8 @@ static void check_equation(const char *equation)
 {
     const char *terms[OPERANDS], *result = strstr(equation, "->") + 2;
     size_t counts[OPERANDS], operands = 0;
-    static double in[OPERANDS][MOST], want[MOST];
-    static uint32_t sums[MOST];
+    static double in[OPERANDS][MAX], want[MAX];
+    static uint32_t sums[MAX];
     int64_t dims[8], at[LETTERS] = {0};
     ops_case c;
     ops_begin(&c, "", "Einsum", 12);

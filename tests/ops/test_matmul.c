@@ -146,10 +146,10 @@ enum { NO_C, C_ROW, C_COLUMN, C_WHOLE };
 
 static void gemm_bits(int64_t m, int64_t k, int64_t n, bool trans_a, bool trans_b, float alpha, int with_c)
 {
-    enum { MOST = 50000 };
-    static double a[MOST], b[MOST], c_values[MOST], want[MOST];
+    enum { MAX = 50000 };
+    static double a[MAX], b[MAX], c_values[MAX], want[MAX];
     static uint64_t state = 7;
-    ck_assert(m * k <= MOST && k * n <= MOST && m * n <= MOST);
+    ck_assert(m * k <= MAX && k * n <= MAX && m * n <= MAX);
     for (int64_t i = 0; i < m * k; i++)
         a[i] = fraction(&state);
     for (int64_t i = 0; i < k * n; i++)

@@ -129,14 +129,14 @@ END_TEST
  * j % 16 - 8. */
 START_TEST(columns_of_many_strips)
 {
-    enum { MANY = 9, MOST = 272, DEEP = 320 };
-    static const int64_t widths[] = {80, 144, 160, MOST};
-    static double a[MANY * DEEP], bytes[MOST * DEEP / 2], scales[MOST * DEEP / BLOCK], want[MANY * MOST];
+    enum { MANY = 9, MAX = 272, DEEP = 320 };
+    static const int64_t widths[] = {80, 144, 160, MAX};
+    static double a[MANY * DEEP], bytes[MAX * DEEP / 2], scales[MAX * DEEP / BLOCK], want[MANY * MAX];
     for (size_t i = 0; i < (size_t)MANY * DEEP; i++)
         a[i] = 1;
-    for (size_t i = 0; i < (size_t)MOST * DEEP / BLOCK; i++)
+    for (size_t i = 0; i < (size_t)MAX * DEEP / BLOCK; i++)
         scales[i] = 1;
-    for (size_t i = 0; i < (size_t)MOST * DEEP / 2; i++)
+    for (size_t i = 0; i < (size_t)MAX * DEEP / 2; i++)
         bytes[i] = (double)(i / (DEEP / 2) % 16 * 17);
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
         const int64_t n = widths[w];
@@ -164,11 +164,11 @@ typedef struct plain {
     int64_t block; /* 0: none, -1: one scale for all */
 } plain;
 
-enum { DEEP = 70, WIDE = 67, MOST_ROWS = 12, MOST_BLOCKS = 5 };
+enum { DEEP = 70, WIDE = 67, MAX_ROWS = 12, MAX_BLOCKS = 5 };
 
 typedef struct plain_numbers {
-    double a[MOST_ROWS * DEEP], qvalues[DEEP * WIDE], want[MOST_ROWS * WIDE], bias[WIDE];
-    double scales[WIDE * MOST_BLOCKS], zeros[WIDE * MOST_BLOCKS];
+    double a[MAX_ROWS * DEEP], qvalues[DEEP * WIDE], want[MAX_ROWS * WIDE], bias[WIDE];
+    double scales[WIDE * MAX_BLOCKS], zeros[WIDE * MAX_BLOCKS];
     size_t block, blocks;
 } plain_numbers;
 
@@ -233,7 +233,7 @@ START_TEST(qvalues_as_they_lie)
             for (int way = 0; way < 8; way++) {
                 const plain p = {types[t], way & 1, way & 2, way & 4, blocks[b]};
                 run_plain(&p, 1 + (size_t)(way + (int)t) % 3);
-                run_plain(&p, MOST_ROWS);
+                run_plain(&p, MAX_ROWS);
             }
 }
 END_TEST

@@ -114,10 +114,10 @@ END_TEST
 /* Against each element of the window, one after the other. */
 START_TEST(overlaps)
 {
-    enum { MOST = 5 };
-    for (int64_t high = 1; high <= MOST; high++)
+    enum { MAX = 5 };
+    for (int64_t high = 1; high <= MAX; high++)
         for (int64_t origin = -7; origin < high; origin++)
-            for (int64_t kernel = 1; kernel <= MOST; kernel++)
+            for (int64_t kernel = 1; kernel <= MAX; kernel++)
                 for (int64_t step = 1; step <= 3; step++) {
                     int64_t first = 0, expected_first = 0;
                     size_t count = dq_window_overlap(origin, kernel, step, 0, high, &first), expected = 0;
@@ -247,7 +247,7 @@ START_TEST(softmax_axes)
 }
 END_TEST
 
-enum { MOST = 600 * 21 };
+enum { MAX = 600 * 21 };
 
 /* The results of an operator along an axis in double. */
 static void run_along(const char *name, dq_dtype dtype, const int64_t dims[3], int64_t axis, const double *x,
@@ -268,8 +268,8 @@ static void run_along(const char *name, dq_dtype dtype, const int64_t dims[3], i
 START_TEST(norms)
 {
     static const int64_t dims[][3] = {{2, 70, 5}, {1, 3, 300}, {3, 7, 17}, {2, 1, 1}};
-    static double x[MOST], y[MOST], z[MOST];
-    for (size_t i = 0; i < MOST; i++)
+    static double x[MAX], y[MAX], z[MAX];
+    for (size_t i = 0; i < MAX; i++)
         x[i] = i % 70 < 5 ? 0 : (double)(i * 7 % 113) / 16 - 3;
     for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
         for (int64_t axis = 0; axis < 3; axis++)
@@ -308,8 +308,8 @@ START_TEST(softmax_shapes)
                                       {270, 1, 16}, {1, 270, 16}, {1, 600, 21}, {1, 2, 1030}};
     static const char *const names[] = {"Softmax", "LogSoftmax", "Hardmax"};
     static const dq_dtype types[] = {DQ_FLOAT, DQ_FLOAT16, DQ_BFLOAT16};
-    static double x[MOST], y[MOST], z[MOST];
-    for (size_t i = 0; i < MOST; i++)
+    static double x[MAX], y[MAX], z[MAX];
+    for (size_t i = 0; i < MAX; i++)
         x[i] = (double)(i * 7 % 113) / 16 - 3; /* numbers of all types */
     for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
         for (size_t k = 0; k < 3; k++)

@@ -124,7 +124,7 @@ START_TEST(sums_are_rounded_once)
 }
 END_TEST
 
-enum { MOST = 270 * 2 };
+enum { MAX = 270 * 2 };
 
 static double scaled(dq_dtype dtype, size_t i)
 {
@@ -168,8 +168,8 @@ static void near_doubles(const char *name, dq_dtype dtype, double unit)
 {
     static const int64_t dims[][3] = {{2, 35, 3}, {2, 5, 17}, {270, 1, 2}, {1, 2, 65},
                                       {2, 3, 1},  {3, 2, 41}, {1, 2, 270}, {9, 1, 60}};
-    static double x[MOST], y[MOST], z[MOST];
-    for (size_t i = 0; i < MOST; i++)
+    static double x[MAX], y[MAX], z[MAX];
+    for (size_t i = 0; i < MAX; i++)
         x[i] = strcmp(name, "ReduceProd") ? scaled(dtype, i) : 1 + scaled(dtype, i) / 512;
     for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
         for (int axes = 1; axes < 8; axes++) {
@@ -188,14 +188,14 @@ static void integers_by_columns(const char *name)
 {
     static const int64_t dims[][3] = {{2, 35, 3}, {2, 5, 17},  {270, 1, 2},
                                       {9, 1, 60}, {1, 2, 270}, {3, 2, 41}};
-    static double x[MOST], y[MOST];
+    static double x[MAX], y[MAX];
     bool mean = name[6] == 'M';
-    for (size_t i = 0; i < MOST; i++)
+    for (size_t i = 0; i < MAX; i++)
         x[i] = (double)(int64_t)(i * 2654435761 % 4294967296) - 2147483648.0;
     for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
         for (int axes = 1; axes < 8; axes++)
             for (int bits = 32; bits <= 64; bits += 32) {
-                int64_t sums[MOST] = {0};
+                int64_t sums[MAX] = {0};
                 size_t n = reduce(name, bits == 32 ? DQ_INT32 : DQ_INT64, dims[d], axes, x, y), count = 0;
                 for (size_t i = 0; i < (size_t)(dims[d][0] * dims[d][1] * dims[d][2]); i++, count++) {
                     size_t at[3] = {i / (size_t)(dims[d][1] * dims[d][2]),

@@ -94,12 +94,12 @@ END_TEST
 /* Numbers in [-0.5, 0.5), the same for every type. */
 static dq_tensor *made_up(ops_case *c, dq_dtype dtype, size_t rank, const int64_t *dims, uint32_t seed)
 {
-    enum { MOST = 16384 };
-    static double values[MOST];
+    enum { MAX = 16384 };
+    static double values[MAX];
     size_t count = 1;
     for (size_t i = 0; i < rank; i++)
         count *= (size_t)dims[i];
-    ck_assert_uint_le(count, MOST);
+    ck_assert_uint_le(count, MAX);
     for (size_t i = 0; i < count; i++) {
         seed = seed * 1664525 + 1013904223;
         values[i] = (double)(seed >> 16) / 65536 - 0.5;

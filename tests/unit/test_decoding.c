@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WIDTH = 8, HEADS = 2, PROMPT = 3, MOST = 12 };
+enum { WIDTH = 8, HEADS = 2, PROMPT = 3, MAX = 12 };
 
 static float numbers(float *to, size_t n, unsigned seed)
 {
@@ -71,22 +71,22 @@ typedef enum how { APART, IN_PLACE, GROWING } how;
 
 /* What the loops compute: the last row of each step, and the caches in the end. */
 typedef struct decoded {
-    float y[MOST][WIDTH];
-    char cache[2][MOST * WIDTH * sizeof(float)];
+    float y[MAX][WIDTH];
+    char cache[2][MAX * WIDTH * sizeof(float)];
 } decoded;
 
 static void decode(dq_dtype kept, how way, decoded *d)
 {
     static const char *const past[] = {"past.k", "past.v"}, *const present[] = {"present.k", "present.v"};
-    static int64_t ones[MOST];
-    static char other[2][MOST * WIDTH * sizeof(float)];
+    static int64_t ones[MAX];
+    static char other[2][MAX * WIDTH * sizeof(float)];
     const size_t each = WIDTH * dq_dtype_bits(kept) / 8;
     float x[PROMPT * WIDTH];
     int64_t then = 0; /* positions so far */
     memset(d, 0, sizeof *d);
     memset(other, 0, sizeof other);
     numbers(x, PROMPT * WIDTH, 3);
-    for (int step = 0; then < MOST; step++) {
+    for (int step = 0; then < MAX; step++) {
         const int64_t added = step ? 1 : PROMPT, now = then + added;
         dq_tensor *tensors[6] = {NULL};
         must(dq_tensor_wrap(DQ_FLOAT, 3, (int64_t[]){1, added, WIDTH}, x, (size_t)added * WIDTH * sizeof *x,
@@ -98,7 +98,7 @@ static void decode(dq_dtype kept, how way, decoded *d)
         must(dq_session_set_input(session, "x", tensors[0], &err));
         must(dq_session_set_input(session, "mask", tensors[1], &err));
         for (int i = 0; i < 2; i++) {
-            const int64_t old = way == GROWING ? then : MOST, full = way == GROWING ? now : MOST;
+            const int64_t old = way == GROWING ? then : MAX, full = way == GROWING ? now : MAX;
             const bool turn = way == GROWING && step % 2;
             dq_tensor **in = &tensors[2 + i], **out = &tensors[4 + i];
             must(dq_tensor_wrap(kept, 4, (int64_t[]){1, 1, old, WIDTH}, turn ? other[i] : d->cache[i],
@@ -112,7 +112,7 @@ static void decode(dq_dtype kept, how way, decoded *d)
         must(dq_session_run(session, &err));
         for (int i = 0; i < 2; i++) {
             if (way == APART)
-                memcpy(d->cache[i], data_of(present[i]), MOST * each);
+                memcpy(d->cache[i], data_of(present[i]), MAX * each);
             else /* nothing was copied */
                 ck_assert_ptr_eq(data_of(present[i]), dq_tensor_data(tensors[4 + i]));
             dq_session_set_output(session, present[i], NULL, &err);
@@ -123,7 +123,7 @@ static void decode(dq_dtype kept, how way, decoded *d)
             dq_tensor_free(tensors[i]);
         then = now;
     }
-    if (way == GROWING && (MOST - PROMPT) % 2 == 0) /* the last step wrote to the other buffer */
+    if (way == GROWING && (MAX - PROMPT) % 2 == 0) /* the last step wrote to the other buffer */
         memcpy(d->cache, other, sizeof other);
 }
 
@@ -138,13 +138,13 @@ START_TEST(caches_in_place_and_growing_ones)
     decode(kept, GROWING, &growing);
     ck_assert_mem_eq(&there, &stride, sizeof stride);
     ck_assert_mem_eq(&growing, &stride, sizeof stride);
-    ck_assert(isfinite(stride.y[MOST - PROMPT][0]) && stride.y[MOST - PROMPT][0] != 0);
+    ck_assert(isfinite(stride.y[MAX - PROMPT][0]) && stride.y[MAX - PROMPT][0] != 0);
 }
 END_TEST
 
 /* ---- States of single nodes ---------------------------------------------------------------------------- */
 
-enum { MOST_IN = 9, MOST_BYTES = 2048 };
+enum { MAX_IN = 9, MAX_BYTES = 2048 };
 
 typedef struct one_node {
     const char *domain, *op;
@@ -154,7 +154,7 @@ typedef struct one_node {
         size_t rank;
         int64_t dims[5];
         int whole; /* all elements of integers */
-    } in[MOST_IN];
+    } in[MAX_IN];
     size_t attribute_count;
     dq_attribute attributes[2];
     size_t state, states; /* inputs; they come back as the last outputs */
@@ -247,7 +247,7 @@ static const one_node one_nodes[] = {
 
 static void fill(dq_tensor *t, int whole, unsigned seed)
 {
-    float values[MOST_BYTES / 2];
+    float values[MAX_BYTES / 2];
     unsigned char *bytes = dq_tensor_mutable_data(t);
     numbers(values, dq_tensor_count(t), seed);
     for (size_t i = 0; i < dq_tensor_count(t); i++)
@@ -274,22 +274,22 @@ START_TEST(states_stay_where_they_are)
 {
     const one_node *n = &one_nodes[_i];
     static const char *const names[] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8"};
-    const char *ins[MOST_IN], *outs[] = {"y0", "y1", "y2"};
-    dq_tensor *in[MOST_IN] = {NULL};
-    unsigned char expected[3][MOST_BYTES];
+    const char *ins[MAX_IN], *outs[] = {"y0", "y1", "y2"};
+    dq_tensor *in[MAX_IN] = {NULL};
+    unsigned char expected[3][MAX_BYTES];
     must(dq_builder_create("m", &b, &err));
     must(dq_builder_opset(b, "", n->opset < 21 ? 21 : n->opset, &err));
     must(dq_builder_opset(b, "com.microsoft", 1, &err));
-    for (size_t i = 0; i < MOST_IN; i++) {
+    for (size_t i = 0; i < MAX_IN; i++) {
         ins[i] = n->in[i].dtype == DQ_UNDEFINED ? "" : names[i];
         if (!*ins[i])
             continue;
         input(names[i], n->in[i].dtype, n->in[i].rank, n->in[i].dims);
         must(dq_tensor_create(n->in[i].dtype, n->in[i].rank, n->in[i].dims, &in[i], &err));
-        ck_assert_uint_le(dq_tensor_size(keep(in[i])), MOST_BYTES);
+        ck_assert_uint_le(dq_tensor_size(keep(in[i])), MAX_BYTES);
         fill(in[i], n->in[i].whole, (unsigned)i);
     }
-    size_t in_count = MOST_IN;
+    size_t in_count = MAX_IN;
     while (!*ins[in_count - 1])
         in_count--;
     must(add_node(b, n->domain, n->op, "n", in_count, ins, n->out_count, outs, n->attribute_count,

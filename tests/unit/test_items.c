@@ -35,9 +35,9 @@ static dq_tensor erased(const dq_tensor *from, size_t at)
 }
 
 /* Lists that were made of each other, and what they must hold. */
-enum { LISTS = 8, MOST = 400 };
+enum { LISTS = 8, MAX = 400 };
 static dq_tensor lists[LISTS];
-static const dq_tensor *expected[LISTS][MOST];
+static const dq_tensor *expected[LISTS][MAX];
 static size_t counts[LISTS];
 
 static void check_lists(void)
@@ -60,10 +60,10 @@ START_TEST(changed_lists_leave_the_old_ones_as_they_were)
     for (int step = 0; step < 50000; step++) {
         const int from = rand() % LISTS, to = rand() % 4 ? from : rand() % LISTS;
         const size_t n = counts[from];
-        const bool longer = !n || (n < MOST && rand() % 100 < (step / 5000 % 2 ? 40 : 60));
+        const bool longer = !n || (n < MAX && rand() % 100 < (step / 5000 % 2 ? 40 : 60));
         const int where = rand() % 3;
         const size_t at = where == 0 ? 0 : where == 1 ? n - !longer : (size_t)rand() % (n + longer);
-        const dq_tensor *old[MOST];
+        const dq_tensor *old[MAX];
         memcpy(old, expected[from], sizeof old);
         lists[to] = longer ? inserted(&lists[from], at, &items[step]) : erased(&lists[from], at);
         memcpy(expected[to], old, at * sizeof *old);

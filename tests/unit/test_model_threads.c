@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { K = 48, N = 40, THREADS = 4, ROUNDS = 12, MOST_ROWS = 8 /* more than a session keeps plans of */ };
+enum { K = 48, N = 40, THREADS = 4, ROUNDS = 12, MAX_ROWS = 8 /* more than a session keeps plans of */ };
 
 static void add_constant(dq_builder *b, const char *name, dq_dtype dtype, size_t rank, const int64_t *dims,
                          const void *bytes)
@@ -57,7 +57,7 @@ static dq_model *build(void)
 
 typedef struct work {
     dq_model *model;
-    const float *x, *expected; /* MOST_ROWS rows */
+    const float *x, *expected; /* MAX_ROWS rows */
     unsigned number;
     atomic_int *faults;
 } work;
@@ -72,8 +72,8 @@ static int use_session(const work *w, unsigned round)
                                         .threads = 1 + (w->number + round) % 2};
     if (dq_session_create(w->model, &options, &session, &own) != DQ_OK)
         return 1;
-    for (int64_t i = 0; i < 2 * MOST_ROWS; i++) {
-        const int64_t rows = i < MOST_ROWS ? i + 1 : 2 * MOST_ROWS - i;
+    for (int64_t i = 0; i < 2 * MAX_ROWS; i++) {
+        const int64_t rows = i < MAX_ROWS ? i + 1 : 2 * MAX_ROWS - i;
         dq_tensor *x = NULL;
         const dq_tensor *y = NULL;
         size_t size = (size_t)rows * K * sizeof(float);
@@ -100,14 +100,14 @@ static void *use_model(void *arg)
 
 START_TEST(sessions_on_many_threads_share_a_model)
 {
-    static float x[MOST_ROWS * K], expected[MOST_ROWS * N];
-    for (int i = 0; i < MOST_ROWS * K; i++)
+    static float x[MAX_ROWS * K], expected[MAX_ROWS * N];
+    for (int i = 0; i < MAX_ROWS * K; i++)
         x[i] = (float)(i * 29 % 97) * 0.1f - 4;
     /* what one session alone gives */
     dq_model *alone = build();
     dq_session *session = NULL;
     const dq_tensor *y = NULL;
-    dq_tensor *in = tensor_of(DQ_FLOAT, 2, (int64_t[]){MOST_ROWS, K}, x);
+    dq_tensor *in = tensor_of(DQ_FLOAT, 2, (int64_t[]){MAX_ROWS, K}, x);
     must(dq_session_create(alone, NULL, &session, &err));
     must(dq_session_set_input(session, "x", in, &err));
     must(dq_session_run(session, &err));

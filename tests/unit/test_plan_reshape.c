@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-enum { WIDTH = 4096, MOST = 6, ROUNDS = 150, SLICES = 16, PICTURE = 1 << 17 };
+enum { WIDTH = 4096, MAX = 6, ROUNDS = 150, SLICES = 16, PICTURE = 1 << 17 };
 
-static float numbers[2][MOST * WIDTH];
+static float numbers[2][MAX * WIDTH];
 static dq_tensor inputs[2];
 
 static dq_graph *to; /* where nodes go */
@@ -153,7 +153,7 @@ START_TEST(a_plan_made_again_is_that_made_from_nothing)
     uint32_t random = 1, made = 0, refused = 0;
     dq_exec alone = {0};
     build(_i);
-    for (int i = 0; i < 2 * MOST * WIDTH; i++)
+    for (int i = 0; i < 2 * MAX * WIDTH; i++)
         numbers[i % 2][i / 2] = (float)(i % 3 - 1);
     for (int round = 0; round < ROUNDS; round++) {
         dq_plan *fresh = NULL;
@@ -272,7 +272,7 @@ START_TEST(inner_graphs_are_planned_again)
 {
     uint32_t random = 7;
     build_branches();
-    for (int i = 0; i < MOST * WIDTH; i++)
+    for (int i = 0; i < MAX * WIDTH; i++)
         numbers[0][i] = (float)(i % 5 + 1);
     for (int round = 0; round < ROUNDS; round++) {
         random = random * 1664525 + 1013904223;
@@ -297,7 +297,7 @@ END_TEST
 /* What steps knew of earlier shapes goes: here, constants that grow. */
 START_TEST(memory_of_plans_made_again_is_bounded)
 {
-    enum { LONG = 1 << 17, MORE = 1 << 12, MOST_HELD = 16 };
+    enum { LONG = 1 << 17, MORE = 1 << 12, MAX_HELD = 16 };
     build(false);
     for (int round = 0; round < ROUNDS; round++) {
         dq_binding given[2];
@@ -307,7 +307,7 @@ START_TEST(memory_of_plans_made_again_is_bounded)
         }
         ck_assert_int_eq(make(given, &plan), DQ_OK);
         ck_assert_uint_le(plan->shaped.used, 4 * inputs[0].size);
-        ck_assert_uint_le(plan->shaped.held, MOST_HELD * inputs[0].size);
+        ck_assert_uint_le(plan->shaped.held, MAX_HELD * inputs[0].size);
     }
 }
 END_TEST

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 24 };
+enum { MAX = 24 };
 
 /* A node, the value that is asked for, and the answer.
  *
@@ -165,8 +165,8 @@ static size_t read_attributes(const char *text, char names[][32], int64_t *value
 
 static void build(const sample *s)
 {
-    char names[MOST][8], attr_names[8][32], copy[128], *rest = copy;
-    const char *ins[MOST], *outs[] = {"y0", "y1", "y2"};
+    char names[MAX][8], attr_names[8][32], copy[128], *rest = copy;
+    const char *ins[MAX], *outs[] = {"y0", "y1", "y2"};
     int64_t values[8];
     dq_attribute attrs[8];
     size_t count = 0;

@@ -121,12 +121,12 @@ static void fill(const char *name, const dq_tensor *t, row *r)
 }
 
 /* A list has a row of its own, and rows for up to this number of items. */
-enum { MOST_ITEMS = 100 };
+enum { MAX_ITEMS = 100 };
 
 static size_t rows_of(const dq_tensor *t)
 {
     size_t rows = 1;
-    for (size_t i = 0; i < MOST_ITEMS && dq_tensor_item(t, i); i++)
+    for (size_t i = 0; i < MAX_ITEMS && dq_tensor_item(t, i); i++)
         rows += rows_of(dq_tensor_item(t, i));
     return rows;
 }
@@ -134,7 +134,7 @@ static size_t rows_of(const dq_tensor *t)
 static row *fill_all(const char *name, const dq_tensor *t, row *r)
 {
     fill(name, t, r++);
-    for (size_t i = 0; i < MOST_ITEMS && dq_tensor_item(t, i); i++) {
+    for (size_t i = 0; i < MAX_ITEMS && dq_tensor_item(t, i); i++) {
         char item[CELL];
         snprintf(item, sizeof item, "%.280s[%zu]", name, i);
         r = fill_all(item, dq_tensor_item(t, i), r);

@@ -177,14 +177,15 @@ size_t dq_nc4hw4_pack_sse41(const int8_t *w, size_t steps, void *panel)
 
 void dq_nc4hw4_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uint8_t sign_xor, uint8_t *out)
 {
-    enum { SOME = 16 };
+    enum { PIXELS_PER_STEP = 16 };
     const __m128i sign_xors = _mm_set1_epi8((char)sign_xor);
-    if (n < SOME) {
+    if (n < PIXELS_PER_STEP) {
         dq_nc4hw4_interleave_c(planes, n, sign_xor, out);
         return;
     }
-    for (size_t at = 0; at < n; at += SOME) {
-        size_t p = n - at < SOME ? n - SOME : at; /* the last vectors overlap those before them */
+    for (size_t at = 0; at < n; at += PIXELS_PER_STEP) {
+        size_t p = n - at < PIXELS_PER_STEP ? n - PIXELS_PER_STEP
+                                            : at; /* the last vectors overlap those before them */
         __m128i x[STEP];
         for (int e = 0; e < STEP; e++)
             x[e] = planes[e] ? _mm_xor_si128(_mm_loadu_si128((const void *)(planes[e] + p)), sign_xors)

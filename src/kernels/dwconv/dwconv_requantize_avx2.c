@@ -23,9 +23,9 @@
 #include <string.h>
 
 enum { STEP = 32, HALF = 16, VECTORS = 4, CHUNK = 64 /* outputs of VECTORS vectors */ };
-enum { MAX_OUTPUTS = 1024 };               /* maximum outputs at a time */
-enum { TAP_MOST = 128, GROUP_MOST = 257 }; /* maximum magnitude sums of a tap and of a group */
-enum { TAPS_MOST = 128, GROUPS_MOST = 16, ROWS = 3, EACH = 2 * ROWS };
+enum { MAX_OUTPUTS = 1024 };             /* maximum outputs at a time */
+enum { TAP_MAX = 128, GROUP_MAX = 257 }; /* maximum magnitude sums of a tap and of a group */
+enum { TAPS_MAX = 128, GROUPS_MAX = 16, ROWS = 3, EACH = 2 * ROWS };
 
 /* Weights of two neighboring elements, and the offset of the first one's byte. */
 typedef struct tap {
@@ -142,7 +142,7 @@ static int size_of_tap(const tap *t)
 static int8_t part_of(int w, int other)
 {
     int most = w < 0 ? -INT8_MIN : INT8_MAX,
-        capacity = TAP_MOST - ((w < 0) == (other < 0) ? size_of(other) : 0);
+        capacity = TAP_MAX - ((w < 0) == (other < 0) ? size_of(other) : 0);
     most = most < capacity ? most : capacity;
     most = most < size_of(w) ? most : size_of(w);
     return (int8_t)(w < 0 ? -most : most);
@@ -163,7 +163,7 @@ static bool find_taps(const int16_t *w, const size_t *at, size_t n, tap *taps, s
     *count = 0;
     for (size_t i = 0; i < n;) {
         tap t = {{part_of(left, 0), 0}, (uint16_t)at[i]};
-        if (t.w[0] != 0 && *count == TAPS_MOST)
+        if (t.w[0] != 0 && *count == TAPS_MAX)
             return false;
         left -= t.w[0];
         if (left == 0 && ++i < n) {
@@ -191,8 +191,8 @@ static void set_initial_values(const head *h, tap *out)
  * heavy. */
 static bool distribute_taps(const tap *taps, size_t count, const head *h, tap *out)
 {
-    int sizes[GROUPS_MOST] = {0};
-    size_t taken[GROUPS_MOST] = {0}, groups = h->groups, each = h->each;
+    int sizes[GROUPS_MAX] = {0};
+    size_t taken[GROUPS_MAX] = {0}, groups = h->groups, each = h->each;
     memset(out, 0, groups * (each + 1) * sizeof *out);
     for (size_t i = 0; i < count; i++) {
         size_t lightest = groups;
@@ -200,7 +200,7 @@ static bool distribute_taps(const tap *taps, size_t count, const head *h, tap *o
             if (taken[g] < each && (lightest == groups || sizes[g] < sizes[lightest]))
                 lightest = g;
         sizes[lightest] += size_of_tap(&taps[i]);
-        if (sizes[lightest] > GROUP_MOST)
+        if (sizes[lightest] > GROUP_MAX)
             return false;
         out[lightest * (each + 1) + ++taken[lightest]] = taps[i];
     }
@@ -212,7 +212,7 @@ static bool distribute_taps(const tap *taps, size_t count, const head *h, tap *o
  * use. */
 static bool find_groups(const tap *taps, size_t count, size_t capacity, head *h, tap *out)
 {
-    for (size_t groups = 1; groups <= GROUPS_MOST; groups += groups == 1 ? 1 : 2)
+    for (size_t groups = 1; groups <= GROUPS_MAX; groups += groups == 1 ? 1 : 2)
         for (size_t each = (count + groups - 1) / groups, i = 0; i < 2; i++, each++) {
             h->groups = (uint32_t)groups;
             h->each = (uint32_t)each;
@@ -244,7 +244,7 @@ static bool split(const int16_t *w, int first, int second, tap taps[2])
  * row that both groups share. */
 static bool make_row_pairs(const int16_t *w, const size_t *at, size_t n, head *h, tap *out)
 {
-    enum { WIDE = 4, ANY = 2 * GROUP_MOST };
+    enum { WIDE = 4, ANY = 2 * GROUP_MAX };
     tap taps[EACH] = {0};
     int sizes[ROWS] = {0}, all = 0;
     if (n != ROWS * WIDE)
@@ -255,11 +255,11 @@ static bool make_row_pairs(const int16_t *w, const size_t *at, size_t n, head *h
         sizes[t / WIDE] += size_of(w[t]);
         all += size_of(w[t]);
     }
-    h->groups = all > GROUP_MOST ? 2 : 1;
+    h->groups = all > GROUP_MAX ? 2 : 1;
     h->each = EACH / h->groups;
     for (size_t i = 0; i < ROWS; i++) { /* the row that both groups share */
         const size_t order[ROWS] = {i == 0 ? 1 : 0, i, i == 2 ? 1 : 2};
-        int most = h->groups == 1 ? 2 * ANY : GROUP_MOST;
+        int most = h->groups == 1 ? 2 * ANY : GROUP_MAX;
         for (size_t t = 0; t < EACH; t++)
             taps[t].at = (uint16_t)(at[order[t / 2] * WIDE] + t % 2);
         if (!split(w + order[0] * WIDE, ANY, ANY, taps) || !split(w + order[2] * WIDE, ANY, ANY, taps + 4) ||
@@ -290,7 +290,7 @@ static size_t size(size_t n)
 static __attribute__((cold)) bool pack(const int16_t *w, const size_t *at, size_t n, int32_t init,
                                        const dq_requantize_to *to, void *packed)
 {
-    tap taps[TAPS_MOST], *out = (tap *)((head *)packed + 1);
+    tap taps[TAPS_MAX], *out = (tap *)((head *)packed + 1);
     head *h = packed;
     double largest = fabs((double)init);
     size_t count;
@@ -587,7 +587,7 @@ static void put_rows(const uint8_t *from, size_t step, size_t rows, size_t n, ui
 static void put(const uint8_t *x, size_t row_pitch, size_t stride, size_t rows, const void *packed, size_t n,
                 uint8_t *out)
 {
-    __m256i sums[MAX_OUTPUTS / HALF * GROUPS_MOST];
+    __m256i sums[MAX_OUTPUTS / HALF * GROUPS_MAX];
     uint8_t made[MAX_OUTPUTS];
     const head *h = packed;
     const bool strided = stride != 1;

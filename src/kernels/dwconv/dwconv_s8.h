@@ -46,7 +46,7 @@ typedef struct dq_dwconv_3x3_s8 {
  * dq_conv_s8_at of each element; `place` replaces it by at[t] = row * pitch + column. `place` returns the
  * bytes that it writes to `out` (NULL: that it would write), a multiple of 8, or 0 if an offset is too large.
  */
-enum { DQ_CONV_S8_ROW = 256, DQ_CONV_S8_MOST = 240 /* exclusive maximum of a kernel's rows and columns */ };
+enum { DQ_CONV_S8_ROW = 256, DQ_CONV_S8_MAX = 240 /* exclusive maximum of a kernel's rows and columns */ };
 static inline size_t dq_conv_s8_at(size_t row, size_t column)
 {
     return row * DQ_CONV_S8_ROW + column;

@@ -62,8 +62,8 @@ static void flat(const dq_gemm_block_f32 *g)
 /* ---- Panels -------------------------------------------------------------------------------------------- */
 
 enum {
-    EACH = DQ_GEMM_F32_NR / VF_LANES,     /* vectors of a panel */
-    MOST_PANELS = VF_LANES == 16 ? 8 : 6, /* accumulators stay in registers and hide the FMA latency */
+    EACH = DQ_GEMM_F32_NR / VF_LANES,    /* vectors of a panel */
+    MAX_PANELS = VF_LANES == 16 ? 8 : 6, /* accumulators stay in registers and hide the FMA latency */
 };
 
 /* Runs the epilogue of the first `cols` columns, which are whole panels, and computes the other columns. */
@@ -82,8 +82,8 @@ static __attribute__((noinline)) void finish_columns(const dq_gemm_block_f32 *g,
 /* Computes the columns of `count` panels, which is constant in each call. */
 INLINE void some_panels(const dq_gemm_block_f32 *g, size_t col, int count)
 {
-    const float *b[MOST_PANELS];
-    vf sum[MOST_PANELS][EACH];
+    const float *b[MAX_PANELS];
+    vf sum[MAX_PANELS][EACH];
     for (int i = 0; i < count; i++) {
         b[i] = g->b + (col / DQ_GEMM_F32_NR + (size_t)i) * g->b_panel;
         for (int v = 0; v < EACH; v++)
@@ -107,7 +107,7 @@ static void panels(const dq_gemm_block_f32 *g)
 {
     enum { DEEP = 512 };
     const size_t whole = g->cols / DQ_GEMM_F32_NR, cols = whole * DQ_GEMM_F32_NR;
-    const size_t most = g->k > DEEP ? 2 : MOST_PANELS;
+    const size_t most = g->k > DEEP ? 2 : MAX_PANELS;
     size_t parts = (whole + most - 1) / most;
     for (size_t col = 0, left = whole, count; left; left -= count, col += count * DQ_GEMM_F32_NR, parts--) {
         count = (left + parts - 1) / parts;

@@ -3,7 +3,7 @@
  * the ISA level defines before the include
  *   vec_<isa>.h           the vector operations; vf_min and vf_max return their second operand where both are
  *                         equal or one is NaN
- *   PANELS                panels of a tile, 1 or 2: accumulators of MOST_ROWS rows stay in registers
+ *   PANELS                panels of a tile, 1 or 2: accumulators of MAX_ROWS rows stay in registers
  *   TALL_ROWS             12 if registers hold the accumulators of 12 rows by two vectors, else 0
  *   NARROW                if PANELS is 2: the dq_gemm_block_f32_fn for fewer columns than a tile has
  * and calls tile_block after it. */
@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-enum { TILE_COLS = PANELS * DQ_GEMM_F32_NR, VECTORS = TILE_COLS / VF_LANES, MOST_ROWS = 6 };
+enum { TILE_COLS = PANELS * DQ_GEMM_F32_NR, VECTORS = TILE_COLS / VF_LANES, MAX_ROWS = 6 };
 /* Rows whose stride is a multiple of SAME floats map to the same cache sets. */
 enum { LINE = 16 /* floats of a cache line */, UNROLL = 4, SAME = 512 };
 enum { SPARING = TALL_ROWS ? 2 : 1 /* prefetches one of so many lines: hardware fetches pairs */ };
@@ -31,7 +31,7 @@ enum { SPARING = TALL_ROWS ? 2 : 1 /* prefetches one of so many lines: hardware 
 #endif
 
 /* NEAR: rows of A that addressing modes reach from one pointer. POINTERS: pointers of a tile. */
-enum { ROWS_PER_POINTER = 3, POINTERS = (MOST_ROWS + ROWS_PER_POINTER - 1) / ROWS_PER_POINTER };
+enum { ROWS_PER_POINTER = 3, POINTERS = (MAX_ROWS + ROWS_PER_POINTER - 1) / ROWS_PER_POINTER };
 
 /* Offset of column `j` of a tile in its panels. */
 static inline size_t column_offset(int j, size_t b_panel)
@@ -41,7 +41,7 @@ static inline size_t column_offset(int j, size_t b_panel)
 
 /* Adds step `u` after those that are done. */
 INLINE void step(const float *const a[POINTERS], size_t a_row, const float *b, size_t b_panel, size_t u,
-                 int rows, int vectors, vf sum[MOST_ROWS][VECTORS])
+                 int rows, int vectors, vf sum[MAX_ROWS][VECTORS])
 {
     vf w[VECTORS];
     __asm__ volatile("" : "+r"(a_row)); /* opaque, so that addressing modes add u to it */
@@ -133,7 +133,7 @@ INLINE void tile(const dq_gemm_block_f32 *g, size_t row, const float *b, stream 
                                                    : g->a;
         __asm__("" : "+r"(a[i])); /* opaque, so that no pointer is derived from another */
     }
-    vf sum[MOST_ROWS][VECTORS];
+    vf sum[MAX_ROWS][VECTORS];
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
             sum[i][v] = g->more ? vf_load(c + (size_t)i * c_row + v * VF_LANES) : vf_set(0);
@@ -374,7 +374,7 @@ static __attribute__((noinline)) void rows_less(const strip *s, size_t row, size
 
 static inline size_t tiles_of(size_t rows)
 {
-    return (rows + MOST_ROWS - 1) / MOST_ROWS;
+    return (rows + MAX_ROWS - 1) / MAX_ROWS;
 }
 
 /* Numbers of tiles of HEIGHT and of LESS rows at the start of a strip. If possible, no rows are left, or
@@ -385,9 +385,9 @@ typedef struct tall {
 
 static tall tall_tiles(const strip *s)
 {
-    enum { SOME = 16, DEEP = 32 };
+    enum { PREFETCH_ROWS = 16, DEEP = 32 };
     static const uint8_t less[12] = {0, 1, 1, 0, 2, 0, 0, 1, 1, 2, 2, 0}; /* by rows % HEIGHT */
-    if (!TALL_ROWS || s->g->k < (s->g->last ? DEEP : SOME) || s->g->b_step != DQ_GEMM_F32_NR)
+    if (!TALL_ROWS || s->g->k < (s->g->last ? DEEP : PREFETCH_ROWS) || s->g->b_step != DQ_GEMM_F32_NR)
         return (tall){0, 0};
     const size_t few = less[s->rows % HEIGHT], count = few * LESS <= s->rows ? few : 0;
     return (tall){(s->rows - count * LESS) / HEIGHT, count};
@@ -438,7 +438,7 @@ static __attribute__((noinline)) void strip_half(const strip *s)
 /* Computes a tile of the last panel with fewer columns than it has, in buffers of whole panels. */
 static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols)
 {
-    float c[MOST_ROWS * DQ_GEMM_F32_NR], z[MOST_ROWS * DQ_GEMM_F32_NR];
+    float c[MAX_ROWS * DQ_GEMM_F32_NR], z[MAX_ROWS * DQ_GEMM_F32_NR];
     const size_t bytes = cols * sizeof *c;
     strip padded = *s;
     padded.c = c;

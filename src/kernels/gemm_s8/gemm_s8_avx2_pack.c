@@ -12,9 +12,9 @@ enum {
     NR = DQ_AVX2_NR,
     GROUP = DQ_AVX2_GROUP,
     MAX_PAIR_SUM = 128, /* maximum magnitude of weights of one sign in a 16-bit sum: 255 * 128 < 2^15 */
-    MOST_ENTRY = 127,   /* maximum magnitude of an entry of the rest */
-    MOST_GROUPS = (1 << 16) / GROUP, /* so that positions fit in 16 bits */
-    OPEN = 4                         /* open pairs of a column */
+    MAX_ENTRY = 127,    /* maximum magnitude of an entry of the rest */
+    MAX_GROUPS = (1 << 16) / GROUP, /* so that positions fit in 16 bits */
+    OPEN = 4                        /* open pairs of a column */
 };
 
 /* Costs per group of weights and row, measured on an AMD EPYC without VNNI: for batches of each depth, for
@@ -23,7 +23,7 @@ typedef struct way {
     uint8_t depth, cost;
 } way;
 static const way ways[] = {{2, 85}, {3, 79}, {4, 76}, {6, 73}, {8, 72}};
-enum { WAYS = sizeof ways / sizeof *ways, MOST_DEPTH = 8, COST_WORDS = 112, COST_ENTRY = 260 };
+enum { WAYS = sizeof ways / sizeof *ways, MAX_DEPTH = 8, COST_WORDS = 112, COST_ENTRY = 260 };
 
 static bool positions_of(size_t runs, size_t run, size_t *positions)
 {
@@ -50,12 +50,12 @@ typedef struct excess {
     int8_t rest;
 } excess;
 
-enum { MOST_EXCESS = 64, LEAST_SHIFT = 8 };
+enum { MAX_EXCESS = 64, LEAST_SHIFT = 8 };
 
 typedef struct shifts {
     int8_t of[NR], broadcast[DQ_AVX2_GROUP_BYTES]; /* per column; repeated in the layout of a group */
     size_t count;
-    excess excess[MOST_EXCESS];
+    excess excess[MAX_EXCESS];
 } shifts;
 
 /* Computes the means of the columns from their sums. Returns false if all means are near zero. */
@@ -100,7 +100,7 @@ static bool shift_group(shifts *s, int8_t *w, size_t position, size_t live)
             w[j * GROUP + i] = (int8_t)fits;
             if (value == fits)
                 continue;
-            if (s->count == MOST_EXCESS)
+            if (s->count == MAX_EXCESS)
                 return false;
             s->excess[s->count++] = (excess){(uint16_t)(position + i), (uint8_t)j, (int8_t)(value - fits)};
         }
@@ -383,9 +383,9 @@ static bool put(splitter *s, size_t column, size_t position, int rest)
 /* Loads the pairs at `w` of n groups as 16-bit words; the remaining words are zero. */
 static inline __m128i pairs_of(const int8_t *w, size_t n)
 {
-    uint16_t pair[MOST_DEPTH] = {0};
+    uint16_t pair[MAX_DEPTH] = {0};
 #pragma GCC unroll 8
-    for (size_t g = 0; g < MOST_DEPTH; g++)
+    for (size_t g = 0; g < MAX_DEPTH; g++)
         if (g < n)
             memcpy(pair + g, w + g * DQ_AVX2_GROUP_BYTES, sizeof *pair);
     return _mm_setr_epi16((short)pair[0], (short)pair[1], (short)pair[2], (short)pair[3], (short)pair[4],
@@ -411,7 +411,7 @@ static bool split(splitter *s, size_t first, size_t n, size_t at, int sign)
         int8_t *pair = w + group * DQ_AVX2_GROUP_BYTES;
         size_t second = pair[0] * sign != size;
         int rest = size < sum - MAX_PAIR_SUM ? size : sum - MAX_PAIR_SUM;
-        rest = rest < MOST_ENTRY ? rest : MOST_ENTRY;
+        rest = rest < MAX_ENTRY ? rest : MAX_ENTRY;
         if (!put(s, at / GROUP, s->order[first + group] * (size_t)GROUP + at % GROUP + second, rest * sign))
             return false;
         pair[second] = (int8_t)(pair[second] - rest * sign);
@@ -542,7 +542,7 @@ size_t dq_gemm_s8_avx2_pack(const dq_gemm_s8_b *b, size_t first, void *panel, in
     int8_t *natural = at + dq_avx2_order_bytes(groups) + bytes;
     dq_gemm_s8_pack_avx2(b, first, NR, natural, sums);
     size_t used = 0;
-    if (b->use == DQ_GEMM_S8_OFTEN && groups > 0 && groups <= MOST_GROUPS) {
+    if (b->use == DQ_GEMM_S8_OFTEN && groups > 0 && groups <= MAX_GROUPS) {
         shifts by = {.count = 0};
         head->shifted = find_shifts(sums, b->runs * b->run, &by);
         if (!head->shifted || shift_panel(&by, natural, b))

@@ -10,10 +10,10 @@
 
 enum {
     DQ_NBITS_COLS = 64,
-    DQ_NBITS_PIECE = 32,     /* maximum quantized values of a block that are summed as integers: a piece */
-    DQ_NBITS_DIGITS = 3,     /* digits of X for weights of 2 and 4 bits */
-    DQ_NBITS_MOST = 1 << 22, /* maximum magnitude of X */
-    DQ_NBITS_ROWS = 64       /* maximum rows of dq_nbits_rounded */
+    DQ_NBITS_PIECE = 32,    /* maximum quantized values of a block that are summed as integers: a piece */
+    DQ_NBITS_DIGITS = 3,    /* digits of X for weights of 2 and 4 bits */
+    DQ_NBITS_MAX = 1 << 22, /* maximum magnitude of X */
+    DQ_NBITS_ROWS = 64      /* maximum rows of dq_nbits_rounded */
 };
 
 /** For quantized values of `bits` bits: words of a piece; parts of a word, which one mask each extracts;
@@ -40,7 +40,7 @@ typedef struct dq_nbits {
 
 /** A row of x as integers. The words of each block are taken in pieces of DQ_NBITS_PIECE quantized values,
  * or the remainder. In each piece x is factor * X, where X is a whole number of magnitude at most
- * DQ_NBITS_MOST. A piece with a negative factor (its magnitude counts) holds only a part of x: the next
+ * DQ_NBITS_MAX. A piece with a negative factor (its magnitude counts) holds only a part of x: the next
  * digits and factor are for the same words.
  *
  *  For 2 and 4 bits X = 65536 d2 + 256 d1 + d0, with digits of type int8. With P = 8 / bits, digit e of

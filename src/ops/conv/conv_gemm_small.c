@@ -179,7 +179,7 @@ dq_status dq_conv_gemm_small_prepare(dq_op_call *call, uint32_t w, const dq_conv
                                .done = part_done};
     const dq_pack_b_shape weights = {
         .batches = shape->group, .n = shape->group_out, .k = k, .col_stride = k, .step_stride = 1};
-    DQ_TRY(dq_fpanels_constant(call, w, &weights, &c->panels, err));
+    DQ_TRY(dq_panels_f32_constant(call, w, &weights, &c->panels, err));
     DQ_TRY(dq_gemm_f32_prepare(call, &c->product, err));
     if (!dq_call_reserve(call, batches * shape->out_size, c->row, sizeof(float), &c->rows_offset) ||
         !dq_mul_size(c->chunk * shape->kernel_size, DQ_GEMM_F32_NR * sizeof(float), &workspace))

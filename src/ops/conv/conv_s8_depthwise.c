@@ -24,7 +24,7 @@
 #include <string.h>
 
 enum { SUMS = 2048 /* approximate sums per call of store */ };
-enum { PADDED_MOST = 16 }; /* maximum planes that are padded at a time */
+enum { PADDED_MAX = 16 }; /* maximum planes that are padded at a time */
 
 static bool is_nchw(const dq_conv_s8_problem *p, dq_reason *reason)
 {
@@ -119,7 +119,7 @@ static bool lay_out_planes(const dq_padded_input *image, dq_dwconv_planes *p)
                 dq_add_size(p->size, p->distance + DQ_GEMM_S8_SLACK, &p->size) &&
                 dq_align_size(p->size, DQ_ALIGN, &p->size);
     p->padded = fits ? BATCH_BYTES / p->size : 0;
-    p->padded = p->padded < 1 ? 1 : p->padded < PADDED_MOST ? p->padded : PADDED_MOST;
+    p->padded = p->padded < 1 ? 1 : p->padded < PADDED_MAX ? p->padded : PADDED_MAX;
     return fits;
 }
 
@@ -240,7 +240,7 @@ static bool find_elements(const dq_conv_s8 *conv, size_t *at)
         row = (size_t)dq_padded_input_offset(&conv->image, window,
                                              row * (size_t)window->kernel[window->rank - 1]) /
               conv->image.width;
-        if (row >= DQ_CONV_S8_MOST || column >= DQ_CONV_S8_MOST)
+        if (row >= DQ_CONV_S8_MAX || column >= DQ_CONV_S8_MAX)
             return false;
         at[t] = dq_conv_s8_at(row, column);
     }
@@ -496,7 +496,7 @@ static void run_planes(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_dwconv_planes *q = &run->conv->planes;
     const uint8_t *x = run->call->in[run->conv->x]->data;
     char *scratch = dq_call_worker_scratch(run->call, worker);
-    plane planes[PADDED_MOST];
+    plane planes[PADDED_MAX];
     memset(scratch, run->pad, q->size * q->padded);
     for (size_t i = begin, some; i < end; i += some) {
         some = end - i < q->padded ? end - i : q->padded;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MOST_PHASES = 64, CHANNELS = 4 /* channels per task of interleaving */ };
+enum { MAX_PHASES = 64, CHANNELS = 4 /* channels per task of interleaving */ };
 
 /* Phases along an axis: remainders modulo the stride that at least one output has. */
 static int64_t phases_along(const dq_conv_transpose_shape *s, size_t d)
@@ -71,10 +71,10 @@ bool dq_conv_transpose_has_phases(const dq_conv_transpose_shape *s)
 {
     int64_t count = 1;
     for (size_t d = 0; d < s->rank; d++) {
-        if (phases_along(s, d) > MOST_PHASES || s->begin[d] < 0)
+        if (phases_along(s, d) > MAX_PHASES || s->begin[d] < 0)
             return false;
         count *= phases_along(s, d);
-        if (count > MOST_PHASES)
+        if (count > MAX_PHASES)
             return false;
     }
     for (size_t i = 0; i < (size_t)count; i++) {

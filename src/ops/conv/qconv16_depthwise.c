@@ -13,9 +13,9 @@
 #include <string.h>
 
 enum {
-    BAND = 1 << 13,  /* bytes of a band; its sums take twice as many and must stay cached, too */
-    MOST_JOINED = 4, /* maximum discarded sums per row of a joined band */
-    TAPS = 127       /* maximum kernel elements: int32 holds the sum of 127 · 65535 · 256 */
+    BAND = 1 << 13, /* bytes of a band; its sums take twice as many and must stay cached, too */
+    MAX_JOINED = 4, /* maximum discarded sums per row of a joined band */
+    TAPS = 127      /* maximum kernel elements: int32 holds the sum of 127 · 65535 · 256 */
 };
 
 bool dq_conv_s16_depthwise_is_applicable(const void *problem, dq_reason *reason)
@@ -74,7 +74,7 @@ static size_t outputs(const dq_qconv16_depthwise *d)
 static bool joins(const dq_input_band *b)
 {
     return b->w.rank == 2 && b->stride[0] == 1 && b->phases == 1 &&
-           b->pitch - dq_input_band_columns(b, b->band) <= MOST_JOINED;
+           b->pitch - dq_input_band_columns(b, b->band) <= MAX_JOINED;
 }
 
 /* Stride between rows of sums. */

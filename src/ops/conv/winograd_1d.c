@@ -13,8 +13,8 @@
 
 enum {
     POINTS = 4,
-    MOST_TAPS = 15,
-    MOST_TILES = 160,  /* maximum tiles of a strip */
+    MAX_TAPS = 15,
+    MAX_TILES = 160,   /* maximum tiles of a strip */
     LEAST_TILES = 64,  /* minimum tiles of a strip */
     SUMS = 128 * 1024, /* floats of a strip's sums, which limit its tiles so that they stay in L2 */
     AHEAD = 4,         /* prefetch distance in rows */
@@ -72,9 +72,9 @@ bool dq_conv_f32_winograd_1d_is_applicable(const void *problem, dq_reason *reaso
     const size_t lines = taps ? s->group_in * (s->kernel_size / taps) : 0;
     if (!dq_conv_f32_is_countable(p, reason))
         return false;
-    if (w->stride[axis] != 1 || taps < 3 || taps > MOST_TAPS)
+    if (w->stride[axis] != 1 || taps < 3 || taps > MAX_TAPS)
         return dq_not_applicable(reason, "kernel %zu at stride %d, expected 3 to %d at stride 1", taps,
-                                 (int)w->stride[axis], MOST_TAPS);
+                                 (int)w->stride[axis], MAX_TAPS);
     for (size_t d = 0; d < axis; d++)
         if (w->out[d] != 1 || w->begin[d] != 0 || dq_window_span(w, d) > w->in[d])
             return dq_not_applicable(reason, "the image has more than one row of results");
@@ -118,7 +118,7 @@ static void cut(const dq_op_call *call, dq_winograd_1d *g)
     g->in = w->in[axis];
     g->begin = w->begin[axis];
     g->tiles = tiles_of(g->row, g->pair_distance);
-    const size_t most = dq_least(SUMS / POINTS / f->out, MOST_TILES);
+    const size_t most = dq_least(SUMS / POINTS / f->out, MAX_TILES);
     g->strips = pieces(g->tiles, most < LEAST_TILES ? LEAST_TILES : most);
     if (s->batch * s->group * g->strips < threads)
         g->strips = threads;

@@ -18,7 +18,7 @@
  * result (ROWS), in the second and the result (COLS), and summed over (STEPS). */
 typedef enum group { BATCH, ROWS, COLS, STEPS, GROUPS } group;
 enum { LEFT, RIGHT, RESULT, SIDES, MAX_LISTED_OFFSETS = 1 << 20 /* maximum indices of a group */ };
-enum { MOST_STEPS = 1 << 14 /* maximum length of a sum, as a worker packs whole rows and columns */ };
+enum { MAX_STEPS = 1 << 14 /* maximum length of a sum, as a worker packs whole rows and columns */ };
 #define NO_STRIDE SIZE_MAX
 
 typedef struct state {
@@ -227,7 +227,7 @@ static void move_to_batch(state *s, group side, const size_t out_strides[])
 static bool list_offsets(dq_op_call *call, state *s, group which, const size_t out_strides[], size_t *count,
                          dq_status *failed, dq_error *err)
 {
-    const size_t most = which == STEPS ? MOST_STEPS : MAX_LISTED_OFFSETS;
+    const size_t most = which == STEPS ? MAX_STEPS : MAX_LISTED_OFFSETS;
     *count = 1;
     for (size_t d = 0; d < s->labels; d++)
         if (s->group[d] == which && (!dq_mul_size(*count, s->dims[d], count) || *count > most))
@@ -388,7 +388,7 @@ static dq_status plan_blocks(dq_op_call *call, state *s, dq_error *err)
                                 .step_stride = s->even[STEPS][s->b]};
     if (f->batches == 1 && dq_call_constant(call, b) && f->n && f->k && call->in[b]->count / f->n == f->k &&
         call->in[b]->count % f->n == 0)
-        DQ_TRY(dq_fpanels_constant(call, b, &of, &s->panels, err));
+        DQ_TRY(dq_panels_f32_constant(call, b, &of, &s->panels, err));
     f->b_packed = s->panels != NULL;
     return dq_gemm_f32_prepare(call, f, err);
 }

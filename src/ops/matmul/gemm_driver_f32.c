@@ -133,13 +133,13 @@ static void run_rows(const job *j, const dq_gemm_part *whole, float *a_workspace
 {
     const dq_gemm_f32 *f = j->f;
     dq_gemm_part part = *whole;
-    const float *behind = next_panel(f, whole, block);
+    const float *after = next_panel(f, whole, block);
     const size_t most = block->exceeds_caches ? UNCACHED_ROWS : ROWS;
     for (size_t row = 0; row < whole->rows && !dq_threads_cancelled(j->call->threads); row += part.rows) {
         part.row = whole->row + row;
         part.rows = dq_least(most, whole->rows - row);
         block->rows = part.rows;
-        block->next = row + part.rows < whole->rows ? block->b : behind;
+        block->next = row + part.rows < whole->rows ? block->b : after;
         f->a(j->arg, &part, a_workspace, block);
         f->c(j->arg, &part, c_workspace, block);
         j->call->kernels->gemm_block_f32(block);
@@ -377,8 +377,8 @@ static void make_panels(void *packed, const dq_tensor *from, const void *key)
         }
 }
 
-dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, const dq_pack_b_shape *of, const float **panels,
-                              dq_error *err)
+dq_status dq_panels_f32_constant(dq_op_call *call, uint32_t i, const dq_pack_b_shape *of,
+                                 const float **panels, dq_error *err)
 {
     size_t cols, size;
     panels_key key;

@@ -64,7 +64,7 @@ typedef struct dq_pack_b_shape {
 /** In prepare: packs constant input i into panels, once for all runs. The input holds the matrices `of` as
  * float, float16 or bfloat16. Panel j of the batch begins at j * DQ_GEMM_F32_NR * k; each matrix begins a new
  * panel. */
-dq_status dq_fpanels_constant(dq_op_call *call, uint32_t i, const dq_pack_b_shape *of, const float **panels,
-                              dq_error *err);
+dq_status dq_panels_f32_constant(dq_op_call *call, uint32_t i, const dq_pack_b_shape *of,
+                                 const float **panels, dq_error *err);
 
 #endif

@@ -220,7 +220,7 @@ static dq_status prepare_product(dq_op_call *call, dq_matmul_f32 *f, bool packed
     const dq_pack_b_shape of = {
         .batches = 1, .n = f->n, .k = f->k, .col_stride = f->b_col, .step_stride = f->b_step};
     if (packed)
-        DQ_TRY(dq_fpanels_constant(call, f->b, &of, &f->panels, err));
+        DQ_TRY(dq_panels_f32_constant(call, f->b, &of, &f->panels, err));
     return dq_gemm_f32_prepare(call, &f->product, err);
 }
 

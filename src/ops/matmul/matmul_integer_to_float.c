@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MOST_INPUTS = 7 };
+enum { MAX_INPUTS = 7 };
 
 /* Input numbers. */
 typedef struct layout {
@@ -33,7 +33,7 @@ typedef struct state {
 /* Sets *v to the call with quantized A as inputs. */
 static void look(const dq_op_call *call, const layout *at, dq_dynamic_call *v)
 {
-    dq_dynamic_bind(call, MOST_INPUTS, at->a, at->a_scale, at->a_zero, v);
+    dq_dynamic_bind(call, MAX_INPUTS, at->a, at->a_scale, at->a_zero, v);
 }
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */

@@ -127,16 +127,16 @@ static dq_status list_spans(const dq_op_call *call, pool_state *s, dq_error *err
  * a sum that begins with +0 is never -0. Sums in the columns between the output rows are discarded. */
 static bool plane_fits(const pool_state *s)
 {
-    enum { MOST_FLOATS = 1 << 15 /* of a plane */, MOST_TAPS = 16 };
+    enum { MAX_FLOATS = 1 << 15 /* of a plane */, MAX_TAPS = 16 };
     const dq_window *w = &s->shape.window;
-    if (w->rank != 2 || s->shape.inner != 1 || s->shape.out_size == 0 || w->kernel[1] > MOST_TAPS)
+    if (w->rank != 2 || s->shape.inner != 1 || s->shape.out_size == 0 || w->kernel[1] > MAX_TAPS)
         return false;
     for (size_t d = 0; d < 2; d++)
-        if (w->begin[d] < 0 || (w->stride[d] != 1 && w->out[d] != 1) || w->in[d] > MOST_FLOATS ||
-            w->out[d] > MOST_FLOATS || w->kernel[d] > MOST_FLOATS || w->dilation[d] > MOST_FLOATS ||
-            dq_window_span(w, d) > MOST_FLOATS)
+        if (w->begin[d] < 0 || (w->stride[d] != 1 && w->out[d] != 1) || w->in[d] > MAX_FLOATS ||
+            w->out[d] > MAX_FLOATS || w->kernel[d] > MAX_FLOATS || w->dilation[d] > MAX_FLOATS ||
+            dq_window_span(w, d) > MAX_FLOATS)
             return false;
-    return (w->out[0] + dq_window_span(w, 0)) * (w->out[1] + dq_window_span(w, 1)) <= MOST_FLOATS;
+    return (w->out[0] + dq_window_span(w, 0)) * (w->out[1] + dq_window_span(w, 1)) <= MAX_FLOATS;
 }
 
 static size_t strips(size_t n)

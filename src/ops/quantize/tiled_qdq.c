@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    MOST_INPUTS = 4,
+    MAX_INPUTS = 4,
     SIZES = 3,       /* index of input `sizes` of Resize */
     CHUNK = 1 << 15, /* floats of a tile, about … */
     COLUMNS = 512    /* … and columns of a tile at least, if `free` is 0 */
@@ -20,7 +20,7 @@ enum {
 /* The operator's call for one number of slices. */
 typedef struct tile_call {
     dq_op_call call;
-    const dq_tensor *in[MOST_INPUTS];
+    const dq_tensor *in[MAX_INPUTS];
     dq_tensor *out[1];
     dq_tensor x, y, sizes;
     int64_t lengths[DQ_MAX_RANK];
@@ -77,7 +77,7 @@ static dq_status read_attrs(const dq_op_call *call, state *s, dq_error *err)
     s->op = is_known(call, name) ? dq_op_find("", name, (int)dq_node_int(call->node, "version", 0)) : NULL;
     free = free < 0 ? rank - 1 : free;
     if (!s->op || scales->count != 2 || qvalues->count != 3 ||
-        !dq_row_quantizer_supports(qvalues->u.ints[1]) || call->in_count > MOST_INPUTS || free >= rank ||
+        !dq_row_quantizer_supports(qvalues->u.ints[1]) || call->in_count > MAX_INPUTS || free >= rank ||
         (free == 0 && rank < 3))
         return bad(call, err);
     s->free = (size_t)free;
@@ -218,7 +218,7 @@ static void piece(void *arg, size_t begin, size_t end, unsigned worker)
     for (size_t i = begin; i < end; i++) {
         size_t chunk = i % s->chunks, image = i / s->chunks * s->rows;
         const tile_call *f = &s->tile_call[chunk + 1 == s->chunks];
-        const dq_tensor *in[MOST_INPUTS];
+        const dq_tensor *in[MAX_INPUTS];
         dq_tensor x = f->x, y = f->y, *out[1] = {&y};
         dq_op_call one = f->call;
         dq_error unused;

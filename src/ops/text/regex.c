@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { MOST_STEPS = 20000, MOST_REPEATS = 1000, MOST_DEPTH = 200, ANY_REPEATS = -1 };
+enum { MAX_STEPS = 20000, MAX_REPEATS = 1000, MAX_DEPTH = 200, ANY_REPEATS = -1 };
 
 /* The first three kinds consume a character; the next four are assertions. */
 typedef enum kind { CHAR, SET, ANY, BEGIN, END, WORD_EDGE, NO_WORD_EDGE, SPLIT, JUMP, MATCH } kind;
@@ -72,8 +72,8 @@ static uint32_t next_code(parser *p)
 static dq_status emit(parser *p, step s)
 {
     dq_regex *r = p->r;
-    if (r->count == MOST_STEPS)
-        return dq_fail(p->err, DQ_OUT_OF_MEMORY, "the pattern needs more than %d steps", MOST_STEPS);
+    if (r->count == MAX_STEPS)
+        return dq_fail(p->err, DQ_OUT_OF_MEMORY, "the pattern needs more than %d steps", MAX_STEPS);
     if (r->count == r->step_capacity) {
         uint32_t capacity = r->step_capacity ? 2 * r->step_capacity : 64;
         step *grown = DQ_NEW_ARRAY(p->arena, capacity, step);
@@ -169,7 +169,7 @@ static dq_status hex_code(parser *p, uint32_t *code)
 /* Reads an escaped character; p->at is after the backslash. */
 static dq_status escaped_code(parser *p, uint32_t *code)
 {
-    static const char names[] = "tnrfva", codes[] = "\t\n\r\f\v\a";
+    static const char names[] = "tnrfva", code_points[] = "\t\n\r\f\v\a";
     if (ended(p))
         return bad(p, "ends in a backslash");
     char c = p->text.bytes[p->at];
@@ -180,7 +180,7 @@ static dq_status escaped_code(parser *p, uint32_t *code)
     if (letter && !name)
         return dq_fail(p->err, DQ_UNSUPPORTED, "the pattern '%.100s' has '\\%c', which is not known here",
                        p->text.bytes, c);
-    *code = name ? (unsigned char)codes[name - names] : next_code(p);
+    *code = name ? (unsigned char)code_points[name - names] : next_code(p);
     p->at += name ? 1 : 0;
     return DQ_OK;
 }
@@ -251,7 +251,7 @@ static dq_status parse_group(parser *p)
             return dq_fail(p->err, DQ_UNSUPPORTED, "the pattern '%.100s' has a group that is not known here",
                            p->text.bytes);
     }
-    if (++p->depth > MOST_DEPTH)
+    if (++p->depth > MAX_DEPTH)
         return bad(p, "nests too deep");
     DQ_TRY(parse_choice(p));
     p->depth--;
@@ -364,7 +364,7 @@ static bool read_count(parser *p, int *count)
 {
     size_t from = p->at;
     *count = 0;
-    while (!ended(p) && p->text.bytes[p->at] >= '0' && p->text.bytes[p->at] <= '9' && *count <= MOST_REPEATS)
+    while (!ended(p) && p->text.bytes[p->at] >= '0' && p->text.bytes[p->at] <= '9' && *count <= MAX_REPEATS)
         *count = *count * 10 + (p->text.bytes[p->at++] - '0');
     return p->at > from;
 }
@@ -397,7 +397,7 @@ static dq_status parse_piece(parser *p)
         else if (!braces(p, &least, &most))
             return DQ_OK;
         take(p, "?"); /* lazy: the same strings match */
-        if (least > MOST_REPEATS || most > MOST_REPEATS || (most != ANY_REPEATS && most < least))
+        if (least > MAX_REPEATS || most > MAX_REPEATS || (most != ANY_REPEATS && most < least))
             return bad(p, "has a wrong count");
         if (p->r->count > start)
             DQ_TRY(repeat(p, start, least, most));

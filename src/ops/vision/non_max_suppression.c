@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { BOXES, SCORES, MOST, OVERLAP, LOWEST };
+enum { BOXES, SCORES, MAX, OVERLAP, LOWEST };
 
 typedef struct rules {
     const float *boxes, *scores;
@@ -43,7 +43,7 @@ static dq_status read_rules(const dq_op_call *call, rules *r, dq_error *err)
         return dq_call_fail_input(
             call, err, SCORES, "does not fit: expected batches of %" PRId64 ", classes and %" PRId64 " boxes",
             boxes->dims[0], boxes->dims[1]);
-    DQ_TRY(read_number(call, MOST, &most, err));
+    DQ_TRY(read_number(call, MAX, &most, err));
     DQ_TRY(read_number(call, OVERLAP, &overlap, err));
     DQ_TRY(read_number(call, LOWEST, &least, err));
     DQ_TRY(dq_call_need(call, BOXES));

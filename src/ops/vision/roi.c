@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { X, ROIS, BATCH };
-enum { MOST_SAMPLES = 1 << 16 /* along an axis of a bin */ };
+enum { MAX_SAMPLES = 1 << 16 /* along an axis of a bin */ };
 /* LISTED: most samples of one bin in a list. FEW: samples of several bins in a list, which fit the L1 cache.
  */
 enum { MAX_LISTED_SAMPLES = 1024, CACHED_SAMPLES = 256 };
@@ -389,9 +389,9 @@ static dq_status align_region(const dq_op_call *call, size_t n, region *r, dq_er
         if (s->at_least_one)
             size[d] = fmax(size[d], 1);
         samples[d] = s->ratio > 0 ? (double)s->ratio : fmax(ceil(size[d] / bins[d]), 0);
-        if (!(samples[d] <= MOST_SAMPLES))
+        if (!(samples[d] <= MAX_SAMPLES))
             return dq_call_fail(call, err, DQ_BAD_INPUT, "takes %g samples of a bin, and at most %d run",
-                                samples[d], MOST_SAMPLES);
+                                samples[d], MAX_SAMPLES);
     }
     *r = (region){.plane = 0,
                   .top = edge[1],

@@ -47,7 +47,7 @@ static int32_t largest_of(const float *x, size_t n)
 }
 
 /* Converts x to integers times *factor, a power of two. `most` holds the bits of the largest magnitude, which
- * becomes at least DQ_NBITS_MOST / 2. False if the factor would leave the range of floats. */
+ * becomes at least DQ_NBITS_MAX / 2. False if the factor would leave the range of floats. */
 static bool to_integers(const float *x, size_t n, int32_t most, int32_t *out, float *factor)
 {
     *factor = 0;

@@ -28,7 +28,7 @@ typedef struct dq_weight_digits {
 } dq_weight_digits;
 
 /** Fills a dq_nbits_row. The values of a piece become integers times a common power of two, rounded, the
- * largest at least DQ_NBITS_MOST / 2 in magnitude. Rounding must change the values up to a quarter of the
+ * largest at least DQ_NBITS_MAX / 2 in magnitude. Rounding must change the values up to a quarter of the
  * largest by at most 2^-18 of the sum of their magnitudes. If it changes them by more, they become a second
  * part with its own factor, sum and digits. False if DQ_WEIGHT_PARTS parts are not enough, or a factor leaves
  * the range of floats. */
