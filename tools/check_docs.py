@@ -34,7 +34,7 @@ LINK = re.compile(r"!?\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 SPAN = re.compile(r"`([^`\n]+)`")
 WHOLE_GENERATED = re.compile(r"<!-- written by \S+ -->")
 GENERATED = re.compile(r"<!-- (.+?): written by .+? -->\n.*?<!-- end of \1 -->", re.DOTALL)
-IDENTIFIER = re.compile(r"(?<![\w-])(?:dq|DQ)_\w+[*…]?")
+IDENTIFIER = re.compile(r"(?<![\w-])(?:dq|DQ)_\w+[*…]?(?:\.[a-z]\w*)*")  # with the fields of a struct
 FILE_NAME = re.compile(r"[\w.<>*+-]+\.(?:c|h|def|py|md)")
 PATH = re.compile(r"[\w.<>*+-]+(?:/[\w.<>*+-]+)*/?")
 PLACEHOLDER = re.compile(r"<\w+>|(?<![A-Za-z0-9])[A-Z][A-Z]+(?![a-z0-9])")
@@ -169,9 +169,10 @@ class Page:
             if not self.project.has_path(path, self.name):
                 self.say(number, f"names the file {path}, which is not there")
         if "/" not in token:
-            for word in IDENTIFIER.findall(token):
-                if not self.has_word(word):
-                    self.say(number, f"names {word}, which is not in the sources")
+            for name in () if FILE_NAME.fullmatch(token) else IDENTIFIER.findall(token):
+                for word in name.split("."):
+                    if not self.has_word(word):
+                        self.say(number, f"names {word}, which is not in the sources")
 
     def check_names(self):
         for number, line, _ in self.lines:

@@ -31,6 +31,8 @@ CASES = (
     ("`dq_conv_run()`, `dq_session_*` and `halt()`.\n", "names the function halt(), which is not in the sources"),
     ("`dq_session_stop` ends.\n", "names dq_session_stop, which is not in the sources"),
     ("`dq_session_*`, `dq_session_run` and `dq_call`.\n", None),
+    ("`dq_session.err`\n", None),
+    ("`dq_session.speed`\n", "names speed, which is not in the sources"),
     ("```c\nvoid dq_mine(void);\n```\n\n`dq_mine` is of this page.\n", None),
     ("```diff\n+++ b/src/ops/conv/mine.c\n```\n\n`src/ops/conv/mine.c` is of this page.\n", None),
     ("`tools/work.py --update`\n", None),
