@@ -60,7 +60,7 @@ def graph(programs, model):
     """The nodes as the file has them."""
     del programs
     constants = {i.name for i in model.graph.initializer}
-    lines = ["flowchart LR", "    image([\"image: float 1x1x8x8\"])"]
+    lines = ["flowchart TD", "    image([\"image: float 1x1x8x8\"])"]
     made = {"image": "image"}
     for i, node in enumerate(model.graph.node):
         inputs = [name for name in node.input if name not in constants]
