@@ -3,6 +3,8 @@
  * Each file is given to the target as it is and, with --mutate, N times with a few bytes changed, cut out or
  * cut off; always in the same way, so that a failure can be repeated. Prints how many inputs were run; 1 when
  * there was none. */
+#include "support/random.h"
+
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,12 +16,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static unsigned long mutations;
 static unsigned long runs;
-static uint32_t state = 1;
+static uint64_t state = 1;
 
 static uint32_t draw(size_t below)
 {
-    state = state * 1664525u + 1013904223u;
-    return (uint32_t)((state >> 8) % (below ? below : 1));
+    return random_below(&state, below ? (uint32_t)below : 1);
 }
 
 /* On a copy of exactly that size, so that sanitizers see every byte read past the end. */

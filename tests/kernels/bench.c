@@ -2,6 +2,7 @@
 /* One measure a slot: a call on memory in the first-level cache, and for rows one on memory that fits no
  * cache. */
 #include "bench_measures.h"
+#include "support/random.h"
 
 #include "base/cpu.h"
 #include "base/pages.h"
@@ -26,10 +27,9 @@ static void run_call(void *arg)
 /* Small numbers of either sign as floats; as integers they are anything. */
 static void fill(uint8_t *bytes)
 {
-    uint32_t state = 1;
+    uint64_t state = 1;
     for (size_t i = 0; i < WORKSPACE; i += 4) {
-        state = state * 1664525u + 1013904223u;
-        float x = ((float)(state >> 8) / (float)(1 << 23) - 1.0f) * 3.0f;
+        float x = (float)random_fraction(&state) * 6.0f;
         memcpy(bytes + i, &x, 4);
     }
 }

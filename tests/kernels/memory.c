@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "kernel_check.h"
+#include "support/random.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -24,8 +25,7 @@ static uint64_t random_state = 1;
 
 uint32_t kernel_random(uint32_t n)
 {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((random_state >> 33) % n);
+    return random_below(&random_state, n);
 }
 
 int32_t kernel_start(void)

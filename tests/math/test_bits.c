@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "base/math.h"
 #include "kernels/kernels.h"
+#include "support/random.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -31,20 +32,11 @@ static void add_result(hash *h, double y)
     add_bits(h, bits);
 }
 
-/* xorshift64* */
-static uint64_t random_bits(hash *h)
-{
-    h->random ^= h->random >> 12;
-    h->random ^= h->random << 25;
-    h->random ^= h->random >> 27;
-    return h->random * 0x2545f4914f6cdd1d;
-}
-
 /* In turn: any number, one from -2 to 2, one from -32 to 32, an exact multiple of 1/16. */
 static double argument(hash *h, size_t i)
 {
     double x;
-    uint64_t bits = random_bits(h);
+    uint64_t bits = random_bits(&h->random);
     double unit = (double)(int64_t)bits * 0x1p-63;
     memcpy(&x, &bits, sizeof x);
     return i % 4 == 0 ? x : i % 4 == 1 ? 2 * unit : i % 4 == 2 ? 32 * unit : floor(1024 * unit) / 16;
@@ -53,7 +45,7 @@ static double argument(hash *h, size_t i)
 static float float_argument(hash *h, size_t i)
 {
     float x;
-    uint64_t bits = random_bits(h);
+    uint64_t bits = random_bits(&h->random);
     uint32_t upper = (uint32_t)(bits >> 32);
     float unit = (float)((int32_t)upper >> 7) * 0x1p-24f;
     memcpy(&x, &upper, sizeof x);

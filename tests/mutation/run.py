@@ -6,8 +6,8 @@
     run.py [--scratch DIR] [--only TEXT ...] [--narrow] [--results FILE]   the whole: hours
 
 faults.tsv has a row a fault: file, the text that stands there exactly once, the text that takes its place, the tests that
-should find it, and, for a fault that no test can find, why. Tests are named as below in TESTS, else NAME is the unit test
-test_NAME. NAME:TEXT runs a part of the test: the kernels whose names hold TEXT, the fusion pattern TEXT, the operator TEXT.
+should find it, and, for a fault that no test can find, why. Tests are named as below in TESTS, else NAME is
+tests/unit/test_NAME and op_NAME is tests/ops/test_NAME. NAME:TEXT runs a part of the test: the kernels whose names hold TEXT, the fusion pattern TEXT, the operator TEXT.
 
 The tree is copied to DIR (default build-mutation/) and built there. Each fault is put in, what the narrow tests need is built, and
 they run; if all of them pass, the wide ones follow. The wide tests leave out the kernels that run through SIMDe, which take
@@ -43,7 +43,7 @@ TESTS = {
                                                    "{build}/tools/dqrun-conformance", "--sample", "4000"]),
 }
 OPTIONS = {"fusion": ["--pattern"], "quantization": ["--op"]}  # what stands before the TEXT of NAME:TEXT
-EXECUTABLE = re.compile(r"(tests/\w+|tests/kernels/test_kernels|tools/[\w-]+): c_LINKER")
+EXECUTABLE = re.compile(r"(tests/\w+|tests/(unit|ops)/\w+|tests/kernels/test_kernels|tools/[\w-]+): c_LINKER")
 WIDE = ["unit", "fusion", "cli"]
 
 
@@ -56,8 +56,13 @@ def read_faults():
     return rows
 
 
+def program(name):
+    """The path of a C test without its extension."""
+    return f"tests/ops/test_{name[3:]}" if name.startswith("op_") else f"tests/unit/test_{name}"
+
+
 def check(rows):
-    """Each row's text stands exactly once in its file."""
+    """Each row's text stands exactly once in its file, and its tests exist."""
     failed = 0
     for row in rows:
         path = ROOT / row["file"]
@@ -65,6 +70,12 @@ def check(rows):
         if found != 1 or row["old"] == row["new"]:
             failed += 1
             print(f"{row['file']}: found {found} times, expected once: {row['old']}")
+            continue
+        names = [test.partition(":")[0] for test in row["tests"].split(",") if test]
+        missing = [name for name in names if name not in TESTS and not (ROOT / f"{program(name)}.c").is_file()]
+        if missing:
+            failed += 1
+            print(f"{row['file']}: there is no test {', '.join(missing)}")
     print(f"{len(rows) - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 
@@ -98,7 +109,7 @@ def build(scratch, programs):
 
 def parts(test):
     name, _, text = test.partition(":")
-    programs, command = TESTS.get(name, ([f"tests/test_{name}"], [f"{{build}}/tests/test_{name}"]))
+    programs, command = TESTS.get(name, ([program(name)], [f"{{build}}/{program(name)}"]))
     return programs, command + [*OPTIONS.get(name, []), text] if text else command
 
 

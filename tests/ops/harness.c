@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 
-#include "threads_of.h"
+#include "support/random.h"
+#include "support/threads_of.h"
 
 #include "base/codec.h"
 #include "base/cpu.h"
@@ -114,6 +115,19 @@ dq_tensor *ops_in(ops_case *c, dq_dtype dtype, size_t rank, const int64_t *dims,
             put_value(t, i, values[i]);
     }
     return t;
+}
+
+dq_tensor *ops_in_random(ops_case *c, uint64_t *state, dq_dtype dtype, size_t rank, const int64_t *dims)
+{
+    dq_tensor *t = add_input(c, dtype, rank, dims);
+    for (size_t i = 0; i < t->size; i++)
+        ((uint8_t *)t->data)[i] = (uint8_t)random_below(state, 256);
+    return t;
+}
+
+dq_tensor *ops_scalar(ops_case *c, dq_dtype dtype, double value)
+{
+    return ops_in(c, dtype, OPS_SCALAR, &value);
 }
 
 dq_tensor *ops_in_bits(ops_case *c, dq_dtype dtype, size_t rank, const int64_t *dims, const uint64_t *bits)
@@ -309,7 +323,7 @@ dq_status ops_run(ops_case *c)
     dq_kernels_select(dq_cpu_isa(), &ways[KNOWN].kernels);
     ck_assert_int_eq(threads_of(3, &ways[UNKNOWN].threads, &c->err), DQ_OK);
     ck_assert_int_eq(dq_packs_create(NULL, &ways[KNOWN].packs, &c->err), DQ_OK);
-    for (int i = WAYS; i-- > 0;) { /* the sentence of PLAIN stays */
+    for (int i = WAYS; i-- > 0;) { /* the message of PLAIN stays */
         fill_call(c, &ways[i]);
         status[i] = plan(c, &ways[i]);
     }
@@ -336,11 +350,11 @@ void ops_must_run(ops_case *c)
     ck_assert_msg(status == DQ_OK, "refused: %s", c->err.message);
 }
 
-void ops_must_refuse(ops_case *c, dq_status status, const char *sentence)
+void ops_must_refuse(ops_case *c, dq_status status, const char *message)
 {
     dq_status got = ops_run(c);
-    ck_assert_msg(got != DQ_OK, "ran, expected: %s", sentence);
-    ck_assert_str_eq(c->err.message, sentence);
+    ck_assert_msg(got != DQ_OK, "ran, expected: %s", message);
+    ck_assert_str_eq(c->err.message, message);
     ck_assert_int_eq(got, status);
 }
 
@@ -388,7 +402,25 @@ void ops_want_strings(const ops_case *c, uint32_t i, size_t rank, const int64_t 
     }
 }
 
-test_group ops_group(const char *name)
+void ops_check_unary(const char *name, int version, dq_dtype dtype, int64_t n, const double *x, dq_dtype out,
+                     const double *values)
 {
-    return (test_group){.suite = suite_create(name), .timeout = 60};
+    ops_case c;
+    ops_begin(&c, "", name, version);
+    ops_in(&c, dtype, OPS_DIMS(n), x);
+    ops_must_run(&c);
+    ops_want(&c, 0, out, OPS_DIMS(n), values);
+    ops_end(&c);
+}
+
+void ops_check_binary(const char *name, int version, dq_dtype dtype, int64_t n, const double *a,
+                      const double *b, dq_dtype out, const double *values)
+{
+    ops_case c;
+    ops_begin(&c, "", name, version);
+    ops_in(&c, dtype, OPS_DIMS(n), a);
+    ops_in(&c, dtype, OPS_DIMS(n), b);
+    ops_must_run(&c);
+    ops_want(&c, 0, out, OPS_DIMS(n), values);
+    ops_end(&c);
 }

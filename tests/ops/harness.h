@@ -10,8 +10,7 @@
 #define DQ_TESTS_OPS_HARNESS_H
 
 #include "ops/op.h"
-
-#include "support/suite.h"
+#include "support/test_program.h"
 
 enum { OPS_MAX = 20 };
 
@@ -25,7 +24,7 @@ typedef struct ops_case {
     uint64_t weights;             /* bit i: input i is constant in both runs */
     uint32_t out_count;           /* outputs wanted; 1 unless a test says otherwise */
     dq_dtype out_types[OPS_MAX];  /* types that the schema would decide; DQ_UNDEFINED: the operator does */
-    const char *formals[OPS_MAX]; /* input names for sentences; NULL: none */
+    const char *formals[OPS_MAX]; /* input names for messages; NULL: none */
     bool honor_accuracy_level;
     dq_tensor *out[OPS_MAX]; /* after ops_run */
     dq_error err;
@@ -39,6 +38,16 @@ typedef struct ops_case {
     }
 #define OPS_SCALAR 0, NULL
 #define OPS_VALUES(...) ((const double[]){__VA_ARGS__})
+/** (count, values) for ops_ints. */
+#define OPS_INTS(...) OPS_DIMS(__VA_ARGS__)
+/** (rank, dims, values) of a vector for ops_in. */
+#define OPS_VECTOR(...) OPS_DIMS(sizeof OPS_VALUES(__VA_ARGS__) / sizeof(double)), OPS_VALUES(__VA_ARGS__)
+
+/** Number i of a sequence of integers from -8 to 8: sums of their products are exact in any order. */
+static inline double ops_small_integer(size_t i)
+{
+    return (double)((i * 7919 + i / 13) % 17) - 8;
+}
 
 void ops_begin(ops_case *c, const char *domain, const char *name, int version);
 void ops_end(ops_case *c);
@@ -51,6 +60,10 @@ void ops_floats(ops_case *c, const char *name, size_t count, const float *values
 
 /** Adds an input of any numeric type; each value is converted with one rounding. NULL values: zeros. */
 dq_tensor *ops_in(ops_case *c, dq_dtype dtype, size_t rank, const int64_t *dims, const double *values);
+/** Adds an input of random bytes: integers of the full range. */
+dq_tensor *ops_in_random(ops_case *c, uint64_t *state, dq_dtype dtype, size_t rank, const int64_t *dims);
+/** Adds a scalar input: a scale, a zero point, a limit. */
+dq_tensor *ops_scalar(ops_case *c, dq_dtype dtype, double value);
 /** Adds an input of bit patterns. */
 dq_tensor *ops_in_bits(ops_case *c, dq_dtype dtype, size_t rank, const int64_t *dims, const uint64_t *bits);
 dq_tensor *ops_in_strings(ops_case *c, size_t rank, const int64_t *dims, const char *const *values);
@@ -58,10 +71,10 @@ dq_tensor *ops_in_strings(ops_case *c, size_t rank, const int64_t *dims, const c
 void ops_skip(ops_case *c);
 
 dq_status ops_run(ops_case *c);
-/** Runs and fails the test, with the sentence, when the operator refuses. */
+/** Runs and fails the test, with the message, when the operator refuses. */
 void ops_must_run(ops_case *c);
-/** Runs and fails the test unless the operator refuses with this status and exactly this sentence. */
-void ops_must_refuse(ops_case *c, dq_status status, const char *sentence);
+/** Runs and fails the test unless the operator refuses with this status and exactly this message. */
+void ops_must_refuse(ops_case *c, dq_status status, const char *message);
 
 /** Fails the test unless output i has this type and shape, and these values: equal as doubles, with NaN equal
  * to NaN and -0 not equal to 0. */
@@ -72,8 +85,11 @@ void ops_want_bits(const ops_case *c, uint32_t i, dq_dtype dtype, size_t rank, c
 void ops_want_strings(const ops_case *c, uint32_t i, size_t rank, const int64_t *dims,
                       const char *const *values);
 
-/** A suite of that name. A busy machine makes threads that wait for one another slow: tests may take a
- * minute. */
-test_group ops_group(const char *name);
+/** Runs an operator of the standard's domain on vectors of n elements and compares its output of type `out`.
+ */
+void ops_check_unary(const char *name, int version, dq_dtype dtype, int64_t n, const double *x, dq_dtype out,
+                     const double *values);
+void ops_check_binary(const char *name, int version, dq_dtype dtype, int64_t n, const double *a,
+                      const double *b, dq_dtype out, const double *values);
 
 #endif

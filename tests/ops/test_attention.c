@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention with scores of 0, so that a result is the plain mean of what a query sees. */
 #include "harness.h"
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* Values 2 and 4 of two positions. */
 static void begin_self(ops_case *c)
@@ -95,7 +92,7 @@ START_TEST(many_heads)
     ops_int(&c, "num_heads", 2);
     ops_in(&c, DQ_FLOAT16, OPS_DIMS(1, 1, 2), OPS_VALUES(0, 0));
     ops_in(&c, DQ_FLOAT16, OPS_DIMS(1, 2, 2, 2, 1),
-           OPS_VALUES(5, 1, 6, 2, 7, 3, 8, 6)); /* keys, values by turns */
+           OPS_VALUES(5, 1, 6, 2, 7, 3, 8, 6)); /* keys and values alternate */
     ops_must_run(&c);
     ops_want(&c, 0, DQ_FLOAT16, OPS_DIMS(1, 1, 2), OPS_VALUES(2, 4));
     ops_end(&c);
@@ -137,7 +134,7 @@ START_TEST(group)
     ops_want(&c, 2, DQ_FLOAT, OPS_DIMS(1, 1, 3, 2), OPS_VALUES(4, 0, 8, 0, 12, 0));
     ops_end(&c);
 
-    begin_group(&c, 1); /* the cache has room */
+    begin_group(&c, 1); /* the cache is longer than its contents */
     ops_int(&c, "smooth_softmax", 1);
     ops_must_run(&c);
     double third = (double)((float)(1.0 / 3) * 4 + (float)(1.0 / 3) * 12);
@@ -239,7 +236,9 @@ START_TEST(rotary)
 }
 END_TEST
 
-START_TEST(attention)
+/* Two queries, three keys, one of them cached: the causal bound and a boolean mask leave the first query
+ * none. */
+START_TEST(causal_with_mask_and_cache)
 {
     ops_case c;
     ops_begin(&c, "", "Attention", 24);
@@ -272,7 +271,7 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("attention");
+    test_program tests = test_program_begin("attention", NULL, NULL);
     add_test(&tests, self);
     add_test(&tests, quantized);
     add_test(&tests, values_of_another_type);
@@ -281,6 +280,6 @@ int main(void)
     add_test(&tests, sliding);
     add_test(&tests, counted);
     add_test(&tests, rotary);
-    add_test(&tests, attention);
-    return run_suite(tests.suite);
+    add_test(&tests, causal_with_mask_and_cache);
+    return test_program_run(&tests);
 }

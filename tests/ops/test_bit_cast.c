@@ -47,8 +47,8 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("BitCast");
+    test_program tests = test_program_begin("bit_cast", NULL, NULL);
     add_test(&tests, same_bits);
     add_test(&tests, refused);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

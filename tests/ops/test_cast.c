@@ -58,7 +58,8 @@ START_TEST(booleans)
 }
 END_TEST
 
-/* Numbers just beside a half of the narrow type, which float or double would round onto it. */
+/* Numbers next to the midpoint of two values of the narrow type: a rounding to float or double first would
+ * move them onto it. */
 START_TEST(one_rounding)
 {
     CAST(DQ_DOUBLE, DQ_FLOAT16, OPS_VALUES(1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-11, 65519.9999999, 65520),
@@ -203,13 +204,13 @@ START_TEST(no_number)
     static const char *const bad[] = {"Hello World!", "", "1e", ".", "0x10", "1 2", "--1", "True"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ops_case c;
-        char sentence[128];
-        snprintf(sentence, sizeof sentence, "element 1 of input 0 is '%s', expected a number for float",
+        char message[128];
+        snprintf(message, sizeof message, "element 1 of input 0 is '%s', expected a number for float",
                  bad[i]);
         ops_begin(&c, "", "Cast", 9);
         ops_int(&c, "to", DQ_FLOAT);
         ops_in_strings(&c, OPS_DIMS(2), (const char *const[]){"1", bad[i]});
-        ops_must_refuse(&c, DQ_BAD_INPUT, sentence);
+        ops_must_refuse(&c, DQ_BAD_INPUT, message);
         ops_end(&c);
     }
 }
@@ -325,7 +326,7 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("Cast");
+    test_program tests = test_program_begin("cast", NULL, NULL);
     add_test(&tests, integers_keep_their_low_bits);
     add_test(&tests, floats_are_cut_to_integers);
     add_test(&tests, booleans);
@@ -340,5 +341,5 @@ int main(void)
     add_test(&tests, many_elements);
     add_test(&tests, first_version_names_the_type);
     add_test(&tests, refused);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

@@ -107,11 +107,11 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("ConvIntegerToFloat");
+    test_program tests = test_program_begin("conv_integer_to_float", NULL, NULL);
     add_test(&tests, plain);
     add_test(&tests, everything);
     add_test(&tests, broadcast);
     add_test(&tests, floats);
     add_test(&tests, refusals);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

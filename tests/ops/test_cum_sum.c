@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CumSum. */
+/* CumSum and CumProd. */
 #include "harness.h"
 
-#include <math.h>
-
-START_TEST(running_sums)
+START_TEST(cumulative_sums)
 {
     static const double want[4][4] = {{1, 3, 6, 10}, {0, 1, 3, 6}, {10, 9, 7, 4}, {9, 7, 4, 0}};
     for (int i = 0; i < 4; i++) {
@@ -18,6 +16,11 @@ START_TEST(running_sums)
         ops_want(&c, 0, i == 0 ? DQ_FLOAT16 : DQ_INT32, OPS_DIMS(4, 1), want[i]);
         ops_end(&c);
     }
+}
+END_TEST
+
+START_TEST(cumulative_products)
+{
     ops_case c;
     ops_begin(&c, "", "CumProd", 26);
     ops_in(&c, DQ_DOUBLE, OPS_DIMS(3), OPS_VALUES(2, 3, 4));
@@ -43,8 +46,8 @@ START_TEST(running_sums)
 }
 END_TEST
 
-/* Lines longer, and more of them, than are taken at a time: along axis 0 and 1 of N x M. */
-START_TEST(running_sums_of_many)
+/* Lines longer than one block, and more of them: along axis 0 and 1 of N x M. */
+START_TEST(long_and_many_lines)
 {
     enum { N = 6, M = 600 };
     static const dq_dtype types[] = {DQ_FLOAT, DQ_DOUBLE, DQ_INT32, DQ_INT64};
@@ -76,8 +79,9 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("cum_sum");
-    add_test(&tests, running_sums);
-    add_test(&tests, running_sums_of_many);
-    return run_suite(tests.suite);
+    test_program tests = test_program_begin("cum_sum", NULL, NULL);
+    add_test(&tests, cumulative_sums);
+    add_test(&tests, cumulative_products);
+    add_test(&tests, long_and_many_lines);
+    return test_program_run(&tests);
 }

@@ -2,11 +2,9 @@
 /* DepthToSpace and SpaceToDepth. */
 #include "harness.h"
 
-#include <math.h>
-
 static const double EIGHT[] = {0, 1, 2, 3, 4, 5, 6, 7};
 
-START_TEST(depth_and_space)
+START_TEST(depth_to_space)
 {
     static const char *const modes[] = {"DCR", "CRD"};
     static const double want[2][8] = {{0, 2, 4, 6, 1, 3, 5, 7}, {0, 1, 2, 3, 4, 5, 6, 7}};
@@ -20,6 +18,11 @@ START_TEST(depth_and_space)
         ops_want(&c, 0, DQ_UINT8, OPS_DIMS(1, 2, 2, 2), want[i]);
         ops_end(&c);
     }
+}
+END_TEST
+
+START_TEST(space_to_depth)
+{
     ops_case c;
     ops_begin(&c, "", "SpaceToDepth", 13);
     ops_int(&c, "blocksize", 2);
@@ -38,7 +41,8 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("depth_to_space");
-    add_test(&tests, depth_and_space);
-    return run_suite(tests.suite);
+    test_program tests = test_program_begin("depth_to_space", NULL, NULL);
+    add_test(&tests, depth_to_space);
+    add_test(&tests, space_to_depth);
+    return test_program_run(&tests);
 }

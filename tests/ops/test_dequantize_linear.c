@@ -162,9 +162,22 @@ START_TEST(refused)
 }
 END_TEST
 
+START_TEST(microsoft_scale_of_one_element)
+{
+    ops_case c;
+    ops_begin(&c, "com.microsoft", "DequantizeLinear", 1);
+    ops_in(&c, DQ_INT4, OPS_DIMS(3), OPS_VALUES(-8, 7, 0));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(1), OPS_VALUES(0.5));
+    ops_in(&c, DQ_INT4, OPS_DIMS(1), OPS_VALUES(1));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(3), OPS_VALUES(-4.5, 3, -0.5));
+    ops_end(&c);
+}
+END_TEST
+
 int main(void)
 {
-    test_group tests = ops_group("DequantizeLinear");
+    test_program tests = test_program_begin("dequantize_linear", NULL, NULL);
     add_test(&tests, integer_types);
     add_test(&tests, float_types);
     add_test(&tests, type_of_the_output);
@@ -172,5 +185,6 @@ int main(void)
     add_test(&tests, per_axis_and_blocked);
     add_test(&tests, empty_and_rank_0);
     add_test(&tests, refused);
-    return run_suite(tests.suite);
+    add_test(&tests, microsoft_scale_of_one_element);
+    return test_program_run(&tests);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DFT of all short lengths against its definition. */
+/* DFT. */
 #include "harness.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* All lengths up to 70 against the definition; 37 and up, but for 64, go by a chirp. */
-START_TEST(transforms)
+START_TEST(all_lengths_against_the_definition)
 {
     for (int64_t n = 1; n <= 70; n++) {
         double x[70], want[140];
@@ -52,7 +51,7 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("dft");
-    add_test(&tests, transforms);
-    return run_suite(tests.suite);
+    test_program tests = test_program_begin("dft", NULL, NULL);
+    add_test(&tests, all_lengths_against_the_definition);
+    return test_program_run(&tests);
 }

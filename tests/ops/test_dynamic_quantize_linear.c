@@ -124,7 +124,7 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("DynamicQuantizeLinear");
+    test_program tests = test_program_begin("dynamic_quantize_linear", NULL, NULL);
     add_test(&tests, both_signs);
     add_loop_test(&tests, int8_by_schema, 0, 2);
     add_test(&tests, zeros_and_empty);
@@ -132,5 +132,5 @@ int main(void)
     add_test(&tests, many_elements);
     add_test(&tests, x_one_positive);
     add_test(&tests, other_type);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

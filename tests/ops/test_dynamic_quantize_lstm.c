@@ -49,7 +49,7 @@ START_TEST(lengths)
     ops_want(&c, 1, DQ_FLOAT, OPS_DIMS(1, 2, 1), OPS_VALUES(26, 79.75));
     ops_end(&c);
 
-    /* what stands behind the longest sequence has no part in the range */
+    /* steps after the longest sequence do not count for the range */
     begin(&c, OPS_VALUES(0, 255, 1e9, 1e9), OPS_VALUES(1, 1));
     ops_string(&c, "direction", "reverse");
     ops_must_run(&c);
@@ -74,9 +74,9 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("DynamicQuantizeLSTM");
+    test_program tests = test_program_begin("dynamic_quantize_lstm", NULL, NULL);
     add_test(&tests, steps);
     add_test(&tests, lengths);
     add_test(&tests, refused);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

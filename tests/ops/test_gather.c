@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gather of elements of each width. */
+/* Gather, GatherElements and GatherND. */
 #include "harness.h"
-
-#include <math.h>
-
-#define LIST(...) OPS_DIMS(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), OPS_VALUES(__VA_ARGS__)
 
 START_TEST(gathers)
 {
@@ -16,7 +12,12 @@ START_TEST(gathers)
     ops_must_run(&c);
     ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(2, 1, 2), OPS_VALUES(3, 1, 6, 4));
     ops_end(&c);
+}
+END_TEST
 
+START_TEST(gathers_elements)
+{
+    ops_case c;
     ops_begin(&c, "", "GatherElements", 13);
     ops_int(&c, "axis", 1);
     ops_in(&c, DQ_INT8, OPS_DIMS(2, 2), OPS_VALUES(1, 2, 3, 4));
@@ -24,16 +25,21 @@ START_TEST(gathers)
     ops_must_run(&c);
     ops_want(&c, 0, DQ_INT8, OPS_DIMS(2, 2), OPS_VALUES(1, 1, 4, 3));
     ops_end(&c);
+}
+END_TEST
 
+START_TEST(indices_outside_are_refused)
+{
+    ops_case c;
     ops_begin(&c, "", "Gather", 13);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(1, 2));
-    ops_in(&c, DQ_INT64, LIST(2));
+    ops_in(&c, DQ_INT64, OPS_VECTOR(2));
     ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 holds 2, outside an axis of 2");
     ops_end(&c);
 }
 END_TEST
 
-/* More indices than are taken at a time, of elements of each width. */
+/* Several blocks of indices, for elements of each width. */
 START_TEST(gathers_many)
 {
     static const dq_dtype types[] = {DQ_INT8, DQ_FLOAT16, DQ_FLOAT, DQ_DOUBLE};
@@ -71,10 +77,39 @@ START_TEST(gathers_many)
 }
 END_TEST
 
+START_TEST(gathers_by_tuples)
+{
+    ops_case c;
+    ops_begin(&c, "", "GatherND", 13);
+    ops_int(&c, "batch_dims", 1);
+    ops_in(&c, DQ_INT32, OPS_DIMS(2, 3), OPS_VALUES(1, 2, 3, 4, 5, 6));
+    ops_in(&c, DQ_INT64, OPS_DIMS(2, 1), OPS_VALUES(2, -3));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(2), OPS_VALUES(3, 4));
+    ops_end(&c);
+
+    ops_begin(&c, "", "GatherND", 13); /* empty tuples name the whole */
+    ops_in(&c, DQ_INT32, OPS_DIMS(2), OPS_VALUES(1, 2));
+    ops_in(&c, DQ_INT64, OPS_DIMS(2, 0), NULL);
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT32, OPS_DIMS(2, 2), OPS_VALUES(1, 2, 1, 2));
+    ops_end(&c);
+
+    ops_begin(&c, "", "GatherND", 13);
+    ops_in(&c, DQ_INT32, OPS_DIMS(2), OPS_VALUES(1, 2));
+    ops_in(&c, DQ_INT64, OPS_DIMS(1), OPS_VALUES(2));
+    ops_must_refuse(&c, DQ_BAD_INPUT, "input 1 holds 2, outside an axis of 2");
+    ops_end(&c);
+}
+END_TEST
+
 int main(void)
 {
-    test_group tests = ops_group("gather");
+    test_program tests = test_program_begin("gather", NULL, NULL);
     add_test(&tests, gathers);
+    add_test(&tests, gathers_elements);
+    add_test(&tests, indices_outside_are_refused);
     add_test(&tests, gathers_many);
-    return run_suite(tests.suite);
+    add_test(&tests, gathers_by_tuples);
+    return test_program_run(&tests);
 }

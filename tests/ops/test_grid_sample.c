@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GridSample: positions on and outside of the image, cubic interpolation at the border. */
+/* GridSample. */
 #include "harness.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-/* Two queries, three keys, of which one is cached: the causal bound and a boolean mask leave the first query
- * none. */
-/* More places than are found at a time, on planes: what lies between pixels is on them too. */
-START_TEST(grids)
+/* Several blocks of positions; the image is linear, so that interpolated values are exact. */
+START_TEST(many_positions_on_planes)
 {
     enum { SIDE = 9, PLACES = 150, IMAGES = 4 };
     static const dq_dtype types[] = {DQ_FLOAT, DQ_DOUBLE};
@@ -35,8 +29,8 @@ START_TEST(grids)
 }
 END_TEST
 
-/* A cubic beside the border's pixel, a quarter outside its centre: the grid's range ends at the pixel's
- * corner. */
+/* Cubic interpolation a quarter of a pixel outside the centre of the border pixel: the grid's range ends at
+ * the pixel's corner. */
 START_TEST(cubic_at_the_border)
 {
     for (int align = 0; align < 2; align++) {
@@ -57,8 +51,8 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("grid_sample");
-    add_test(&tests, grids);
+    test_program tests = test_program_begin("grid_sample", NULL, NULL);
+    add_test(&tests, many_positions_on_planes);
     add_test(&tests, cubic_at_the_border);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

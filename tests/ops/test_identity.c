@@ -37,8 +37,8 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("Identity");
+    test_program tests = test_program_begin("identity", NULL, NULL);
     add_test(&tests, copies_every_kind);
     add_test(&tests, empty);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "matmul_naive.h"
+#include "harness.h"
+#include "support/random.h"
+#include "support/reference_matmul.h"
 
 #include "base/file.h"
 
@@ -14,14 +16,14 @@ static void begin(ops_case *c)
         c->formals[i] = formals[i];
 }
 
-static const dq_tensor *random_zero(ops_case *c, uint64_t *state, dq_dtype dtype, const naive_shape *s,
+static const dq_tensor *random_zero(ops_case *c, uint64_t *state, dq_dtype dtype, const ref_matmul *s,
                                     bool rows)
 {
-    if (naive_random(state, 3) == 0)
+    if (random_below(state, 3) == 0)
         return ops_skip(c), NULL;
     int64_t dims[DQ_MAX_RANK];
-    size_t rank = naive_param_shape(state, s, rows, dims);
-    return naive_qvalues(c, state, dtype, rank, dims);
+    size_t rank = ref_matmul_param_dims(state, s, rows, dims);
+    return ops_in_random(c, state, dtype, rank, dims);
 }
 
 START_TEST(random_products)
@@ -29,12 +31,12 @@ START_TEST(random_products)
     static const dq_dtype types[] = {DQ_UINT8, DQ_INT8};
     uint64_t state = 88172645463325252u;
     for (int round = 0; round < 300; round++) {
-        naive_shape s = naive_random_shape(&state);
+        ref_matmul s = ref_matmul_random(&state);
         ops_case c;
         begin(&c);
         dq_dtype ta = types[round & 1], tb = types[round >> 1 & 1];
-        const dq_tensor *a = naive_qvalues(&c, &state, ta, s.rank_a, s.a);
-        const dq_tensor *b = naive_qvalues(&c, &state, tb, s.rank_b, s.b);
+        const dq_tensor *a = ops_in_random(&c, &state, ta, s.rank_a, s.a);
+        const dq_tensor *b = ops_in_random(&c, &state, tb, s.rank_b, s.b);
         const dq_tensor *za = random_zero(&c, &state, ta, &s, true);
         const dq_tensor *zb = random_zero(&c, &state, tb, &s, false);
         ops_must_run(&c);
@@ -42,7 +44,7 @@ START_TEST(random_products)
         ck_assert_str_eq(dq_shape_text(c.out[0]->rank, c.out[0]->dims, got),
                          dq_shape_text(s.rank_y, s.y, expected));
         for (size_t i = 0; i < c.out[0]->count; i++) {
-            int64_t sum = naive_sum(&s, a, za, b, zb, i);
+            int64_t sum = ref_matmul_integer(&s, a, za, b, zb, i);
             ck_assert_msg(dq_data(c.out[0], int32_t)[i] == sum, "round %d, element %zu: %d, expected %lld",
                           round, i, dq_data(c.out[0], int32_t)[i], (long long)sum);
         }
@@ -100,17 +102,16 @@ START_TEST(large)
 {
     enum { M = 130, K = 300, N = 200 };
     uint64_t state = 7;
-    naive_shape s = {
-        .rank_a = 2, .rank_b = 2, .rank_y = 2, .a = {M, K}, .b = {K, N}, .y = {M, N}, .m = M, .k = K, .n = N};
+    const ref_matmul s = ref_matmul_2d(M, K, N);
     ops_case c;
     begin(&c);
-    const dq_tensor *a = naive_qvalues(&c, &state, DQ_INT8, 2, s.a);
-    const dq_tensor *b = naive_qvalues(&c, &state, DQ_UINT8, 2, s.b);
-    const dq_tensor *za = naive_qvalues(&c, &state, DQ_INT8, OPS_DIMS(M));
-    const dq_tensor *zb = naive_qvalues(&c, &state, DQ_UINT8, OPS_DIMS(N));
+    const dq_tensor *a = ops_in_random(&c, &state, DQ_INT8, 2, s.a);
+    const dq_tensor *b = ops_in_random(&c, &state, DQ_UINT8, 2, s.b);
+    const dq_tensor *za = ops_in_random(&c, &state, DQ_INT8, OPS_DIMS(M));
+    const dq_tensor *zb = ops_in_random(&c, &state, DQ_UINT8, OPS_DIMS(N));
     ops_must_run(&c);
     for (size_t i = 0; i < M * N; i++) {
-        ck_assert_int_eq(dq_data(c.out[0], int32_t)[i], naive_sum(&s, a, za, b, zb, i));
+        ck_assert_int_eq(dq_data(c.out[0], int32_t)[i], ref_matmul_integer(&s, a, za, b, zb, i));
     }
     ops_end(&c);
 }
@@ -122,15 +123,14 @@ START_TEST(mapped_weights)
 {
     enum { M = 2, K = 1031, N = 8200 };
     uint64_t state = 3;
-    naive_shape s = {
-        .rank_a = 2, .rank_b = 2, .rank_y = 2, .a = {M, K}, .b = {K, N}, .y = {M, N}, .m = M, .k = K, .n = N};
+    const ref_matmul s = ref_matmul_2d(M, K, N);
     ops_case c;
     dq_file file;
     FILE *stream = tmpfile();
     ck_assert_ptr_nonnull(stream);
     begin(&c);
-    const dq_tensor *a = naive_qvalues(&c, &state, DQ_UINT8, 2, s.a);
-    dq_tensor *b = naive_qvalues(&c, &state, DQ_INT8, 2, s.b);
+    const dq_tensor *a = ops_in_random(&c, &state, DQ_UINT8, 2, s.a);
+    dq_tensor *b = ops_in_random(&c, &state, DQ_INT8, 2, s.b);
     ck_assert_uint_eq(fwrite(b->data, 1, b->size, stream), b->size);
     ck_assert_int_eq(fflush(stream), 0);
     ck_assert_int_eq(dq_file_map_fd(fileno(stream), "weights", UINT64_MAX, NULL, DQ_IO, &file, &c.err),
@@ -140,7 +140,7 @@ START_TEST(mapped_weights)
     c.weights = 2;
     ops_must_run(&c);
     for (size_t i = 0; i < M * N; i++)
-        ck_assert_int_eq(dq_data(c.out[0], int32_t)[i], naive_sum(&s, a, NULL, b, NULL, i));
+        ck_assert_int_eq(dq_data(c.out[0], int32_t)[i], ref_matmul_integer(&s, a, NULL, b, NULL, i));
     ops_end(&c);
     dq_file_unmap(&file);
     fclose(stream);
@@ -151,14 +151,14 @@ END_TEST
 static uint8_t some_weight(uint64_t *state, uint32_t kind, size_t column)
 {
     static const uint8_t ends[] = {127, 128, 129, 126, 0, 1, 255};
-    int bell = (int)(naive_random(state, 85) + naive_random(state, 85) + naive_random(state, 85)) - 126;
+    int bell = (int)(random_below(state, 85) + random_below(state, 85) + random_below(state, 85)) - 126;
     switch (kind == 4 ? column % 4 : kind) {
     case 0:
         return ends[column % 2];
     case 1:
-        return ends[naive_random(state, sizeof ends)];
+        return ends[random_below(state, sizeof ends)];
     case 2:
-        return (uint8_t)(naive_random(state, 20) ? bell / 3 : ends[naive_random(state, 4)]);
+        return (uint8_t)(random_below(state, 20) ? bell / 3 : ends[random_below(state, 4)]);
     default:
         return (uint8_t)bell;
     }
@@ -167,22 +167,19 @@ static uint8_t some_weight(uint64_t *state, uint32_t kind, size_t column)
 static void check_sizes(uint64_t *state, dq_dtype a_type, dq_dtype b_type, const int64_t size[3],
                         uint32_t kind, bool constant)
 {
-    naive_shape s = {.rank_a = 2, .rank_b = 2, .rank_y = 2, .m = size[0], .k = size[1], .n = size[2]};
-    s.a[0] = s.y[0] = s.m;
-    s.a[1] = s.b[0] = s.k;
-    s.b[1] = s.y[1] = s.n;
+    const ref_matmul s = ref_matmul_2d(size[0], size[1], size[2]);
     ops_case c;
     begin(&c);
     dq_tensor *a = ops_in(&c, a_type, 2, s.a, NULL), *b = ops_in(&c, b_type, 2, s.b, NULL);
     for (size_t i = 0; i < a->count; i++) /* mostly what is largest in size */
-        dq_data(a, uint8_t)[i] = naive_random(state, 8) ? (a_type == DQ_INT8 ? 0x80 : 255) : 0x7f;
+        dq_data(a, uint8_t)[i] = random_below(state, 8) ? (a_type == DQ_INT8 ? 0x80 : 255) : 0x7f;
     for (size_t i = 0; i < b->count; i++)
         dq_data(b, uint8_t)[i] =
             some_weight(state, kind, i % (size_t)s.n) ^ (uint8_t)(b_type == DQ_INT8 ? 0 : 0x80);
     c.weights = constant ? 2 : 0;
     ops_must_run(&c);
     for (size_t i = 0; i < c.out[0]->count; i++)
-        ck_assert_msg(dq_data(c.out[0], int32_t)[i] == naive_sum(&s, a, NULL, b, NULL, i),
+        ck_assert_msg(dq_data(c.out[0], int32_t)[i] == ref_matmul_integer(&s, a, NULL, b, NULL, i),
                       "%lldx%lldx%lld, weights of kind %u, element %zu: %d", (long long)s.m, (long long)s.k,
                       (long long)s.n, kind, i, dq_data(c.out[0], int32_t)[i]);
     ops_end(&c);
@@ -214,7 +211,7 @@ START_TEST(deep)
 END_TEST
 
 static void refuse(size_t rank_a, const int64_t *a, size_t rank_b, const int64_t *b, size_t rank_z,
-                   const int64_t *z, const char *sentence)
+                   const int64_t *z, const char *message)
 {
     ops_case c;
     begin(&c);
@@ -222,7 +219,7 @@ static void refuse(size_t rank_a, const int64_t *a, size_t rank_b, const int64_t
     ops_in(&c, DQ_UINT8, rank_b, b, NULL);
     if (rank_z)
         ops_in(&c, DQ_UINT8, rank_z, z, NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, sentence);
+    ops_must_refuse(&c, DQ_BAD_MODEL, message);
     ops_end(&c);
 }
 
@@ -252,7 +249,7 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("MatMulInteger");
+    test_program tests = test_program_begin("matmul_integer", NULL, NULL);
     add_test(&tests, random_products);
     add_test(&tests, full_range);
     add_test(&tests, sums_wrap);
@@ -261,5 +258,5 @@ int main(void)
     add_test(&tests, mixed_weights);
     add_test(&tests, deep);
     add_test(&tests, refusals);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

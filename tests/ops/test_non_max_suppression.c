@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NonMaxSuppression against its definition. */
+/* NonMaxSuppression. */
 #include "harness.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 static void boxes(ops_case *c, double most, double overlap)
 {
@@ -15,7 +14,7 @@ static void boxes(ops_case *c, double most, double overlap)
     ops_in(c, DQ_FLOAT, OPS_SCALAR, &overlap);
 }
 
-START_TEST(suppression)
+START_TEST(few_boxes)
 {
     ops_case c; /* boxes 0 and 1, and 0 and 2, overlap by exactly a half; 1 and 2 touch */
     boxes(&c, 9e18, 0.5);
@@ -60,8 +59,8 @@ static float shared(const double *x, const double *y) /* of all that two boxes c
     return common / (area[0] + area[1] - common);
 }
 
-/* Many boxes, equal scores among them, beside the definition. */
-START_TEST(suppression_of_many)
+/* Many boxes, equal scores among them, against the definition. */
+START_TEST(many_boxes_against_the_definition)
 {
     enum { N = 211 };
     static double x[N * 4], scores[N], want[N * 3];
@@ -106,8 +105,8 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("non_max_suppression");
-    add_test(&tests, suppression);
-    add_test(&tests, suppression_of_many);
-    return run_suite(tests.suite);
+    test_program tests = test_program_begin("non_max_suppression", NULL, NULL);
+    add_test(&tests, few_boxes);
+    add_test(&tests, many_boxes_against_the_definition);
+    return test_program_run(&tests);
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pad in all modes. */
+/* Pad. */
 #include "harness.h"
-
-#include <math.h>
-
-#define LIST(...) OPS_DIMS(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), OPS_VALUES(__VA_ARGS__)
-
-#define INTS(...) sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), ((const int64_t[]){__VA_ARGS__})
 
 static void pads(const char *mode, double begin, double end, int64_t n, const double *want)
 {
@@ -16,7 +10,7 @@ static void pads(const char *mode, double begin, double end, int64_t n, const do
     ops_in(&c, DQ_INT32, OPS_DIMS(1, 3), OPS_VALUES(1, 2, 3));
     ops_in(&c, DQ_INT64, OPS_DIMS(2), OPS_VALUES(begin, end));
     ops_skip(&c);
-    ops_in(&c, DQ_INT64, LIST(-1));
+    ops_in(&c, DQ_INT64, OPS_VECTOR(-1));
     ops_must_run(&c);
     ops_want(&c, 0, DQ_INT32, OPS_DIMS(1, n), want);
     ops_end(&c);
@@ -37,7 +31,7 @@ START_TEST(padding)
         ops_begin(&c, "", "Pad", 25);
         ops_string(&c, "mode", "edge");
         ops_in(&c, types[t], OPS_DIMS(2, 3), OPS_VALUES(1, 2, 3, 4, 5, 6));
-        ops_in(&c, DQ_INT64, LIST(1, 1, 0, 2));
+        ops_in(&c, DQ_INT64, OPS_VECTOR(1, 1, 0, 2));
         ops_must_run(&c);
         ops_want(&c, 0, types[t], OPS_DIMS(3, 6),
                  OPS_VALUES(1, 1, 2, 3, 3, 3, 1, 1, 2, 3, 3, 3, 4, 4, 5, 6, 6, 6));
@@ -45,21 +39,21 @@ START_TEST(padding)
         ops_begin(&c, "", "Pad", 25);
         ops_string(&c, "mode", "wrap");
         ops_in(&c, types[t], OPS_DIMS(1, 3), OPS_VALUES(1, 2, 3));
-        ops_in(&c, DQ_INT64, LIST(0, 5, 1, -3));
+        ops_in(&c, DQ_INT64, OPS_VECTOR(0, 5, 1, -3));
         ops_must_run(&c);
         ops_want(&c, 0, types[t], OPS_DIMS(2, 5), OPS_VALUES(2, 3, 1, 2, 3, 2, 3, 1, 2, 3));
         ops_end(&c);
     }
     ops_begin(&c, "", "Pad", 25); /* packed, with a value */
     ops_in(&c, DQ_UINT4, OPS_DIMS(3), OPS_VALUES(1, 2, 3));
-    ops_in(&c, DQ_INT64, LIST(1, 1));
+    ops_in(&c, DQ_INT64, OPS_VECTOR(1, 1));
     ops_in(&c, DQ_UINT4, OPS_SCALAR, OPS_VALUES(15));
     ops_must_run(&c);
     ops_want(&c, 0, DQ_UINT4, OPS_DIMS(5), OPS_VALUES(15, 1, 2, 3, 15));
     ops_end(&c);
 
     ops_begin(&c, "", "Pad", 2);
-    ops_ints(&c, "pads", INTS(0, 1, 0, 0));
+    ops_ints(&c, "pads", OPS_INTS(0, 1, 0, 0));
     ops_float(&c, "value", 0.5f);
     ops_in(&c, DQ_FLOAT16, OPS_DIMS(2, 1), OPS_VALUES(1, 2));
     ops_must_run(&c);
@@ -68,7 +62,7 @@ START_TEST(padding)
 
     ops_begin(&c, "", "Pad", 13);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2), NULL);
-    ops_in(&c, DQ_INT64, LIST(-2, -1));
+    ops_in(&c, DQ_INT64, OPS_VECTOR(-2, -1));
     ops_must_refuse(&c, DQ_BAD_MODEL, "pads axis 0 of 2 by -2 and -1, which leaves no length");
     ops_end(&c);
 }
@@ -76,7 +70,7 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("pad");
+    test_program tests = test_program_begin("pad", NULL, NULL);
     add_test(&tests, padding);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

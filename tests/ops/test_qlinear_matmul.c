@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/codec.h"
-#include "matmul_naive.h"
+#include "harness.h"
+#include "support/random.h"
+#include "support/reference_matmul.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,10 +23,10 @@ static void begin(ops_case *c, int version)
 static dq_tensor *random_scale(ops_case *c, uint64_t *state, dq_dtype dtype, size_t rank, const int64_t *dims)
 {
     dq_tensor *t = ops_in(c, dtype, rank, dims, NULL);
-    bool plain = naive_random(state, 2) == 0;
+    bool plain = random_below(state, 2) == 0;
     for (size_t i = 0; i < t->count; i++) {
-        float v = plain ? 1.0f / (float)(1 << naive_random(state, 6))
-                        : (float)(1 + naive_random(state, 5000)) / 977;
+        float v = plain ? 1.0f / (float)(1 << random_below(state, 6))
+                        : (float)(1 + random_below(state, 5000)) / 977;
         dq_put_bits(t->data, dq_dtype_bits(dtype), i, dq_encode_float(dtype, v, true, DQ_ROUND_NEAREST));
     }
     return t;
@@ -39,42 +41,42 @@ static bool is_int(dq_dtype dtype)
 static dq_tensor *random_qvalues(ops_case *c, uint64_t *state, dq_dtype dtype, size_t rank,
                                  const int64_t *dims)
 {
-    dq_tensor *t = naive_qvalues(c, state, dtype, rank, dims);
+    dq_tensor *t = ops_in_random(c, state, dtype, rank, dims);
     for (size_t i = 0; !is_int(dtype) && i < t->count; i++)
         while (!isfinite(dq_tensor_get_double(t, i)))
-            dq_data(t, uint8_t)[i] = (uint8_t)naive_random(state, 256);
+            dq_data(t, uint8_t)[i] = (uint8_t)random_below(state, 256);
     return t;
 }
 
 typedef struct product {
-    naive_shape s;
+    ref_matmul s;
     dq_tensor *a, *a_scale, *a_zero, *b, *b_scale, *b_zero, *y_scale, *y_zero;
 } product;
 
-static size_t y_param_shape(uint64_t *state, const naive_shape *s, int64_t dims[DQ_MAX_RANK])
+static size_t y_param_shape(uint64_t *state, const ref_matmul *s, int64_t dims[DQ_MAX_RANK])
 {
-    if (naive_random(state, 2))
+    if (random_below(state, 2))
         return 0;
-    size_t rank = naive_random(state, (uint32_t)s->rank_y + 1);
+    size_t rank = random_below(state, (uint32_t)s->rank_y + 1);
     for (size_t i = 0; i < rank; i++)
-        dims[i] = naive_random(state, 2) ? 1 : s->y[s->rank_y - rank + i];
+        dims[i] = random_below(state, 2) ? 1 : s->y[s->rank_y - rank + i];
     return rank;
 }
 
 static product random_product(ops_case *c, uint64_t *state, const dq_dtype types[4])
 {
-    product p = {.s = naive_random_shape(state)};
+    product p = {.s = ref_matmul_random(state)};
     int64_t dims[DQ_MAX_RANK];
     size_t rank;
     p.a = random_qvalues(c, state, types[0], p.s.rank_a, p.s.a);
-    rank = naive_param_shape(state, &p.s, true, dims);
+    rank = ref_matmul_param_dims(state, &p.s, true, dims);
     p.a_scale = random_scale(c, state, types[3], rank, dims);
-    rank = naive_param_shape(state, &p.s, true, dims);
+    rank = ref_matmul_param_dims(state, &p.s, true, dims);
     p.a_zero = random_qvalues(c, state, types[0], rank, dims);
     p.b = random_qvalues(c, state, types[1], p.s.rank_b, p.s.b);
-    rank = naive_param_shape(state, &p.s, false, dims);
+    rank = ref_matmul_param_dims(state, &p.s, false, dims);
     p.b_scale = random_scale(c, state, types[3], rank, dims);
-    rank = naive_param_shape(state, &p.s, false, dims);
+    rank = ref_matmul_param_dims(state, &p.s, false, dims);
     p.b_zero = random_qvalues(c, state, types[1], rank, dims);
     rank = y_param_shape(state, &p.s, dims);
     p.y_scale = random_scale(c, state, types[3], rank, dims);
@@ -83,7 +85,7 @@ static product random_product(ops_case *c, uint64_t *state, const dq_dtype types
     return p;
 }
 
-static size_t y_param_index(const dq_tensor *t, const naive_shape *s, const int64_t *at)
+static size_t y_param_index(const dq_tensor *t, const ref_matmul *s, const int64_t *at)
 {
     size_t index = 0;
     for (size_t i = 0; i < t->rank; i++)
@@ -94,16 +96,16 @@ static size_t y_param_index(const dq_tensor *t, const naive_shape *s, const int6
 /* The real-number sum, rounded once: whole units of 2^-17 hold every value. */
 static double sum_of(const product *p, size_t i)
 {
-    const naive_shape *s = &p->s;
+    const ref_matmul *s = &p->s;
     if (is_int(p->a->dtype) && is_int(p->b->dtype))
-        return (double)naive_sum(s, p->a, p->a_zero, p->b, p->b_zero, i);
-    naive_place at = naive_find(s, i);
-    double za = dq_tensor_get_double(p->a_zero, naive_param_index(p->a_zero, s, true, at.at));
-    double zb = dq_tensor_get_double(p->b_zero, naive_param_index(p->b_zero, s, false, at.at));
+        return (double)ref_matmul_integer(s, p->a, p->a_zero, p->b, p->b_zero, i);
+    ref_matmul_terms at = ref_matmul_find(s, i);
+    double za = dq_tensor_get_double(p->a_zero, ref_matmul_param_index(p->a_zero, s, true, at.at));
+    double zb = dq_tensor_get_double(p->b_zero, ref_matmul_param_index(p->b_zero, s, false, at.at));
     wide sum = 0;
     for (size_t k = 0; k < (size_t)s->k; k++) {
-        double a = dq_tensor_get_double(p->a, at.a + k) - za;
-        double b = dq_tensor_get_double(p->b, at.b + k * (size_t)s->n) - zb;
+        double a = dq_tensor_get_double(p->a, at.a + k * at.a_step) - za;
+        double b = dq_tensor_get_double(p->b, at.b + k * at.b_step) - zb;
         sum += (wide)(int64_t)ldexp(a, 17) * (int64_t)ldexp(b, 17);
     }
     return ldexp((double)sum, -34);
@@ -112,10 +114,10 @@ static double sum_of(const product *p, size_t i)
 /* The code that the formula gives. */
 static unsigned expected(const product *p, size_t i)
 {
-    const naive_shape *s = &p->s;
-    naive_place at = naive_find(s, i);
-    double sa = dq_tensor_get_double(p->a_scale, naive_param_index(p->a_scale, s, true, at.at));
-    double sb = dq_tensor_get_double(p->b_scale, naive_param_index(p->b_scale, s, false, at.at));
+    const ref_matmul *s = &p->s;
+    ref_matmul_terms at = ref_matmul_find(s, i);
+    double sa = dq_tensor_get_double(p->a_scale, ref_matmul_param_index(p->a_scale, s, true, at.at));
+    double sb = dq_tensor_get_double(p->b_scale, ref_matmul_param_index(p->b_scale, s, false, at.at));
     double sy = dq_tensor_get_double(p->y_scale, y_param_index(p->y_scale, s, at.at));
     double zero = dq_tensor_get_double(p->y_zero, y_param_index(p->y_zero, s, at.at));
     double scaled = sum_of(p, i) * (sa * sb / sy);
@@ -312,7 +314,7 @@ START_TEST(refusals)
         int input;
         size_t rank;
         int64_t dims[3];
-        const char *sentence;
+        const char *message;
     } cases[] = {
         {1,
          1,
@@ -349,7 +351,7 @@ START_TEST(refusals)
             else
                 ops_in(&c, type, OPS_SCALAR, NULL);
         }
-        ops_must_refuse(&c, DQ_BAD_MODEL, cases[i].sentence);
+        ops_must_refuse(&c, DQ_BAD_MODEL, cases[i].message);
         ops_end(&c);
     }
 }
@@ -358,7 +360,7 @@ END_TEST
 /* com.microsoft's QGemm: input k has the shape 3x2, all others fit. */
 START_TEST(gemm_refusals)
 {
-    static const char *const sentences[] = {
+    static const char *const messages[] = {
         NULL,
         "input 1 has 6 elements, expected 1",
         "input 2 has 6 elements, expected 1",
@@ -371,7 +373,7 @@ START_TEST(gemm_refusals)
     };
     static const dq_dtype types[] = {DQ_UINT8, DQ_FLOAT, DQ_UINT8, DQ_INT8, DQ_FLOAT,
                                      DQ_INT8,  DQ_INT32, DQ_FLOAT, DQ_UINT8};
-    for (size_t k = 1; k < sizeof sentences / sizeof sentences[0]; k++) {
+    for (size_t k = 1; k < sizeof messages / sizeof messages[0]; k++) {
         ops_case c;
         ops_begin(&c, "com.microsoft", "QGemm", 1);
         for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
@@ -382,7 +384,7 @@ START_TEST(gemm_refusals)
             else
                 ops_in(&c, types[i], OPS_SCALAR, NULL);
         }
-        ops_must_refuse(&c, DQ_BAD_MODEL, sentences[k]);
+        ops_must_refuse(&c, DQ_BAD_MODEL, messages[k]);
         ops_end(&c);
     }
 }
@@ -390,7 +392,7 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("QLinearMatMul");
+    test_program tests = test_program_begin("qlinear_matmul", NULL, NULL);
     add_test(&tests, random_integers);
     add_test(&tests, random_float8);
     add_test(&tests, ties_limits_and_odd_scales);
@@ -400,5 +402,5 @@ int main(void)
     add_test(&tests, float8_carries);
     add_test(&tests, refusals);
     add_test(&tests, gemm_refusals);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

@@ -100,7 +100,7 @@ START_TEST(swiglu)
 END_TEST
 
 static void refuse(const char *function, const char *name, int64_t value, dq_status status,
-                   const char *sentence)
+                   const char *message)
 {
     ops_case c;
     begin(&c, function);
@@ -109,7 +109,7 @@ static void refuse(const char *function, const char *name, int64_t value, dq_sta
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 1), NULL);
     ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 3), NULL);
     add_experts(&c);
-    ops_must_refuse(&c, status, sentence);
+    ops_must_refuse(&c, status, message);
     ops_end(&c);
 }
 
@@ -159,11 +159,11 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("QMoE");
+    test_program tests = test_program_begin("qmoe", NULL, NULL);
     add_test(&tests, weights_given);
     add_test(&tests, softmax_of_the_chosen);
     add_test(&tests, swiglu);
     add_test(&tests, rounded_to_8_bits);
     add_test(&tests, refused);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

@@ -258,7 +258,7 @@ START_TEST(many_elements)
 END_TEST
 
 static void check_refused(int version, int64_t axis, int64_t block, size_t x_rank, const int64_t *x_dims,
-                          size_t scale_rank, const int64_t *scale_dims, const char *sentence)
+                          size_t scale_rank, const int64_t *scale_dims, const char *message)
 {
     ops_case c;
     begin(&c, version);
@@ -268,7 +268,7 @@ static void check_refused(int version, int64_t axis, int64_t block, size_t x_ran
         ops_int(&c, "block_size", block);
     ops_in(&c, DQ_FLOAT, x_rank, x_dims, NULL);
     ops_in(&c, DQ_FLOAT, scale_rank, scale_dims, NULL);
-    ops_must_refuse(&c, DQ_BAD_MODEL, sentence);
+    ops_must_refuse(&c, DQ_BAD_MODEL, message);
     ops_end(&c);
 }
 
@@ -336,9 +336,31 @@ START_TEST(refused_parameters)
 }
 END_TEST
 
+START_TEST(microsoft_axis_is_1_by_default)
+{
+    ops_case c;
+    ops_begin(&c, "com.microsoft", "QuantizeLinear", 1);
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2, 2), OPS_VALUES(1, 1, 3, 3));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(2, 0.5));
+    ops_in(&c, DQ_INT16, OPS_DIMS(2), OPS_VALUES(0, 1000));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_INT16, OPS_DIMS(2, 2), OPS_VALUES(0, 1002, 2, 1006));
+    ops_end(&c);
+
+    /* float16 is divided in float: the quotient 6550.4 is not rounded to float16, which were 6552 */
+    ops_begin(&c, "com.microsoft", "QuantizeLinear", 1);
+    ops_in(&c, DQ_FLOAT16, OPS_DIMS(2), OPS_VALUES(2047, -2047));
+    ops_in(&c, DQ_FLOAT16, OPS_SCALAR, OPS_VALUES(0.3125));
+    ops_in(&c, DQ_UINT16, OPS_SCALAR, OPS_VALUES(1000));
+    ops_must_run(&c);
+    ops_want(&c, 0, DQ_UINT16, OPS_DIMS(2), OPS_VALUES(7550, 0));
+    ops_end(&c);
+}
+END_TEST
+
 int main(void)
 {
-    test_group tests = ops_group("QuantizeLinear");
+    test_program tests = test_program_begin("quantize_linear", NULL, NULL);
     add_test(&tests, ties_to_even_before_the_zero_point);
     add_test(&tests, saturates_and_special_values);
     add_test(&tests, precision_of_the_division);
@@ -351,5 +373,6 @@ int main(void)
     add_test(&tests, many_elements);
     add_test(&tests, refused_shapes);
     add_test(&tests, refused_parameters);
-    return run_suite(tests.suite);
+    add_test(&tests, microsoft_axis_is_1_by_default);
+    return test_program_run(&tests);
 }

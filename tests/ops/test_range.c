@@ -2,8 +2,6 @@
 /* Range. */
 #include "harness.h"
 
-#include <math.h>
-
 static void counts(dq_dtype dtype, double start, double limit, double delta, int64_t n, const double *want)
 {
     ops_case c;
@@ -37,9 +35,39 @@ START_TEST(ranges)
 }
 END_TEST
 
+static void range_refused(dq_dtype dtype, double start, double limit, double delta, const char *message)
+{
+    ops_case c;
+    ops_begin(&c, "", "Range", 11);
+    ops_in(&c, dtype, OPS_SCALAR, &start);
+    ops_in(&c, dtype, OPS_SCALAR, &limit);
+    ops_in(&c, dtype, OPS_SCALAR, &delta);
+    ops_must_refuse(&c, DQ_BAD_MODEL, message);
+    ops_end(&c);
+}
+
+START_TEST(ranges_without_end_are_refused)
+{
+    static const char too_long[] = "has more elements than a tensor can hold";
+    range_refused(DQ_INT64, 0, 5, 0, "input 2 is 0");
+    range_refused(DQ_INT64, -0x1p63, 0x1p62, 1, too_long);
+    range_refused(DQ_FLOAT, 0, 1, 0, too_long);
+    range_refused(DQ_DOUBLE, 0, 0, 0, too_long);
+    range_refused(DQ_DOUBLE, 0, 1, 1e-300, too_long);
+    ops_case c;
+    ops_begin(&c, "", "Range", 11);
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(0));
+    ops_in(&c, DQ_FLOAT, OPS_DIMS(2), OPS_VALUES(3, 4));
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_must_refuse(&c, DQ_BAD_MODEL, "input 1 has 2 elements, expected a scalar");
+    ops_end(&c);
+}
+END_TEST
+
 int main(void)
 {
-    test_group tests = ops_group("range");
+    test_program tests = test_program_begin("range", NULL, NULL);
     add_test(&tests, ranges);
-    return run_suite(tests.suite);
+    add_test(&tests, ranges_without_end_are_refused);
+    return test_program_run(&tests);
 }

@@ -61,7 +61,7 @@ START_TEST(channels_last)
 }
 END_TEST
 
-/* Halves of one axis and of both, behind one that stays, are means. */
+/* Halving one axis, or both, after an unchanged one, gives means. */
 START_TEST(halves)
 {
     enum { PLANES = 3, ROWS = 7, COLS = 90 };
@@ -232,7 +232,7 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("Resize");
+    test_program tests = test_program_begin("resize", NULL, NULL);
     add_test(&tests, rows);
     add_test(&tests, channels_last);
     add_test(&tests, halves);
@@ -242,5 +242,5 @@ int main(void)
     add_test(&tests, crops);
     add_test(&tests, version_10);
     add_test(&tests, refusals);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

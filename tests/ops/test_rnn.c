@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RNN, GRU, LSTM: with Relu for activation the numbers are exact. */
 #include "harness.h"
+#include "support/random.h"
 
 #include <math.h>
 
@@ -92,7 +93,7 @@ START_TEST(lstm_gates)
 END_TEST
 
 /* Numbers in [-0.5, 0.5), the same for every type. */
-static dq_tensor *made_up(ops_case *c, dq_dtype dtype, size_t rank, const int64_t *dims, uint32_t seed)
+static dq_tensor *made_up(ops_case *c, dq_dtype dtype, size_t rank, const int64_t *dims, uint64_t seed)
 {
     enum { MAX = 16384 };
     static double values[MAX];
@@ -100,10 +101,8 @@ static dq_tensor *made_up(ops_case *c, dq_dtype dtype, size_t rank, const int64_
     for (size_t i = 0; i < rank; i++)
         count *= (size_t)dims[i];
     ck_assert_uint_le(count, MAX);
-    for (size_t i = 0; i < count; i++) {
-        seed = seed * 1664525 + 1013904223;
-        values[i] = (double)(seed >> 16) / 65536 - 0.5;
-    }
+    for (size_t i = 0; i < count; i++)
+        values[i] = random_fraction(&seed);
     return ops_in(c, dtype, rank, dims, values);
 }
 
@@ -174,10 +173,10 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("RNN, GRU, LSTM");
+    test_program tests = test_program_begin("rnn", NULL, NULL);
     add_test(&tests, rnn_both_ways_with_lengths);
     add_test(&tests, gru_resets_before_or_after);
     add_test(&tests, lstm_gates);
     add_test(&tests, floats_as_doubles);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

@@ -2,10 +2,8 @@
 /* RotaryEmbedding. */
 #include "harness.h"
 
-#include <math.h>
-
-/* A head of more pairs than are turned at a time, by quarters of a circle, and an element that stays. */
-START_TEST(turned_heads)
+/* Rotations by quarter turns of more pairs than one block holds, and an element that is not rotated. */
+START_TEST(quarter_turns)
 {
     enum { PAIRS = 300, SIZE = 2 * PAIRS + 1 };
     for (size_t interleaved = 0; interleaved < 2; interleaved++) {
@@ -34,8 +32,8 @@ START_TEST(turned_heads)
 }
 END_TEST
 
-/* Of rank 3 but not of the batch, the steps and half the head. */
-START_TEST(tables_of_turns_that_do_not_fit)
+/* The caches have rank 3, but not the dimensions batch, steps and half the head. */
+START_TEST(caches_that_do_not_fit_are_refused)
 {
     ops_case c;
     ops_begin(&c, "", "RotaryEmbedding", 23);
@@ -49,8 +47,8 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("rotary_embedding");
-    add_test(&tests, turned_heads);
-    add_test(&tests, tables_of_turns_that_do_not_fit);
-    return run_suite(tests.suite);
+    test_program tests = test_program_begin("rotary_embedding", NULL, NULL);
+    add_test(&tests, quarter_turns);
+    add_test(&tests, caches_that_do_not_fit_are_refused);
+    return test_program_run(&tests);
 }

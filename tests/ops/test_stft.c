@@ -66,9 +66,9 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("STFT");
+    test_program tests = test_program_begin("stft", NULL, NULL);
     add_test(&tests, real_signals_with_and_without_their_last_axis);
     add_test(&tests, complex_signals_have_both_sides);
     add_test(&tests, refused);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

@@ -66,7 +66,7 @@ END_TEST
 
 START_TEST(refusals)
 {
-    static const char sentence[] = "has an operator that does not hold together";
+    static const char message[] = "has an operator that does not hold together";
     const struct {
         const char *op;
         int version;
@@ -82,7 +82,7 @@ START_TEST(refusals)
         begin(&c, bad[i].op, bad[i].version, bad[i].free);
         ops_ints(&c, "kernel_shape", 2, kernel);
         ops_in(&c, DQ_UINT8, OPS_DIMS(1, 2, 3, 4), NULL);
-        ops_must_refuse(&c, DQ_BAD_MODEL, sentence);
+        ops_must_refuse(&c, DQ_BAD_MODEL, message);
         ops_end(&c);
     }
 }
@@ -90,9 +90,9 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("TiledQdq");
+    test_program tests = test_program_begin("tiled_qdq", NULL, NULL);
     add_test(&tests, values);
     add_test(&tests, sizes_of_planes_alone);
     add_test(&tests, refusals);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

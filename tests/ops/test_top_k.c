@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TopK against its definition. */
+/* TopK. */
 #include "harness.h"
 
 #include <math.h>
@@ -50,8 +50,8 @@ START_TEST(top_elements)
 }
 END_TEST
 
-/* Columns of many, with equals among them, against the definition: number i has as many before it as its
- * place. */
+/* Long columns with equal elements, against the definition: the rank of an element is the number of elements
+ * before it. */
 START_TEST(top_of_columns)
 {
     enum { N = 600, COLUMNS = 3 };
@@ -89,8 +89,8 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("top_k");
+    test_program tests = test_program_begin("top_k", NULL, NULL);
     add_test(&tests, top_elements);
     add_test(&tests, top_of_columns);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

@@ -2,8 +2,6 @@
 /* Trilu. */
 #include "harness.h"
 
-#include <math.h>
-
 static void triangle(int64_t upper, double k, const double *want)
 {
     ops_case c;
@@ -29,7 +27,7 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("trilu");
+    test_program tests = test_program_begin("trilu", NULL, NULL);
     add_test(&tests, triangles);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

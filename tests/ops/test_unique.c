@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unique of elements and of slices. */
+/* Unique. */
 #include "harness.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 START_TEST(different_elements)
 {
@@ -50,8 +48,8 @@ END_TEST
 
 int main(void)
 {
-    test_group tests = ops_group("unique");
+    test_program tests = test_program_begin("unique", NULL, NULL);
     add_test(&tests, different_elements);
     add_test(&tests, different_slices);
-    return run_suite(tests.suite);
+    return test_program_run(&tests);
 }

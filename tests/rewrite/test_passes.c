@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each pass of src/rewrite/passes.def alone: a graph, and what becomes of it (graph_text.h). */
 #include "rewrite/graph_text.h"
-#include "support/suite.h"
+#include "support/test_program.h"
 
 #include "plan/rewrite_cache.h"
 
@@ -168,12 +168,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("passes");
-    test_group tests = {.suite = suite};
-    tests.setup = set_up;
-    tests.teardown = tear_down;
+    test_program tests = test_program_begin("passes", set_up, tear_down);
     add_loop_test(&tests, a_pass_makes_of_a_graph, 0, CASES);
     add_loop_test(&tests, a_disabled_pass_does_nothing, 0, CASES);
     add_test(&tests, each_pass_has_a_case);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

@@ -7,6 +7,8 @@
  * is made again after every 1,000 runs, the model loaded again after every 10,000. Resident memory after the
  * first tenth, in which every shape has been seen, is the bound: at the end it may be 1 MiB more, for the
  * allocator. Prints a line a model; exits with 1 if a run fails or memory grows. */
+#include "support/random.h"
+
 #include <dqrun/dqrun.h>
 
 #include <inttypes.h>
@@ -23,12 +25,11 @@ enum {
     GROWTH_MAX = 1 << 20
 };
 
-static uint32_t state = 1;
+static uint64_t state = 1;
 
 static uint32_t draw(uint32_t below)
 {
-    state = state * 1664525u + 1013904223u;
-    return (state >> 8) % below;
+    return random_below(&state, below);
 }
 
 static dq_error err;

@@ -3,7 +3,7 @@
 #ifndef DQ_TESTS_COUNTED_H
 #define DQ_TESTS_COUNTED_H
 
-#include "support/suite.h"
+#include "support/test_program.h"
 
 #include <dqrun/dqrun.h>
 

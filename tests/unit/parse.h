@@ -5,7 +5,7 @@
 
 #include "onnx_writer.h"
 #include "parser/parser.h"
-#include "support/suite.h"
+#include "support/test_program.h"
 
 static dq_error err;
 

@@ -311,15 +311,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("allocator");
-    test_group tests = {.suite = suite};
-    tests.setup = set_up;
-    tests.teardown = all_is_released;
+    test_program tests = test_program_begin("allocator", set_up, all_is_released);
     add_test(&tests, models_and_sessions_release_all);
     add_test(&tests, later_runs_allocate_nothing);
     add_test(&tests, models_may_be_refused_memory);
     add_test(&tests, sessions_may_be_refused_memory);
     add_test(&tests, built_models_have_the_allocator_of_what_follows);
     add_test(&tests, allocators_without_functions_are_refused);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

@@ -505,8 +505,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("arguments");
-    test_group tests = {.suite = suite};
+    test_program tests = test_program_begin("arguments", NULL, NULL);
     add_test(&tests, null_where_it_is_not_allowed);
     add_test(&tests, tensors_that_cannot_be);
     add_test(&tests, elements_past_the_last);
@@ -521,5 +520,5 @@ int main(void)
     add_test(&tests, builders_refuse);
     add_test(&tests, attributes_of_every_kind);
     add_test(&tests, schemas_are_listed);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

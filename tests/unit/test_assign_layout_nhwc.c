@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/rewrite/assign_layout_nhwc.c: which regions of codes get channels last, and what stands at their ends.
- * What such graphs compute is checked by tests/fusion/layout.py. */
+/* src/rewrite/assign_layout_nhwc.c: which regions of quantized values become channels-last, and which
+ * transposes stand at their ends. tests/fusion/layout.py checks the results of such graphs. */
 #include "base/cpu.h"
 #include "plan/rewrite_cache.h"
 #include "planned.h"
-#include "support/suite.h"
+#include "support/test_program.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static void constant(const char *name, dq_dtype dtype, size_t rank, const int64_
 }
 
 /* Codes `x`, their scale and zero point, and those of weights. */
-static void begin_qvalues(void)
+static void begin_codes(void)
 {
     static float scale = 0.5f;
     static uint8_t zero = 3;
@@ -371,24 +371,21 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("assign_layout_nhwc");
-    test_group c = {.suite = suite};
-    c.setup = begin_qvalues;
-    c.teardown = tear_down;
-    add_test(&c, a_pool_between_convolutions_needs_no_transpose);
-    add_loop_test(&c, windows_apart_want_many_channels, 0, 2);
-    add_test(&c, a_transpose_may_cost_too_much);
-    add_loop_test(&c, between_convolutions_that_turn_planes, 0, 2);
-    add_loop_test(&c, between_convolutions_of_some_channels, 0, 4);
-    add_test(&c, each_kind_of_kernels_has_its_list);
-    add_test(&c, a_cancelled_session_fuses_nothing);
-    add_test(&c, what_a_caller_wants_is_turned_back);
-    add_test(&c, what_is_given_is_turned);
-    add_test(&c, depthwise_convolutions_are_outside);
-    add_loop_test(&c, sums_take_part_with_all_their_operands, 0, 2);
-    add_test(&c, no_region_goes_on_where_a_sum_may_broadcast);
-    add_loop_test(&c, concatenations_move_their_axis, 0, 2);
-    add_loop_test(&c, tables_take_part, 0, 2);
-    add_test(&c, global_pools_end_a_region);
-    return run_suite(suite);
+    test_program tests = test_program_begin("assign_layout_nhwc", begin_codes, tear_down);
+    add_test(&tests, a_pool_between_convolutions_needs_no_transpose);
+    add_loop_test(&tests, windows_apart_want_many_channels, 0, 2);
+    add_test(&tests, a_transpose_may_cost_too_much);
+    add_loop_test(&tests, between_convolutions_that_turn_planes, 0, 2);
+    add_loop_test(&tests, between_convolutions_of_some_channels, 0, 4);
+    add_test(&tests, each_kind_of_kernels_has_its_list);
+    add_test(&tests, a_cancelled_session_fuses_nothing);
+    add_test(&tests, what_a_caller_wants_is_turned_back);
+    add_test(&tests, what_is_given_is_turned);
+    add_test(&tests, depthwise_convolutions_are_outside);
+    add_loop_test(&tests, sums_take_part_with_all_their_operands, 0, 2);
+    add_test(&tests, no_region_goes_on_where_a_sum_may_broadcast);
+    add_loop_test(&tests, concatenations_move_their_axis, 0, 2);
+    add_loop_test(&tests, tables_take_part, 0, 2);
+    add_test(&tests, global_pools_end_a_region);
+    return test_program_run(&tests);
 }

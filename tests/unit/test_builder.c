@@ -253,8 +253,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         save_path = argv[1];
-    Suite *suite = suite_create("builder");
-    test_group tests = {.suite = suite};
+    test_program tests = test_program_begin("builder", NULL, NULL);
     add_test(&tests, a_built_model_runs_and_comes_back_from_a_file);
     add_test(&tests, what_is_wrong_is_said);
     add_test(&tests, schemas_decide_as_for_files);
@@ -263,5 +262,5 @@ int main(int argc, char **argv)
     add_test(&tests, saving_is_whole_or_not_at_all);
     add_test(&tests, saving_through_a_link_keeps_it);
     add_test(&tests, what_is_no_constant_is_refused);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

@@ -550,8 +550,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("cancel");
-    test_group tests = {.suite = suite};
+    test_program tests = test_program_begin("cancel", NULL, NULL);
     add_loop_test(&tests, a_run_ends_soon, 0, 2 * WORKS);
     add_loop_test(&tests, a_signal_handler_cancels, 0, 3);
     add_test(&tests, results_are_as_ever_after_a_cancelled_run);
@@ -559,5 +558,5 @@ int main(void)
     add_test(&tests, the_limit_of_work_is_the_same_everywhere);
     add_test(&tests, work_is_what_the_header_says);
     add_loop_test(&tests, the_limit_of_work_ends_long_steps, 0, WORKS);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The number codecs against the definition of each format, written a second time and in another way: values
- * by ldexp, the nearest by search among all values. */
+/* src/base/codec.c: the number codecs against the definition of each format, written a second time and in
+ * another way: values by ldexp, the nearest by search among all values. */
 #include "base/codec.h"
-#include "support/suite.h"
+#include "support/test_program.h"
 
 #include <float.h>
 #include <math.h>
@@ -314,19 +314,18 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("codec");
-    test_group each = {.suite = suite}, others = {.suite = suite};
-    add_loop_test(&each, decodes_every_pattern, 0, TYPES);
-    add_loop_test(&each, round_trips_every_pattern, 0, TYPES);
-    add_loop_test(&each, halves_and_their_neighbours, 0, TYPES);
-    add_loop_test(&each, overflow, 0, TYPES);
-    add_loop_test(&each, zeros_and_nan, 0, TYPES);
-    add_loop_test(&others, rows, 0, 4);
-    add_test(&others, known_patterns);
-    add_test(&others, bfloat16);
-    add_test(&others, powers_of_two);
-    add_test(&others, powers_of_two_out_of_range);
-    add_test(&others, round_to_odd_keeps_one_rounding);
-    add_test(&others, round_to_odd_at_the_ends);
-    return run_suite(suite);
+    test_program tests = test_program_begin("codec", NULL, NULL);
+    add_loop_test(&tests, decodes_every_pattern, 0, TYPES);
+    add_loop_test(&tests, round_trips_every_pattern, 0, TYPES);
+    add_loop_test(&tests, halves_and_their_neighbours, 0, TYPES);
+    add_loop_test(&tests, overflow, 0, TYPES);
+    add_loop_test(&tests, zeros_and_nan, 0, TYPES);
+    add_loop_test(&tests, rows, 0, 4);
+    add_test(&tests, known_patterns);
+    add_test(&tests, bfloat16);
+    add_test(&tests, powers_of_two);
+    add_test(&tests, powers_of_two_out_of_range);
+    add_test(&tests, round_to_odd_keeps_one_rounding);
+    add_test(&tests, round_to_odd_at_the_ends);
+    return test_program_run(&tests);
 }

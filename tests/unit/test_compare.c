@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The comparison of tensors that --expect and dqrun-conformance share. */
+/* tools/compare.c: the comparison of tensors that --expect and dqrun-conformance share. */
 #include "compare.h"
-#include "support/suite.h"
+#include "support/test_program.h"
 
 #include <math.h>
 #include <string.h>
@@ -144,15 +144,14 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("compare");
-    test_group all = {.suite = suite};
-    add_test(&all, integers_at_the_ends);
-    add_test(&all, packed_integers);
-    add_test(&all, bools);
-    add_test(&all, floats);
-    add_test(&all, tolerance_is_relative_to_what_was_wanted);
-    add_test(&all, complex_numbers);
-    add_test(&all, strings);
-    add_test(&all, shapes_and_types);
-    return run_suite(suite);
+    test_program tests = test_program_begin("compare", NULL, NULL);
+    add_test(&tests, integers_at_the_ends);
+    add_test(&tests, packed_integers);
+    add_test(&tests, bools);
+    add_test(&tests, floats);
+    add_test(&tests, tolerance_is_relative_to_what_was_wanted);
+    add_test(&tests, complex_numbers);
+    add_test(&tests, strings);
+    add_test(&tests, shapes_and_types);
+    return test_program_run(&tests);
 }

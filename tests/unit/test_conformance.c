@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conformance runner's machinery, with runners that pass, fail, crash, hang and print. */
 #include "conformance/conformance.h"
-#include "support/suite.h"
+#include "support/test_program.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -334,11 +334,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("conformance");
-    test_group tests = {.suite = suite};
-    tests.setup = make_folder;
-    tests.teardown = remove_folder;
-    tests.timeout = 60;
+    test_program tests = test_program_begin("conformance", make_folder, remove_folder);
     add_test(&tests, each_folder_ends_on_its_own);
     add_test(&tests, a_batch_goes_on_behind_a_crash);
     add_test(&tests, a_skip_excuses_a_failure_but_no_crash);
@@ -348,5 +344,5 @@ int main(void)
     add_test(&tests, expectations_are_read);
     add_test(&tests, the_operator_is_named);
     add_test(&tests, reports_escape_what_they_hold);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

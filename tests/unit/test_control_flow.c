@@ -3,7 +3,7 @@
  * in code.
  */
 #include "inner_graphs.h"
-#include "support/suite.h"
+#include "support/test_program.h"
 
 #include <stdio.h>
 
@@ -285,17 +285,14 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("control_flow");
-    test_group flow = {.suite = suite};
-    flow.setup = set_up;
-    flow.teardown = tear_down;
-    add_loop_test(&flow, branches_read_values_of_the_graphs_around_them, 0, 2);
-    add_test(&flow, a_fault_inside_names_the_nodes_around_it);
-    add_test(&flow, a_loop_carries_values_and_stacks_others);
-    add_test(&flow, a_loop_ends_with_its_condition);
-    add_test(&flow, a_loop_takes_states_that_it_does_not_change_from_outside);
-    add_test(&flow, a_scan_goes_along_any_axis_both_ways);
-    add_test(&flow, a_scan_takes_states_that_it_does_not_change_from_outside);
-    add_test(&flow, a_scan_moves_packed_elements);
-    return run_suite(suite);
+    test_program tests = test_program_begin("control_flow", set_up, tear_down);
+    add_loop_test(&tests, branches_read_values_of_the_graphs_around_them, 0, 2);
+    add_test(&tests, a_fault_inside_names_the_nodes_around_it);
+    add_test(&tests, a_loop_carries_values_and_stacks_others);
+    add_test(&tests, a_loop_ends_with_its_condition);
+    add_test(&tests, a_loop_takes_states_that_it_does_not_change_from_outside);
+    add_test(&tests, a_scan_goes_along_any_axis_both_ways);
+    add_test(&tests, a_scan_takes_states_that_it_does_not_change_from_outside);
+    add_test(&tests, a_scan_moves_packed_elements);
+    return test_program_run(&tests);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rewrite/cse_quantize.h: readers of equal QuantizeLinear nodes read the result of the first one. */
+/* src/rewrite/cse_quantize.c: readers of equal QuantizeLinear nodes read the result of the first one. */
 #include "planned.h"
-#include "support/suite.h"
+#include "support/test_program.h"
 
 /* Two nodes of com.microsoft with scales for 2 channels, the second without attributes; their readers. The
  * schema gives axis no default: without it, it is 1. */
@@ -43,11 +43,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("cse_quantize");
-    test_group tests = {.suite = suite};
-    tests.setup = set_up;
-    tests.teardown = tear_down;
+    test_program tests = test_program_begin("cse_quantize", set_up, tear_down);
     add_test(&tests, equal_nodes_are_one);
     add_test(&tests, an_attribute_that_only_one_has_keeps_them_apart);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

@@ -268,14 +268,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("custom operators");
-    test_group tests = {.suite = suite};
-    tests.timeout = 60;
+    test_program tests = test_program_begin("custom_operators", NULL, NULL);
     add_test(&tests, quantize_rounds_the_sum_with_the_zero_point);
     add_test(&tests, channels_run_along_any_axis);
     add_test(&tests, dequantize_subtracts_and_scales);
     add_loop_test(&tests, dynamic_ones_take_scales_and_zero_points_as_inputs, 0, 3);
     add_test(&tests, the_type_is_the_declared_one);
     add_test(&tests, a_schema_file_makes_an_int8_model_run);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/fold_constants.h: constants that all sessions of a program share. */
+/* src/plan/fold_constants.c: constants that all sessions of a program share. */
 #include "plan/fold_constants.h"
-#include "support/suite.h"
+#include "support/test_program.h"
 
 #include <string.h>
 
@@ -67,12 +67,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("fold_constants");
-    test_group tests = {.suite = suite};
-    tests.setup = set_up;
-    tests.teardown = tear_down;
+    test_program tests = test_program_begin("fold_constants", set_up, tear_down);
     add_test(&tests, numbers_are_copied);
     add_test(&tests, strings_are_copied_with_their_bytes);
     add_test(&tests, the_first_result_stays);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/graph: building, linking, topological order. */
 #include "graph/graph.h"
-#include "support/suite.h"
+#include "support/test_program.h"
 
 #include <string.h>
 
@@ -210,10 +210,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("graph");
-    test_group tests = {.suite = suite};
-    tests.setup = set_up;
-    tests.teardown = tear_down;
+    test_program tests = test_program_begin("graph", set_up, tear_down);
     add_test(&tests, link_ties_names_and_keeps_a_good_order);
     add_test(&tests, link_sorts_a_scrambled_order);
     add_test(&tests, link_refuses_a_cycle);
@@ -227,5 +224,5 @@ int main(void)
     add_test(&tests, inner_graphs_wait_for_what_they_take);
     add_test(&tests, many_nodes_in_a_chain);
     add_test(&tests, types_print_as_onnx_writes_them);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/plan/inline: calls of model-local functions become copies of their bodies. */
+/* src/plan/inline_functions.c: calls of model-local functions become copies of their bodies. */
 #include "parse.h"
 #include "plan/inline_functions.h"
 
@@ -449,23 +449,21 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("inline_functions");
-    test_group cases = {.suite = suite};
-    cases.timeout = 60;
-    add_test(&cases, a_call_becomes_the_body);
-    add_test(&cases, names_do_not_collide);
-    add_test(&cases, what_a_call_leaves_out);
-    add_test(&cases, outputs_that_pass_through);
-    add_test(&cases, attributes_come_from_the_call_the_default_or_nowhere);
-    add_test(&cases, an_attribute_of_another_type_is_refused);
-    add_test(&cases, functions_call_functions);
-    add_test(&cases, subgraphs);
-    add_test(&cases, overloads_and_standard_names);
-    add_test(&cases, names_with_newlines);
-    add_test(&cases, the_limit_of_nesting_counts_functions_and_graphs);
-    add_test(&cases, recursion_is_refused);
-    add_test(&cases, calls_that_do_not_fit);
-    add_test(&cases, the_limit_counts_nodes);
-    add_test(&cases, expansion_is_bounded);
-    return run_suite(suite);
+    test_program tests = test_program_begin("inline_functions", NULL, NULL);
+    add_test(&tests, a_call_becomes_the_body);
+    add_test(&tests, names_do_not_collide);
+    add_test(&tests, what_a_call_leaves_out);
+    add_test(&tests, outputs_that_pass_through);
+    add_test(&tests, attributes_come_from_the_call_the_default_or_nowhere);
+    add_test(&tests, an_attribute_of_another_type_is_refused);
+    add_test(&tests, functions_call_functions);
+    add_test(&tests, subgraphs);
+    add_test(&tests, overloads_and_standard_names);
+    add_test(&tests, names_with_newlines);
+    add_test(&tests, the_limit_of_nesting_counts_functions_and_graphs);
+    add_test(&tests, recursion_is_refused);
+    add_test(&tests, calls_that_do_not_fit);
+    add_test(&tests, the_limit_counts_nodes);
+    add_test(&tests, expansion_is_bounded);
+    return test_program_run(&tests);
 }

@@ -521,26 +521,19 @@ START_TEST(a_program_of_an_earlier_struct_gets_what_it_knows)
 }
 END_TEST
 
-static Suite *suite(void)
-{
-    Suite *s = suite_create("introspect");
-    test_group c = {.suite = s};
-    c.teardown = tear_down;
-    add_test(&c, what_a_model_says_of_itself_is_read_and_saved);
-    add_test(&c, a_model_that_says_nothing_has_empty_texts);
-    add_test(&c, a_graph_shows_its_nodes_and_values);
-    add_test(&c, a_value_shows_its_type_shape_and_neighbours);
-    add_test(&c, consumers_are_listed_once_each);
-    add_test(&c, many_threads_may_look_at_once);
-    add_loop_test(&c, large_initializers_are_read_where_they_lie, 0, 4);
-    add_test(&c, inner_graphs_are_attributes_and_read_outer_values);
-    add_test(&c, attributes_of_every_kind);
-    add_test(&c, attributes_that_a_node_leaves_out_have_their_defaults);
-    add_test(&c, a_program_of_an_earlier_struct_gets_what_it_knows);
-    return s;
-}
-
 int main(void)
 {
-    return run_suite(suite());
+    test_program tests = test_program_begin("introspect", NULL, tear_down);
+    add_test(&tests, what_a_model_says_of_itself_is_read_and_saved);
+    add_test(&tests, a_model_that_says_nothing_has_empty_texts);
+    add_test(&tests, a_graph_shows_its_nodes_and_values);
+    add_test(&tests, a_value_shows_its_type_shape_and_neighbours);
+    add_test(&tests, consumers_are_listed_once_each);
+    add_test(&tests, many_threads_may_look_at_once);
+    add_loop_test(&tests, large_initializers_are_read_where_they_lie, 0, 4);
+    add_test(&tests, inner_graphs_are_attributes_and_read_outer_values);
+    add_test(&tests, attributes_of_every_kind);
+    add_test(&tests, attributes_that_a_node_leaves_out_have_their_defaults);
+    add_test(&tests, a_program_of_an_earlier_struct_gets_what_it_knows);
+    return test_program_run(&tests);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/tensor/items.c: lists that share memory, against plain arrays; and what loops make of them. */
 #include "inner_graphs.h"
-#include "support/suite.h"
+#include "support/random.h"
+#include "support/test_program.h"
 #include "tensor/items.h"
 
 static dq_arena arena;
@@ -52,17 +53,20 @@ static void check_lists(void)
 START_TEST(changed_lists_leave_the_old_ones_as_they_were)
 {
     static dq_tensor items[50000];
-    srand(7);
+    uint64_t state = 7;
     for (int k = 0; k < LISTS; k++) {
         lists[k] = empty();
         counts[k] = 0;
     }
     for (int step = 0; step < 50000; step++) {
-        const int from = rand() % LISTS, to = rand() % 4 ? from : rand() % LISTS;
+        const uint32_t from = random_below(&state, LISTS);
+        const uint32_t to = random_below(&state, 4) ? from : random_below(&state, LISTS);
         const size_t n = counts[from];
-        const bool longer = !n || (n < MAX && rand() % 100 < (step / 5000 % 2 ? 40 : 60));
-        const int where = rand() % 3;
-        const size_t at = where == 0 ? 0 : where == 1 ? n - !longer : (size_t)rand() % (n + longer);
+        const bool longer = !n || (n < MAX && random_below(&state, 100) < (step / 5000 % 2 ? 40u : 60u));
+        const uint32_t where = random_below(&state, 3);
+        const size_t at = where == 0   ? 0
+                          : where == 1 ? n - !longer
+                                       : random_below(&state, (uint32_t)(n + longer));
         const dq_tensor *old[MAX];
         memcpy(old, expected[from], sizeof old);
         lists[to] = longer ? inserted(&lists[from], at, &items[step]) : erased(&lists[from], at);
@@ -277,19 +281,16 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("items");
-    test_group all = {.suite = suite};
-    all.teardown = free_lists;
-    add_test(&all, changed_lists_leave_the_old_ones_as_they_were);
-    add_test(&all, memory_grows_with_the_number_of_changes);
-    add_test(&all, lists_own_their_items);
-    test_group graphs = {.suite = suite};
-    graphs.setup = set_up;
-    graphs.teardown = tear_down;
-    add_test(&graphs, what_an_endless_loop_collects_obeys_the_limit);
-    add_test(&graphs, a_loop_collects_in_memory_that_grows_with_what_it_collects);
-    add_test(&graphs, sequences_outlive_what_they_were_made_of);
-    add_test(&graphs, positions_outside_a_sequence_are_refused);
-    add_test(&graphs, an_optional_is_empty_or_holds_a_value);
-    return run_suite(suite);
+    test_program tests = test_program_begin("items", NULL, free_lists);
+    add_test(&tests, changed_lists_leave_the_old_ones_as_they_were);
+    add_test(&tests, memory_grows_with_the_number_of_changes);
+    add_test(&tests, lists_own_their_items);
+    tests.set_up = set_up;
+    tests.tear_down = tear_down;
+    add_test(&tests, what_an_endless_loop_collects_obeys_the_limit);
+    add_test(&tests, a_loop_collects_in_memory_that_grows_with_what_it_collects);
+    add_test(&tests, sequences_outlive_what_they_were_made_of);
+    add_test(&tests, positions_outside_a_sequence_are_refused);
+    add_test(&tests, an_optional_is_empty_or_holds_a_value);
+    return test_program_run(&tests);
 }

@@ -404,9 +404,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("load_save");
-    test_group tests = {.suite = suite};
-    tests.teardown = free_bytes;
+    test_program tests = test_program_begin("load_save", NULL, free_bytes);
     add_loop_test(&tests, a_file_is_loaded_from_its_beginning, 0, 2);
     add_loop_test(&tests, a_pipe_is_read_to_its_end, 0, 2);
     add_test(&tests, descriptors_that_give_no_model);
@@ -416,5 +414,5 @@ int main(void)
     add_test(&tests, callbacks_that_give_no_data);
     add_loop_test(&tests, all_ways_save_the_same_bytes, 0, 2);
     add_test(&tests, saving_that_fails);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

@@ -342,17 +342,16 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("parser_tensors");
-    test_group tensors = {.suite = suite};
-    add_loop_test(&tensors, integers_and_bit_patterns_of_every_type, 0,
+    test_program tests = test_program_begin("parser_tensors", NULL, NULL);
+    add_loop_test(&tests, integers_and_bit_patterns_of_every_type, 0,
                   (int)(sizeof all_types / sizeof all_types[0]));
-    add_test(&tensors, floats_and_complex_numbers);
-    add_test(&tensors, packed_floats_that_are_cut);
-    add_test(&tensors, strings_and_empty_tensors);
-    add_test(&tensors, raw_data_stays_in_the_file_where_it_is_aligned);
-    add_loop_test(&tensors, wrong_tensors_are_refused, 0,
+    add_test(&tests, floats_and_complex_numbers);
+    add_test(&tests, packed_floats_that_are_cut);
+    add_test(&tests, strings_and_empty_tensors);
+    add_test(&tests, raw_data_stays_in_the_file_where_it_is_aligned);
+    add_loop_test(&tests, wrong_tensors_are_refused, 0,
                   (int)(sizeof wrong_tensors / sizeof wrong_tensors[0]));
-    add_test(&tensors, sparse_tensors_become_dense);
-    add_test(&tensors, wrong_sparse_tensors_are_refused);
-    return run_suite(suite);
+    add_test(&tests, sparse_tensors_become_dense);
+    add_test(&tests, wrong_sparse_tensors_are_refused);
+    return test_program_run(&tests);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans that are made again for other shapes: each is the one that would have been made from nothing. */
+/* dq_plan_reshape: a plan for other shapes equals one that is made from nothing. */
 #include "planned.h"
-#include "support/suite.h"
+#include "support/random.h"
+#include "support/test_program.h"
 
 #include <string.h>
 
@@ -150,7 +151,8 @@ static void check_same_outputs(const dq_plan *again, const dq_plan *fresh)
 
 START_TEST(a_plan_made_again_is_that_made_from_nothing)
 {
-    uint32_t random = 1, made = 0, refused = 0;
+    uint64_t state = 1;
+    uint32_t made = 0, refused = 0;
     dq_exec alone = {0};
     build(_i);
     for (int i = 0; i < 2 * MAX * WIDTH; i++)
@@ -159,10 +161,10 @@ START_TEST(a_plan_made_again_is_that_made_from_nothing)
         dq_plan *fresh = NULL;
         dq_binding given[2];
         for (int i = 0; i < 2; i++) {
-            random = random * 1664525 + 1013904223;
+            const uint64_t random = random_bits(&state);
             /* e is split in two, so that its rows must be even; half of the rounds one input stays */
             if (round == 0 || i != (int)(random >> 28 & 1))
-                shape(&inputs[i], numbers[i], random >> 24 & 6, random >> 16 & 3 ? WIDTH : 5);
+                shape(&inputs[i], numbers[i], (int64_t)(random >> 24 & 6), random >> 16 & 3 ? WIDTH : 5);
             given[i] = (dq_binding){.value = g->inputs[i], .tensor = &inputs[i]};
         }
         const dq_status status = make(given, &fresh);
@@ -270,14 +272,13 @@ static void build_branches(void)
 
 START_TEST(inner_graphs_are_planned_again)
 {
-    uint32_t random = 7;
+    uint64_t state = 7;
     build_branches();
     for (int i = 0; i < MAX * WIDTH; i++)
         numbers[0][i] = (float)(i % 5 + 1);
     for (int round = 0; round < ROUNDS; round++) {
-        random = random * 1664525 + 1013904223;
-        const int64_t dims[2] = {random >> 24 & 3, 1 + (random >> 16 & 3)};
-        bool first = random >> 28 & 1;
+        const int64_t dims[2] = {random_below(&state, 4), 1 + random_below(&state, 4)};
+        bool first = random_below(&state, 2);
         dq_tensor x = {.data = numbers[0]}, c = {.data = &first};
         ck_assert_int_eq(dq_tensor_set_shape(&x, DQ_FLOAT, 2, dims, 0, DQ_BAD_INPUT, &err), DQ_OK);
         ck_assert_int_eq(dq_tensor_set_shape(&c, DQ_BOOL, 0, NULL, 0, DQ_BAD_INPUT, &err), DQ_OK);
@@ -314,14 +315,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("plan_reshape");
-    test_group tests = {.suite = suite};
-    tests.setup = set_up;
-    tests.teardown = tear_down;
-    tests.timeout = 60;
+    test_program tests = test_program_begin("plan_reshape", set_up, tear_down);
     add_loop_test(&tests, a_plan_made_again_is_that_made_from_nothing, 0, 2);
     add_test(&tests, slices_come_and_go);
     add_test(&tests, inner_graphs_are_planned_again);
     add_test(&tests, memory_of_plans_made_again_is_bounded);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

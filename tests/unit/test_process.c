@@ -410,8 +410,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("process");
-    test_group tests = {.suite = suite};
+    test_program tests = test_program_begin("process", NULL, NULL);
     add_test(&tests, saving_leaves_the_umask_alone);
     if (CHILD_MAY_ALLOCATE) {
         add_test(&tests, a_child_runs_and_frees_while_another_thread_runs);
@@ -421,5 +420,5 @@ int main(void)
     add_test(&tests, sessions_share_a_pool);
     add_test(&tests, the_callers_floating_point_environment_changes_nothing);
     add_test(&tests, a_small_file_may_be_cut_off);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "schema_set.h"
-#include "support/suite.h"
+#include "support/test_program.h"
 
 static dq_ir *ir;
 
@@ -404,8 +404,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("schema");
-    const test_group tests = {.suite = suite, .setup = setup, .teardown = teardown};
+    test_program tests = test_program_begin("schema", setup, teardown);
     add_test(&tests, newest_version_not_above_the_import);
     add_test(&tests, what_is_not_found_says_why);
     add_test(&tests, all_embedded_schemas_are_read_in_order);
@@ -421,5 +420,5 @@ int main(void)
     add_test(&tests, sequences_optionals_and_maps_are_bound);
     add_test(&tests, a_variable_binds_form_and_element);
     add_test(&tests, constraints_as_text);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

@@ -11,7 +11,7 @@
 
 #include "schema/yaml_tree.h"
 #include "schema_set.h"
-#include "support/suite.h"
+#include "support/test_program.h"
 
 static void setup(void)
 {
@@ -360,21 +360,18 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("schema_text");
-    test_group texts = {.suite = suite};
-    texts.setup = setup;
-    texts.teardown = teardown;
-    add_test(&texts, floats_keep_their_bits);
-    add_test(&texts, a_dump_without_tags_is_understood);
-    add_test(&texts, arity_follows_from_the_lists_when_it_is_not_given);
-    add_test(&texts, anchors_belong_to_one_document);
-    add_test(&texts, a_user_row_replaces_only_its_own_version);
-    add_test(&texts, a_row_given_before_the_first_look_up_wins_too);
-    add_test(&texts, a_wrong_text_adds_nothing);
-    add_test(&texts, a_folder_is_read_with_its_folders);
-    add_loop_test(&texts, bad_text_gets_one_sentence, 0, sizeof bad / sizeof *bad);
-    add_test(&texts, large_text_meets_a_limit);
-    add_test(&texts, a_mapping_with_many_keys_meets_a_limit);
-    add_test(&texts, long_lists_meet_a_limit);
-    return run_suite(suite);
+    test_program tests = test_program_begin("schema_text", setup, teardown);
+    add_test(&tests, floats_keep_their_bits);
+    add_test(&tests, a_dump_without_tags_is_understood);
+    add_test(&tests, arity_follows_from_the_lists_when_it_is_not_given);
+    add_test(&tests, anchors_belong_to_one_document);
+    add_test(&tests, a_user_row_replaces_only_its_own_version);
+    add_test(&tests, a_row_given_before_the_first_look_up_wins_too);
+    add_test(&tests, a_wrong_text_adds_nothing);
+    add_test(&tests, a_folder_is_read_with_its_folders);
+    add_loop_test(&tests, bad_text_gets_one_sentence, 0, sizeof bad / sizeof *bad);
+    add_test(&tests, large_text_meets_a_limit);
+    add_test(&tests, a_mapping_with_many_keys_meets_a_limit);
+    add_test(&tests, long_lists_meet_a_limit);
+    return test_program_run(&tests);
 }

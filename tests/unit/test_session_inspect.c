@@ -370,27 +370,20 @@ START_TEST(a_fused_step_covers_what_it_replaces_and_views_of_its_result)
 }
 END_TEST
 
-static Suite *suite(void)
-{
-    Suite *s = suite_create("session inspect");
-    test_group c = {.suite = s};
-    c.teardown = tear_down;
-    add_loop_test(&c, a_prepared_session_plans_no_more, 0, MODELS);
-    add_test(&c, what_a_session_without_a_plan_refuses);
-    add_loop_test(&c, each_node_is_covered_by_one_step, 0, OPENED);
-    add_loop_test(&c, values_share_no_bytes_at_the_same_time, 0, OPENED);
-    add_loop_test(&c, shapes_are_those_of_a_run, 0, OPENED);
-    add_loop_test(&c, slices_are_listed_once_with_their_memory, 1, 3);
-    add_test(&c, an_input_that_is_not_given_has_the_shape_of_its_tensor);
-    add_test(&c, outputs_stay_while_shapes_are_asked_for);
-    add_test(&c, shapes_that_do_not_fit_are_refused);
-    add_test(&c, a_shape_that_depends_on_data_is_not_told);
-    add_test(&c, a_fused_step_covers_what_it_replaces_and_views_of_its_result);
-    return s;
-}
-
 int main(int argc, char **argv)
 {
     examples = argc > 1 ? argv[1] : "examples";
-    return run_suite(suite());
+    test_program tests = test_program_begin("session_inspect", NULL, tear_down);
+    add_loop_test(&tests, a_prepared_session_plans_no_more, 0, MODELS);
+    add_test(&tests, what_a_session_without_a_plan_refuses);
+    add_loop_test(&tests, each_node_is_covered_by_one_step, 0, OPENED);
+    add_loop_test(&tests, values_share_no_bytes_at_the_same_time, 0, OPENED);
+    add_loop_test(&tests, shapes_are_those_of_a_run, 0, OPENED);
+    add_loop_test(&tests, slices_are_listed_once_with_their_memory, 1, 3);
+    add_test(&tests, an_input_that_is_not_given_has_the_shape_of_its_tensor);
+    add_test(&tests, outputs_stay_while_shapes_are_asked_for);
+    add_test(&tests, shapes_that_do_not_fit_are_refused);
+    add_test(&tests, a_shape_that_depends_on_data_is_not_told);
+    add_test(&tests, a_fused_step_covers_what_it_replaces_and_views_of_its_result);
+    return test_program_run(&tests);
 }

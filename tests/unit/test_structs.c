@@ -182,18 +182,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("structs");
-    test_group tests = {.suite = suite};
-    tests.setup = set_up;
-    tests.teardown = tear_down;
+    test_program tests = test_program_begin("structs", set_up, tear_down);
     add_test(&tests, a_struct_without_size_is_refused);
     add_test(&tests, fields_of_a_later_header_must_be_zero);
     add_test(&tests, as_much_is_written_as_the_program_has);
     add_test(&tests, attributes_may_be_larger);
     add_test(&tests, no_struct_has_padding_at_its_end);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return test_program_run(&tests);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tensor/tensor.h: elements as doubles. */
-#include "support/suite.h"
+/* src/tensor/tensor.c: elements as doubles. */
+#include "support/test_program.h"
 #include "tensor/tensor.h"
 
 #include <math.h>
@@ -45,8 +45,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("tensor");
-    test_group tests = {.suite = suite};
+    test_program tests = test_program_begin("tensor", NULL, NULL);
     add_test(&tests, doubles_become_integers_of_the_range);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thread pools as callers see them: the process's own, the caller's threads, processors; the log and progress
+/* src/api/thread_pool.c: the process's own, the caller's threads, processors; the log and progress
  * of sessions. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "small_model.h"
@@ -311,13 +311,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("thread_pool");
-    test_group tests = {.suite = suite};
+    test_program tests = test_program_begin("thread_pool", NULL, NULL);
     add_test(&tests, sessions_without_a_pool_share_one);
     add_test(&tests, a_forked_child_has_a_pool_of_its_own);
     add_test(&tests, work_runs_on_the_callers_threads);
     add_test(&tests, threads_stay_on_their_processors);
     add_test(&tests, impossible_processors_are_refused);
     add_test(&tests, progress_is_reported_and_can_cancel);
-    return run_suite(suite);
+    return test_program_run(&tests);
 }

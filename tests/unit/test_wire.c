@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protobuf wire format at its ends: each length and number that just fits, and the next one. */
+/* src/parser/wire.c: the protobuf wire format at its ends: each length and number that just fits, and the
+ * next one. */
 #include "parser/wire.h"
-#include "support/suite.h"
+#include "support/test_program.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,8 +88,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("wire");
-    test_group cases = {.suite = suite};
-    add_loop_test(&cases, one_field, 0, (int)(sizeof samples / sizeof samples[0]));
-    return run_suite(suite);
+    test_program tests = test_program_begin("wire", NULL, NULL);
+    add_loop_test(&tests, one_field, 0, (int)(sizeof samples / sizeof samples[0]));
+    return test_program_run(&tests);
 }
