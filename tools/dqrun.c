@@ -3,6 +3,7 @@
  * the manual page print them. */
 #include "cli/bench.h"
 #include "cli/help.h"
+#include "cli/inspect.h"
 #include "cli/interrupt.h"
 #include "cli/lists.h"
 #include "cli/model.h"
@@ -40,10 +41,11 @@ static dq_status obey_with_schemas(const cli_options *o, bool *differ, dq_error 
     dq_schemas *schemas = NULL;
     dq_status status = load_schemas(o, &schemas, err);
     if (status == DQ_OK)
-        status = o->command == CLI_OPS     ? cli_ops(schemas, o, err)
-                 : o->command == CLI_BENCH ? cli_bench(schemas, o, err)
-                 : o->command == CLI_CHECK ? check(schemas, o, err)
-                                           : cli_run(schemas, o, differ, err);
+        status = o->command == CLI_OPS       ? cli_ops(schemas, o, err)
+                 : o->command == CLI_BENCH   ? cli_bench(schemas, o, err)
+                 : o->command == CLI_CHECK   ? check(schemas, o, err)
+                 : o->command == CLI_INSPECT ? cli_inspect(schemas, o, err)
+                                             : cli_run(schemas, o, differ, err);
     dq_schemas_free(schemas);
     return status;
 }

@@ -50,6 +50,8 @@ static void set_flag(reader *r, cli_option_id id)
     cli_options *to = r->options;
     bool *const flags[CLI_OPTIONS] = {
         [CLI_OPTION_JSON] = &to->json,
+        [CLI_OPTION_DOT] = &to->dot,
+        [CLI_OPTION_SVG] = &to->svg,
         [CLI_OPTION_BATCH] = &to->batch,
         [CLI_OPTION_NO_FUSE] = &to->no_fuse,
         [CLI_OPTION_HONOR_ACCURACY_LEVEL] = &to->honor_accuracy_level,
@@ -238,7 +240,7 @@ static dq_status check_combination(const reader *r)
 {
     const cli_options *o = r->options;
     dq_error *err = r->err;
-    bool makes_up = o->random || (o->command == CLI_BENCH && !o->input_count);
+    bool makes_up = o->random || (o->command == CLI_BENCH && !o->input_count) || o->command == CLI_INSPECT;
     if (o->quiet && (o->verbose || o->why || o->json))
         return io_fail(err, DQ_INVALID_ARGUMENT, "--quiet and --%s contradict each other",
                        o->verbose ? "verbose"
@@ -246,6 +248,8 @@ static dq_status check_combination(const reader *r)
                                   : "json");
     if ((was_given(r, CLI_OPTION_RTOL) || was_given(r, CLI_OPTION_ATOL)) && !o->expect)
         return io_fail(err, DQ_INVALID_ARGUMENT, "--rtol and --atol need --expect");
+    if (o->json + o->dot + o->svg > 1)
+        return io_fail(err, DQ_INVALID_ARGUMENT, "--json, --dot and --svg exclude each other");
     if (was_given(r, CLI_OPTION_RUNS) && was_given(r, CLI_OPTION_SECONDS))
         return io_fail(err, DQ_INVALID_ARGUMENT, "--runs and --seconds contradict each other");
     if (o->dim_count && !makes_up)

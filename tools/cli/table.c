@@ -20,6 +20,13 @@ const cli_command_row cli_commands[CLI_COMMANDS] = {
          "Loads the model, runs it once, which also plans it, then --warmup times, then for as long "
          "as --runs or --seconds says, and prints the times of these last runs. Without INPUTS it "
          "makes inputs up, as --random 0 does."},
+    [CLI_INSPECT] =
+        {"inspect", "MODEL [INPUTS…]", true, 1, SIZE_MAX, CLI_COMPLETE_MODEL, CLI_COMPLETE_INPUT,
+         "show what a model holds and how it is computed",
+         "Prints inputs, outputs, weights, memory and operators of a model, then its nodes: how each is "
+         "computed (on integers or floats, and why on floats), by which step and algorithm, and how its "
+         "result "
+         "is quantized. The plan is for the shapes of INPUTS, or of inputs that are made up; nothing runs."},
     [CLI_OPS] = {"ops", "[FILTER]", false, 0, 1, CLI_COMPLETE_NOTHING, CLI_COMPLETE_NOTHING,
                  "list the operators that dqrun runs",
                  "Prints each operator version with its element types. FILTER is a part of an operator's or "
@@ -64,12 +71,14 @@ enum {
     RUN = 1 << CLI_RUN,
     CHECK = 1 << CLI_CHECK,
     BENCH = 1 << CLI_BENCH,
+    INSPECT = 1 << CLI_INSPECT,
     OPS = 1 << CLI_OPS,
     PASSES = 1 << CLI_PASSES,
     ALGORITHMS = 1 << CLI_ALGORITHMS,
     ISA = 1 << CLI_ISA,
     RUNS = RUN | BENCH,
-    MODELS = RUNS | CHECK,
+    PLANS = RUNS | INSPECT,
+    MODELS = PLANS | CHECK,
     REPORTS = MODELS | OPS | PASSES | ALGORITHMS | ISA,
     ALL = (1 << CLI_COMMANDS) - 1
 };
@@ -105,6 +114,11 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
          "are confused."},
     [CLI_OPTION_JSON] = {"json", 0, FLAG, REPORTS, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
                          "Print the results as JSON (its shape: dqrun(1), section JSON)."},
+    [CLI_OPTION_DOT] = {"dot", 0, FLAG, INSPECT, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
+                        "Print the graph in the language of Graphviz, integer regions in green."},
+    [CLI_OPTION_SVG] = {"svg", 0, FLAG, INSPECT, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
+                        "Print a drawing of the graph as SVG, integer regions in green; details show when "
+                        "the pointer rests on a node."},
     [CLI_OPTION_BATCH] =
         {"batch", 0, FLAG, RUN, CLI_SECTION_INPUT, NO_CHOICE, false, NULL,
          "Run each .npz file and folder of INPUTS on its own and print a line for each; "
@@ -113,25 +127,26 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
         {"random", 0, "SEED", RUNS, CLI_SECTION_INPUT, NO_CHOICE, false, NULL,
          "Make up inputs that are not given, the same on every machine: floats even in [-1, "
          "1), integers of up to 16 bits in their whole range, wider ones 0 to 9."},
-    [CLI_OPTION_DIM] = {"dim", 0, "NAME=SIZE", RUNS, CLI_SECTION_INPUT, NO_CHOICE, true, NULL,
+    [CLI_OPTION_DIM] = {"dim", 0, "NAME=SIZE", PLANS, CLI_SECTION_INPUT, NO_CHOICE, true, NULL,
                         "The size of a symbolic dimension of made-up inputs. Default: that of a given input, "
                         "else 1."},
-    [CLI_OPTION_THREADS] = {"threads", 0, "N", RUNS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
+    [CLI_OPTION_THREADS] = {"threads", 0, "N", PLANS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
                             "Number of threads. Default: the physical cores that the process may use."},
-    [CLI_OPTION_ISA] = {"isa", 0, "LEVEL", RUNS | ISA, CLI_SECTION_RUNNING, CLI_COMPLETE_ISA, NULL, false,
+    [CLI_OPTION_ISA] = {"isa", 0, "LEVEL", PLANS | ISA, CLI_SECTION_RUNNING, CLI_COMPLETE_ISA, NULL, false,
                         NULL,
                         "The highest instruction set to use, such as c or avx2; 'dqrun isa' lists them. "
                         "Default: DQRUN_ISA, else the best."},
-    [CLI_OPTION_NO_FUSE] = {"no-fuse", 0, FLAG, RUNS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
+    [CLI_OPTION_NO_FUSE] = {"no-fuse", 0, FLAG, PLANS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
                             "Run the graph as written, without fusing nodes."},
-    [CLI_OPTION_DISABLE_PASS] = {"disable-pass", 0, "NAME", RUNS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
+    [CLI_OPTION_DISABLE_PASS] = {"disable-pass", 0, "NAME", PLANS, CLI_SECTION_RUNNING, NO_CHOICE, false,
+                                 NULL,
                                  "Leave out a pass that rewrites the graph, or several separated by commas; "
                                  "'dqrun passes' lists them."},
     [CLI_OPTION_ALGORITHM] =
-        {"algorithm", 0, "TABLE=ROW", RUNS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
+        {"algorithm", 0, "TABLE=ROW", PLANS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
          "Use this algorithm for all nodes of its table, or several separated by commas; "
          "'dqrun algorithms' lists them."},
-    [CLI_OPTION_HONOR_ACCURACY_LEVEL] = {"honor-accuracy-level", 0, FLAG, RUNS, CLI_SECTION_RUNNING,
+    [CLI_OPTION_HONOR_ACCURACY_LEVEL] = {"honor-accuracy-level", 0, FLAG, PLANS, CLI_SECTION_RUNNING,
                                          NO_CHOICE, false, NULL,
                                          "Where a node's accuracy_level is 4, round activations to 8 bits as "
                                          "ONNX Runtime does: faster, less accurate."},
@@ -228,6 +243,10 @@ const cli_term cli_json_shapes[] = {
      "\"runs\", "
      "\"peak_rss_kib\", \"threads\", \"isa\", \"model\", \"made_up_inputs\": true or false}; with --profile "
      "also \"steps\": [{\"node\", \"op\", \"algorithm\": TEXT or null, \"ms\"}…] in the order of a run."},
+    {"inspect",
+     "{\"model\", \"inputs\", \"outputs\": [VALUE…], \"nodes\", \"values\", \"steps\", \"operators\", "
+     "\"weights\", \"memory\", \"lifetimes\" …}, where nodes, values and steps refer to each other by index; "
+     "docs/inspect-json.md lists all members."},
     {"ops",
      "[{\"domain\", \"name\", \"since_version\", \"deprecated\", \"implemented\", \"types\": {CONSTRAINT: "
      "[TYPE…]…}}…]"},
@@ -262,6 +281,8 @@ const cli_example cli_examples[] = {
     {CLI_RUN, "cat model.onnx | dqrun - inputs.npz -o - > outputs.npz", "pipes"},
     {CLI_CHECK, "dqrun check model.onnx", "can this model run?"},
     {CLI_BENCH, "dqrun bench model.onnx --threads 1 --profile", "where does the time go?"},
+    {CLI_INSPECT, "dqrun inspect model.onnx", "what runs on integers, what on floats, and why?"},
+    {CLI_INSPECT, "dqrun inspect model.onnx --svg > model.svg", "a drawing of the graph"},
     {CLI_OPS, "dqrun ops matmul", "which versions of MatMul and its relatives are there?"},
     {CLI_PASSES, "dqrun passes", "which patterns are replaced, and how exactly?"},
     {CLI_ALGORITHMS, "dqrun algorithms", "in which ways is a convolution computed?"},
