@@ -50,6 +50,8 @@ insight_compute insight_compute_of(const dq_node *node)
         narrow_data = narrow_data || (is_data && is_narrow(info.dtype));
         narrow_more = narrow_more || (!is_data && i < n.input_count && is_narrow(info.dtype));
     }
+    if (has_word(n.op_type, "Elementwise")) /* its loop dequantizes and quantizes on the way */
+        return narrow_data || narrow_more ? INSIGHT_TILED : INSIGHT_FLOAT;
     return narrow_data             ? INSIGHT_INTEGER
            : floats && narrow_more ? INSIGHT_WEIGHT_ONLY
            : floats                ? INSIGHT_FLOAT
