@@ -2,6 +2,7 @@
 /* dqrun: runs quantized ONNX models from the command line. cli/table.c lists commands and options; --help and
  * the manual page print them. */
 #include "cli/bench.h"
+#include "cli/compare_command.h"
 #include "cli/help.h"
 #include "cli/inspect.h"
 #include "cli/interrupt.h"
@@ -45,6 +46,7 @@ static dq_status obey_with_schemas(const cli_options *o, bool *differ, dq_error 
                  : o->command == CLI_BENCH   ? cli_bench(schemas, o, err)
                  : o->command == CLI_CHECK   ? check(schemas, o, err)
                  : o->command == CLI_INSPECT ? cli_inspect(schemas, o, err)
+                 : o->command == CLI_COMPARE ? cli_compare(schemas, o, differ, err)
                                              : cli_run(schemas, o, differ, err);
     dq_schemas_free(schemas);
     return status;

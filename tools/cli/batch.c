@@ -3,11 +3,11 @@
 #include "cli/run.h"
 
 #include "cli/interrupt.h"
+#include "cli/paths.h"
 #include "cli/terminal.h"
 #include "io/common.h"
 #include "io/text.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,16 +16,11 @@
 
 typedef struct batch {
     cli_runner *runner;
-    char **paths; /* malloc'ed, one per run. */
-    size_t count, capacity;
-    const char **arguments; /* Arguments of a run: the common ones, then its own path. */
-    size_t shared;          /* Number of common arguments. */
+    cli_paths list;
     size_t failed, different;
     dq_status status;         /* Of the first run that failed. */
     cli_json document, *json; /* json NULL: text. */
 } batch;
-
-/* ---- The list of runs ---------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -39,111 +34,9 @@ static bool is_folder(const char *path)
     return !stat(path, &info) && S_ISDIR(info.st_mode);
 }
 
-static int is_npz(const struct dirent *entry)
-{
-    return entry->d_name[0] != '.' && ends_with(entry->d_name, ".npz");
-}
-
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-static int is_input(const struct dirent *entry)
-{
-    size_t position;
-    return cli_position(entry->d_name, "input_", ".pb", &position);
-}
-
-static void free_entries(struct dirent **entries, int count)
-{
-    for (int i = 0; i < count; i++)
-        free(entries[i]);
-    free(entries);
-}
-
-static bool holds(const char *path, int (*filter)(const struct dirent *))
-{
-    struct dirent **entries = NULL;
-    int count = scandir(path, &entries, filter, NULL);
-    if (count > 0)
-        free_entries(entries, count);
-    return count > 0;
-}
-
-/* Whether the path is a folder of .npz files. A folder of test data that also contains an .npz is one run. */
-static bool is_folder_of_npz(const char *path)
-{
-    return is_folder(path) && !holds(path, is_input) && holds(path, is_npz);
-}
-
-bool cli_is_batch(const cli_options *options)
-{
-    bool found = options->batch;
-    for (size_t i = 0; i < options->input_count && !found; i++)
-        found = is_folder_of_npz(options->inputs[i]);
-    return found;
-}
-
 static dq_status out_of_memory(dq_error *err)
 {
     return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
-}
-
-static dq_status add_path(batch *b, const char *folder, const char *name, dq_error *err)
-{
-    if (b->count == b->capacity) {
-        size_t capacity = b->capacity ? 2 * b->capacity : 64;
-        char **grown = realloc(b->paths, capacity * sizeof *grown);
-        if (!grown)
-            return out_of_memory(err);
-        b->paths = grown;
-        b->capacity = capacity;
-    }
-    size_t size = strlen(folder) + strlen(name) + 2;
-    char *path = malloc(size);
-    if (!path)
-        return out_of_memory(err);
-    snprintf(path, size, "%s%s%s", folder, !*folder || ends_with(folder, "/") ? "" : "/", name);
-    b->paths[b->count++] = path;
-    return DQ_OK;
-}
-
-static dq_status add_folder(batch *b, const char *folder, dq_error *err)
-{
-    struct dirent **entries = NULL;
-    int count = scandir(folder, &entries, is_npz, by_name);
-    if (count < 0)
-        return io_fail(err, DQ_BAD_INPUT, "%s: cannot be read: %s", folder, strerror(errno));
-    dq_status status = DQ_OK;
-    for (int i = 0; i < count && status == DQ_OK; i++)
-        status = add_path(b, folder, entries[i]->d_name, err);
-    free_entries(entries, count);
-    return status;
-}
-
-static dq_status list_runs(batch *b, dq_error *err)
-{
-    const cli_options *o = b->runner->options;
-    for (size_t i = 0; i < o->input_count; i++) {
-        const char *argument = o->inputs[i];
-        dq_status status = DQ_OK;
-        if (cli_is_standard_input(argument))
-            status = io_fail(err, DQ_INVALID_ARGUMENT, "'-' cannot be an input of a batch, expected files");
-        else if (is_folder_of_npz(argument))
-            status = add_folder(b, argument, err);
-        else if (ends_with(argument, ".npz") || is_folder(argument))
-            status = add_path(b, "", argument, err);
-        else
-            b->arguments[b->shared++] = argument;
-        if (status != DQ_OK)
-            return status;
-    }
-    if (!b->count)
-        return io_fail(
-            err, DQ_INVALID_ARGUMENT,
-            "--batch needs inputs that are .npz files, or folders of .npz files or with input_0.pb…");
-    return DQ_OK;
 }
 
 /* ---- Files of a run ------------------------------------------------------------------------------------ */
@@ -185,17 +78,17 @@ static int by_text(const void *a, const void *b)
 static dq_status check_names(const batch *b, dq_error *err)
 {
     dq_status status = DQ_OK;
-    char **names = calloc(b->count + 1, sizeof *names);
+    char **names = calloc(b->list.count + 1, sizeof *names);
     if (!names)
         return out_of_memory(err);
-    for (size_t i = 0; i < b->count && status == DQ_OK; i++) {
-        names[i] = file_of("", b->paths[i], true);
+    for (size_t i = 0; i < b->list.count && status == DQ_OK; i++) {
+        names[i] = file_of("", b->list.paths[i], true);
         if (!names[i])
             status = out_of_memory(err);
     }
     if (status == DQ_OK)
-        qsort(names, b->count, sizeof *names, by_text);
-    for (size_t i = 1; i < b->count && status == DQ_OK; i++) {
+        qsort(names, b->list.count, sizeof *names, by_text);
+    for (size_t i = 1; i < b->list.count && status == DQ_OK; i++) {
         if (!strcmp(names[i - 1], names[i]))
             status =
                 io_fail(err, DQ_INVALID_ARGUMENT,
@@ -203,7 +96,7 @@ static dq_status check_names(const batch *b, dq_error *err)
                         "--expect",
                         names[i] + 1);
     }
-    for (size_t i = 0; i < b->count; i++)
+    for (size_t i = 0; i < b->list.count; i++)
         free(names[i]);
     free(names);
     return status;
@@ -314,20 +207,20 @@ static dq_status run_all(batch *b, dq_error *err)
 {
     dq_status status = DQ_OK;
     cli_progress_begin("runs");
-    b->runner->runs = b->count;
-    for (size_t i = 0; i < b->count && status != DQ_CANCELLED; i++) {
+    b->runner->runs = b->list.count;
+    for (size_t i = 0; i < b->list.count && status != DQ_CANCELLED; i++) {
         b->runner->run = i;
-        cli_progress((double)i / (double)b->count);
-        b->arguments[b->shared] = b->paths[i];
+        cli_progress((double)i / (double)b->list.count);
+        b->list.arguments[b->list.shared] = b->list.paths[i];
         if (b->json) {
             cli_json_begin_object(b->json, NULL);
-            cli_json_text(b->json, "input", b->paths[i]);
+            cli_json_text(b->json, "input", b->list.paths[i]);
         }
-        status = cli_run_once(b->runner, b->arguments, b->shared + 1, err);
+        status = cli_run_once(b->runner, b->list.arguments, b->list.shared + 1, err);
         if (status == DQ_OK)
-            status = use_outputs(b, b->paths[i], err);
+            status = use_outputs(b, b->list.paths[i], err);
         if (status != DQ_OK && status != DQ_CANCELLED)
-            note_failure(b, b->paths[i], status, err);
+            note_failure(b, b->list.paths[i], status, err);
         if (b->json)
             cli_json_end_object(b->json);
     }
@@ -354,10 +247,10 @@ static dq_status run_json(batch *b, dq_error *err)
 
 static void print_summary(const batch *b)
 {
-    printf("%zu run%s", b->count, b->count == 1 ? "" : "s");
+    printf("%zu run%s", b->list.count, b->list.count == 1 ? "" : "s");
     if (b->runner->options->expect)
-        printf(": %zu equal, %zu different, %zu failed\n", b->count - b->different - b->failed, b->different,
-               b->failed);
+        printf(": %zu equal, %zu different, %zu failed\n", b->list.count - b->different - b->failed,
+               b->different, b->failed);
     else
         printf(", %zu failed\n", b->failed);
 }
@@ -365,8 +258,7 @@ static void print_summary(const batch *b)
 dq_status cli_batch(cli_runner *runner, bool *differ, dq_error *err)
 {
     batch b = {.runner = runner};
-    b.arguments = calloc(runner->options->input_count + 1, sizeof *b.arguments);
-    dq_status status = b.arguments ? list_runs(&b, err) : out_of_memory(err);
+    dq_status status = cli_paths_list(runner->options, &b.list, err);
     if (status == DQ_OK)
         status = check_options(&b, err);
     if (status == DQ_OK) {
@@ -381,9 +273,6 @@ dq_status cli_batch(cli_runner *runner, bool *differ, dq_error *err)
         status = b.status;
         err->message[0] = 0; /* Each message is already printed. */
     }
-    for (size_t i = 0; i < b.count; i++)
-        free(b.paths[i]);
-    free(b.paths);
-    free(b.arguments);
+    cli_paths_clear(&b.list);
     return status;
 }

@@ -13,7 +13,7 @@
 
 enum { MAX_TABLE = 20 };
 
-static dq_status read_labels(const char *path, dq_tensor **out, dq_error *err)
+dq_status cli_labels_read(const char *path, dq_tensor **out, dq_error *err)
 {
     size_t length = strlen(path);
     if (length > 4 && !strcmp(path + length - 4, ".npy"))
@@ -148,7 +148,7 @@ dq_status cli_labels(const cli_outputs *outputs, const cli_options *options, cli
         return io_fail(err, DQ_BAD_INPUT,
                        "--labels needs an output of numbers with the shape [rows, classes]");
     dq_tensor *labels = NULL;
-    dq_status status = read_labels(options->labels, &labels, err);
+    dq_status status = cli_labels_read(options->labels, &labels, err);
     if (status == DQ_OK)
         status = score(labels, scores, options->quiet, json, err);
     dq_tensor_free(labels);

@@ -6,6 +6,7 @@
 #include "compare.h"
 #include "io/common.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -50,6 +51,7 @@ static void set_flag(reader *r, cli_option_id id)
     cli_options *to = r->options;
     bool *const flags[CLI_OPTIONS] = {
         [CLI_OPTION_JSON] = &to->json,
+        [CLI_OPTION_LEAVE_ONE_OUT] = &to->leave_one_out,
         [CLI_OPTION_DOT] = &to->dot,
         [CLI_OPTION_SVG] = &to->svg,
         [CLI_OPTION_BATCH] = &to->batch,
@@ -197,7 +199,10 @@ static dq_status take_words(reader *r, size_t first)
     const char **words = r->words + first;
     if (count < row->least)
         return io_fail(r->err, DQ_INVALID_ARGUMENT, "'%s' needs %s: usage is dqrun %s %s", row->name,
-                       row->needs_model ? "a model" : "an argument", row->name, row->arguments);
+                       !row->needs_model ? "an argument"
+                       : row->least > 1  ? "a model and inputs"
+                                         : "a model",
+                       row->name, row->arguments);
     if (count > row->most)
         return io_fail(r->err, DQ_INVALID_ARGUMENT, "unexpected argument '%s': usage is dqrun %s%s%s",
                        words[row->most], row->name, *row->arguments ? " " : "", row->arguments);
@@ -248,6 +253,10 @@ static dq_status check_combination(const reader *r)
                                   : "json");
     if ((was_given(r, CLI_OPTION_RTOL) || was_given(r, CLI_OPTION_ATOL)) && !o->expect)
         return io_fail(err, DQ_INVALID_ARGUMENT, "--rtol and --atol need --expect");
+    if (o->command == CLI_COMPARE && !o->float_model == !o->ref)
+        return io_fail(err, DQ_INVALID_ARGUMENT,
+                       o->ref ? "--float and --ref exclude each other"
+                              : "'compare' needs what to compare with: --float MODEL or --ref FILE");
     if (o->json + o->dot + o->svg > 1)
         return io_fail(err, DQ_INVALID_ARGUMENT, "--json, --dot and --svg exclude each other");
     if (was_given(r, CLI_OPTION_RUNS) && was_given(r, CLI_OPTION_SECONDS))
@@ -286,6 +295,7 @@ dq_status cli_parse(int argc, char **argv, cli_options *options, dq_error *err)
                              .topic = CLI_COMMANDS,
                              .rtol = COMPARE_RTOL,
                              .atol = COMPARE_ATOL,
+                             .fail_above = (double)INFINITY,
                              .warmup = 1,
                              .seconds = 2};
     /* No list is longer than the command line. */
@@ -295,11 +305,12 @@ dq_status cli_parse(int argc, char **argv, cli_options *options, dq_error *err)
     options->files_or_values = calloc(capacity, sizeof *options->files_or_values);
     options->schema_dirs = calloc(capacity, sizeof *options->schema_dirs);
     options->dims = calloc(capacity, sizeof *options->dims);
+    options->maps = calloc(capacity, sizeof *options->maps);
     reader r = {.options = options, .argc = argc, .argv = argv, .err = err};
     r.words = calloc(capacity, sizeof *r.words);
     dq_status status = DQ_OK;
     if (!options->inputs || !options->values || !options->files_or_values || !options->schema_dirs ||
-        !options->dims || !r.words)
+        !options->dims || !options->maps || !r.words)
         status = io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
     if (status == DQ_OK)
         status = interpret(&r);
@@ -328,5 +339,6 @@ void cli_options_clear(cli_options *options)
     free(options->files_or_values);
     free(options->schema_dirs);
     free(options->dims);
+    free(options->maps);
     *options = (cli_options){0};
 }

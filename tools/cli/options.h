@@ -38,8 +38,13 @@ typedef struct cli_options {
     const char *isa; /**< Of --isa or DQRUN_ISA: a level of this processor; NULL: the highest. */
     bool isa_from_environment;
     unsigned threads; /**< 0: the number of cores. */
-    bool no_fuse, honor_accuracy_level, quiet, verbose, why, json, profile, batch, no_progress, dot, svg;
-    bool old_out; /**< --out was used, which --output replaces */
+    bool no_fuse, honor_accuracy_level, quiet, verbose, why, json, profile, batch, no_progress, dot, svg,
+        leave_one_out;
+    const char *float_model, *ref, *fix; /**< of dqrun compare */
+    const char **maps;                   /**< each --map, FLOAT=NAME */
+    size_t map_count;
+    double fail_above; /**< infinite: never */
+    bool old_out;      /**< --out was used, which --output replaces */
     cli_color color;
     bool random;
     uint64_t seed;

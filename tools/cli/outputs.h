@@ -32,6 +32,8 @@ typedef struct cli_comparison {
 dq_status cli_expect(const cli_outputs *outputs, const char *path, const cli_options *options,
                      cli_comparison *comparison, dq_error *err);
 
+/** Reads the file of --labels. Messages do not name it. */
+dq_status cli_labels_read(const char *path, dq_tensor **out, dq_error *err);
 /** Prints the accuracy of the first output of shape [N, classes] against --labels, and for up to 20 classes
  * the confusion matrix. If json is not NULL, they become its object "labels". The class of a row is the index
  * of its largest score, the first of equal ones. NaN is smaller than any number. */

@@ -27,6 +27,15 @@ const cli_command_row cli_commands[CLI_COMMANDS] = {
          "computed (on integers or floats, and why on floats), by which step and algorithm, and how its "
          "result "
          "is quantized. The plan is for the shapes of INPUTS, or of inputs that are made up; nothing runs."},
+    [CLI_COMPARE] = {"compare", "MODEL INPUTS…", true, 2, SIZE_MAX, CLI_COMPLETE_MODEL, CLI_COMPLETE_INPUT,
+                     "find where a quantized model loses accuracy, why, and what cures it",
+                     "Runs a quantized model and its float form (--float), or reference values (--ref), on "
+                     "the same inputs and "
+                     "compares them value by value. Prints how far the outputs are apart, then for the worst "
+                     "nodes the cause and "
+                     "the cure. Each .npz file and folder of INPUTS is one input, as in a batch. Both graphs "
+                     "run as written, "
+                     "without fusing nodes. docs/compare.md defines each measure."},
     [CLI_OPS] = {"ops", "[FILTER]", false, 0, 1, CLI_COMPLETE_NOTHING, CLI_COMPLETE_NOTHING,
                  "list the operators that dqrun runs",
                  "Prints each operator version with its element types. FILTER is a part of an operator's or "
@@ -62,9 +71,9 @@ const cli_command_row cli_commands[CLI_COMMANDS] = {
 };
 
 const char *const cli_section_titles[CLI_SECTIONS] = {
-    [CLI_SECTION_INPUT] = "Input options",     [CLI_SECTION_OUTPUT] = "Output options",
-    [CLI_SECTION_RUNNING] = "Running options", [CLI_SECTION_BENCH] = "Measuring options",
-    [CLI_SECTION_GENERAL] = "General options",
+    [CLI_SECTION_INPUT] = "Input options",         [CLI_SECTION_OUTPUT] = "Output options",
+    [CLI_SECTION_COMPARING] = "Comparing options", [CLI_SECTION_RUNNING] = "Running options",
+    [CLI_SECTION_BENCH] = "Measuring options",     [CLI_SECTION_GENERAL] = "General options",
 };
 
 enum {
@@ -72,13 +81,14 @@ enum {
     CHECK = 1 << CLI_CHECK,
     BENCH = 1 << CLI_BENCH,
     INSPECT = 1 << CLI_INSPECT,
+    COMPARE = 1 << CLI_COMPARE,
     OPS = 1 << CLI_OPS,
     PASSES = 1 << CLI_PASSES,
     ALGORITHMS = 1 << CLI_ALGORITHMS,
     ISA = 1 << CLI_ISA,
     RUNS = RUN | BENCH,
     PLANS = RUNS | INSPECT,
-    MODELS = PLANS | CHECK,
+    MODELS = PLANS | COMPARE | CHECK,
     REPORTS = MODELS | OPS | PASSES | ALGORITHMS | ISA,
     ALL = (1 << CLI_COMMANDS) - 1
 };
@@ -108,12 +118,31 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
     [CLI_OPTION_ATOL] = {"atol", 0, "X", RUN, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
                          "Absolute tolerance of --expect. Default: 1e-7."},
     [CLI_OPTION_LABELS] =
-        {"labels", 0, "FILE", RUN, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false, NULL,
+        {"labels", 0, "FILE", RUN | COMPARE, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false, NULL,
          "Compare with class labels, one integer for each row (.npy, or an .npz with one "
          "array): print in how many rows the label has the largest score, and which classes "
          "are confused."},
     [CLI_OPTION_JSON] = {"json", 0, FLAG, REPORTS, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
                          "Print the results as JSON (its shape: dqrun(1), section JSON)."},
+    [CLI_OPTION_FLOAT] = {"float", 0, "MODEL", COMPARE, CLI_SECTION_COMPARING, CLI_COMPLETE_MODEL, NULL,
+                          false, NULL, "The float model that MODEL was quantized from."},
+    [CLI_OPTION_REF] = {"ref", 0, "FILE", COMPARE, CLI_SECTION_COMPARING, CLI_COMPLETE_INPUT, NULL, false,
+                        NULL,
+                        "In place of --float: an .npz file with reference values of one input, by name."},
+    [CLI_OPTION_MAP] =
+        {"map", 0, "FLOAT=NAME", COMPARE, CLI_SECTION_COMPARING, NO_CHOICE, true, NULL,
+         "Compare the value FLOAT of the float model with the value NAME of MODEL. Other values are "
+         "matched by their names, less the suffixes that quantizers add."},
+    [CLI_OPTION_LEAVE_ONE_OUT] =
+        {"leave-one-out", 0, FLAG, COMPARE, CLI_SECTION_COMPARING, NO_CHOICE, false, NULL,
+         "Also leave out each quantizer in turn and rank them by what the outputs gain. "
+         "Takes a run of all inputs for each; groups without a gain are left out together."},
+    [CLI_OPTION_FIX] = {"fix", 0, "FILE", COMPARE, CLI_SECTION_COMPARING, CLI_COMPLETE_MODEL, NULL, false,
+                        NULL, "Write MODEL with the ranges that the verdicts suggest from these inputs."},
+    [CLI_OPTION_FAIL_ABOVE] =
+        {"fail-above", 0, "X", COMPARE, CLI_SECTION_COMPARING, NO_CHOICE, false, NULL,
+         "Exit code 1 when an output's noise is more than X of its signal: 0.01 is an SQNR of "
+         "20 dB."},
     [CLI_OPTION_DOT] = {"dot", 0, FLAG, INSPECT, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
                         "Print the graph in the language of Graphviz, integer regions in green."},
     [CLI_OPTION_SVG] = {"svg", 0, FLAG, INSPECT, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
@@ -130,10 +159,10 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
     [CLI_OPTION_DIM] = {"dim", 0, "NAME=SIZE", PLANS, CLI_SECTION_INPUT, NO_CHOICE, true, NULL,
                         "The size of a symbolic dimension of made-up inputs. Default: that of a given input, "
                         "else 1."},
-    [CLI_OPTION_THREADS] = {"threads", 0, "N", PLANS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
+    [CLI_OPTION_THREADS] = {"threads", 0, "N", PLANS | COMPARE, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
                             "Number of threads. Default: the physical cores that the process may use."},
-    [CLI_OPTION_ISA] = {"isa", 0, "LEVEL", PLANS | ISA, CLI_SECTION_RUNNING, CLI_COMPLETE_ISA, NULL, false,
-                        NULL,
+    [CLI_OPTION_ISA] = {"isa", 0, "LEVEL", PLANS | COMPARE | ISA, CLI_SECTION_RUNNING, CLI_COMPLETE_ISA, NULL,
+                        false, NULL,
                         "The highest instruction set to use, such as c or avx2; 'dqrun isa' lists them. "
                         "Default: DQRUN_ISA, else the best."},
     [CLI_OPTION_NO_FUSE] = {"no-fuse", 0, FLAG, PLANS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
@@ -159,8 +188,8 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
          "What a model may ask for, in bytes or with K, M, G or T: file (default 64G), tensor "
          "(16G), session (64G); or a number: nodes (1000000), nesting (32), and for a run "
          "work, in multiply-adds and elements (no limit)."},
-    [CLI_OPTION_TIMEOUT] = {"timeout", 0, "SECONDS", RUNS, CLI_SECTION_RUNNING, NO_CHOICE, false, NULL,
-                            "Cancel loading and running after this time: exit code 124."},
+    [CLI_OPTION_TIMEOUT] = {"timeout", 0, "SECONDS", RUNS | COMPARE, CLI_SECTION_RUNNING, NO_CHOICE, false,
+                            NULL, "Cancel loading and running after this time: exit code 124."},
     [CLI_OPTION_WARMUP] = {"warmup", 0, "N", BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
                            "Runs after the first one that are not counted. Default: 1."},
     [CLI_OPTION_RUNS] = {"runs", 0, "N", BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
@@ -169,14 +198,16 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
                             "How long to repeat the run. Default: 2."},
     [CLI_OPTION_PROFILE] = {"profile", 0, FLAG, BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
                             "Also print the time of each operator and step, the slowest first."},
-    [CLI_OPTION_VERBOSE] = {"verbose", 'v', FLAG, RUN, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
-                            "Print the ISA level, the threads and the time of each step to standard error."},
+    [CLI_OPTION_VERBOSE] =
+        {"verbose", 'v', FLAG, RUN | COMPARE, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
+         "Print the ISA level, the threads and the time of each step to standard error; with "
+         "compare: print every value and weight."},
     [CLI_OPTION_WHY] = {"why", 0, FLAG, RUN, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
                         "Print what the planner decided to standard error."},
     [CLI_OPTION_QUIET] = {"quiet", 'q', FLAG, RUN | CHECK, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
                           "Print errors only."},
     [CLI_OPTION_NO_PROGRESS] =
-        {"no-progress", 0, FLAG, RUNS, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
+        {"no-progress", 0, FLAG, RUNS | COMPARE, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
          "Show no progress bar. It is shown on a terminal only, for what takes more than "
          "two seconds."},
     [CLI_OPTION_COLOR] = {"color", 0, "WHEN", REPORTS, CLI_SECTION_GENERAL, CLI_COMPLETE_CHOICES,
@@ -247,6 +278,10 @@ const cli_term cli_json_shapes[] = {
      "{\"model\", \"inputs\", \"outputs\": [VALUE…], \"nodes\", \"values\", \"steps\", \"operators\", "
      "\"weights\", \"memory\", \"lifetimes\" …}, where nodes, values and steps refer to each other by index; "
      "docs/inspect-json.md lists all members."},
+    {"compare",
+     "{\"model\", \"float_model\", \"matched\", \"verdicts\": [{\"cause\", \"value\", \"node\", \"why\", "
+     "\"cure\"…}…], the worst first, \"outputs\", \"values\", \"weights\"…}; docs/inspect-json.md lists all "
+     "members."},
     {"ops",
      "[{\"domain\", \"name\", \"since_version\", \"deprecated\", \"implemented\", \"types\": {CONSTRAINT: "
      "[TYPE…]…}}…]"},
@@ -283,6 +318,10 @@ const cli_example cli_examples[] = {
     {CLI_BENCH, "dqrun bench model.onnx --threads 1 --profile", "where does the time go?"},
     {CLI_INSPECT, "dqrun inspect model.onnx", "what runs on integers, what on floats, and why?"},
     {CLI_INSPECT, "dqrun inspect model.onnx --svg > model.svg", "a drawing of the graph"},
+    {CLI_COMPARE, "dqrun compare int8.onnx inputs/ --float model.onnx",
+     "where is accuracy lost, and what cures it?"},
+    {CLI_COMPARE, "dqrun compare int8.onnx inputs.npz --float model.onnx --fix fixed.onnx",
+     "write the model with better ranges"},
     {CLI_OPS, "dqrun ops matmul", "which versions of MatMul and its relatives are there?"},
     {CLI_PASSES, "dqrun passes", "which patterns are replaced, and how exactly?"},
     {CLI_ALGORITHMS, "dqrun algorithms", "in which ways is a convolution computed?"},
@@ -295,7 +334,7 @@ const cli_example cli_examples[] = {
 
 const cli_exit_code cli_exit_codes[] = {
     {0, "success"},
-    {CLI_EXIT_DIFFERS, "outputs differ from --expect"},
+    {CLI_EXIT_DIFFERS, "outputs differ from --expect, or more than --fail-above"},
     {DQ_INVALID_ARGUMENT, "wrong usage"},
     {DQ_BAD_MODEL, "the model is broken or cannot be read"},
     {DQ_BAD_INPUT, "an input is broken, missing or not what the model expects"},

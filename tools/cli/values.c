@@ -127,6 +127,8 @@ static dq_status set_number(cli_options *to, cli_option_id id, const char *value
         return read_number(value, &to->rtol) ? DQ_OK : refuse(id, value, "a number of 0 or more", err);
     case CLI_OPTION_ATOL:
         return read_number(value, &to->atol) ? DQ_OK : refuse(id, value, "a number of 0 or more", err);
+    case CLI_OPTION_FAIL_ABOVE:
+        return read_number(value, &to->fail_above) ? DQ_OK : refuse(id, value, "a number of 0 or more", err);
     case CLI_OPTION_RANDOM:
         to->random = true;
         return read_unsigned(value, UINT64_MAX, &to->seed)
@@ -214,6 +216,18 @@ dq_status cli_set_value(cli_options *to, cli_option_id id, bool is_long, const c
     case CLI_OPTION_LABELS:
         to->labels = value;
         return DQ_OK;
+    case CLI_OPTION_FLOAT:
+        to->float_model = value;
+        return DQ_OK;
+    case CLI_OPTION_REF:
+        to->ref = value;
+        return DQ_OK;
+    case CLI_OPTION_FIX:
+        to->fix = value;
+        return DQ_OK;
+    case CLI_OPTION_MAP:
+        to->maps[to->map_count++] = value;
+        return strchr(value, '=') ? DQ_OK : refuse(id, value, "FLOAT=NAME", err);
     case CLI_OPTION_ISA:
         to->isa = value;
         return DQ_OK;

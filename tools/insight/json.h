@@ -4,8 +4,9 @@
 #define DQ_TOOLS_INSIGHT_JSON_H
 
 #include "cli/json.h"
-#include "insight/inspect.h"
+#include "insight/compare.h"
 
 void insight_model_json(const insight_model *m, cli_json *json);
+void insight_comparison_json(const insight_comparison *c, cli_json *json);
 
 #endif

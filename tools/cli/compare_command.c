@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/compare_command.h"
+
+#include "cli/inputs.h"
+#include "cli/interrupt.h"
+#include "cli/model.h"
+#include "cli/outputs.h"
+#include "cli/paths.h"
+#include "cli/terminal.h"
+#include "insight/json.h"
+#include "io/common.h"
+#include "io/npz.h"
+#include "io/out_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct comparer {
+    const cli_options *o;
+    insight_request request;
+    cli_paths list;
+    cli_inputs inputs; /* of the current input */
+    void *quantized_bytes, *reference_bytes;
+    char *quantized_dir, *reference_dir;
+    insight_map *maps;
+    char **map_names; /* malloc'ed: the float names */
+    int64_t *labels;
+    npz *archive; /* of --ref */
+    const char **ref_names;
+    dq_tensor **ref_tensors;
+} comparer;
+
+static dq_status no_memory(dq_error *err)
+{
+    return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+}
+
+/* ---- Models -------------------------------------------------------------------------------------------- */
+
+/* The folder of a file, malloc'ed. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
+/* Edits need the bytes of the file besides the loaded model. */
+static dq_status load(const comparer *x, const char *path, dq_schemas *schemas, dq_model **model,
+                      void **bytes, size_t *size, char **dir, dq_error *err)
+{
+    dq_load_options options = DQ_LOAD_OPTIONS_INIT;
+    options.schemas = schemas;
+    options.limits = &x->o->limits;
+    if (cli_is_standard_input(path))
+        return io_fail(err, DQ_INVALID_ARGUMENT, "'-' cannot be a model of compare, expected a file");
+    *dir = folder_of(path);
+    options.base_dir = *dir;
+    dq_status status = *dir ? dq_model_load(path, &options, model, err) : no_memory(err);
+    if (status != DQ_OK)
+        return status;
+    status = io_read_file(path, x->o->limits.file_bytes ? x->o->limits.file_bytes : (uint64_t)1 << 36, bytes,
+                          size, err);
+    return status == DQ_OK ? DQ_OK : io_prefix(err, status, path);
+}
+
+static dq_status load_models(comparer *x, dq_schemas *schemas, dq_error *err)
+{
+    insight_request *r = &x->request;
+    dq_status status = load(x, x->o->model, schemas, &r->quantized, &x->quantized_bytes, &r->quantized_size,
+                            &x->quantized_dir, err);
+    if (status == DQ_OK && x->o->float_model)
+        status = load(x, x->o->float_model, schemas, &r->reference, &x->reference_bytes, &r->reference_size,
+                      &x->reference_dir, err);
+    r->quantized_bytes = x->quantized_bytes;
+    r->reference_bytes = x->reference_bytes;
+    r->quantized_dir = x->quantized_dir;
+    r->reference_dir = x->reference_dir;
+    return status;
+}
+
+/* ---- What else is read --------------------------------------------------------------------------------- */
+
+static dq_status read_references(comparer *x, dq_error *err)
+{
+    dq_status status = npz_open(x->o->ref, &x->archive, err);
+    const size_t count = status == DQ_OK ? npz_count(x->archive) : 0;
+    x->ref_names = calloc(count + 1, sizeof *x->ref_names);
+    x->ref_tensors = calloc(count + 1, sizeof *x->ref_tensors);
+    if (status == DQ_OK && (!x->ref_names || !x->ref_tensors))
+        return no_memory(err);
+    for (size_t i = 0; i < count && status == DQ_OK; i++) {
+        x->ref_names[i] = npz_name(x->archive, i);
+        status = npz_read(x->archive, i, DQ_UNDEFINED, IO_TENSOR_LIMIT, &x->ref_tensors[i], err);
+    }
+    if (status != DQ_OK)
+        return io_prefix(err, status, x->o->ref);
+    x->request.ref_count = count;
+    x->request.ref_names = x->ref_names;
+    x->request.ref_tensors = (const dq_tensor *const *)x->ref_tensors;
+    return x->list.count == 1
+               ? DQ_OK
+               : io_fail(err, DQ_INVALID_ARGUMENT,
+                         "--ref holds the values of one input, and %zu inputs are given", x->list.count);
+}
+
+static dq_status read_maps(comparer *x, dq_error *err)
+{
+    x->maps = calloc(x->o->map_count + 1, sizeof *x->maps);
+    x->map_names = calloc(x->o->map_count + 1, sizeof *x->map_names);
+    if (!x->maps || !x->map_names)
+        return no_memory(err);
+    for (size_t i = 0; i < x->o->map_count; i++) {
+        const char *equals = strchr(x->o->maps[i], '=');
+        x->map_names[i] = strndup(x->o->maps[i], (size_t)(equals - x->o->maps[i]));
+        if (!x->map_names[i])
+            return no_memory(err);
+        x->maps[i] = (insight_map){x->map_names[i], equals + 1};
+        if (!dq_model_find_value(x->request.quantized, equals + 1))
+            return io_fail(err, DQ_INVALID_ARGUMENT, "--map is '%s', and %s has no value '%s'", x->o->maps[i],
+                           x->o->model, equals + 1);
+    }
+    x->request.maps = x->maps;
+    x->request.map_count = x->o->map_count;
+    return DQ_OK;
+}
+
+static dq_status read_labels(comparer *x, dq_error *err)
+{
+    dq_tensor *t = NULL;
+    dq_status status = cli_labels_read(x->o->labels, &t, err);
+    if (status != DQ_OK)
+        return io_prefix(err, status, x->o->labels);
+    if (!io_is_integer(dq_tensor_dtype(t)))
+        status = io_fail(err, DQ_BAD_INPUT, "%s: the labels are of type %s, expected integers", x->o->labels,
+                         dq_dtype_name(dq_tensor_dtype(t)));
+    x->request.label_count = dq_tensor_count(t);
+    x->labels = calloc(x->request.label_count + 1, sizeof *x->labels);
+    if (status == DQ_OK && !x->labels)
+        status = no_memory(err);
+    for (size_t i = 0; i < x->request.label_count && status == DQ_OK; i++)
+        x->labels[i] = (int64_t)io_get_int(t, i);
+    x->request.labels = x->labels;
+    dq_tensor_free(t);
+    return status;
+}
+
+/* ---- Inputs -------------------------------------------------------------------------------------------- */
+
+static dq_status read_input(void *arg, size_t index, dq_tensor *const **tensors, dq_error *err)
+{
+    comparer *x = arg;
+    cli_inputs_clear(&x->inputs);
+    x->list.arguments[x->list.shared] = x->list.paths[index];
+    dq_status status =
+        cli_inputs_gather(x->request.quantized, x->o, x->list.arguments, x->list.shared + 1, &x->inputs, err);
+    *tensors = x->inputs.tensors;
+    return status;
+}
+
+static int show_progress(void *arg, double done)
+{
+    (void)arg; /* the comparer */
+    cli_progress(done);
+    return 0;
+}
+
+/* ---- Results ------------------------------------------------------------------------------------------- */
+
+static dq_status print(const comparer *x, const insight_comparison *c, dq_error *err)
+{
+    cli_json json;
+    if (!x->o->json) {
+        cli_compare_table(c, x->o->verbose);
+        return DQ_OK;
+    }
+    dq_status status = cli_json_start(&json, err);
+    if (status != DQ_OK)
+        return status;
+    insight_comparison_json(c, &json);
+    return cli_json_finish(&json, DQ_OK, err);
+}
+
+static dq_status write_fixed(const comparer *x, const insight_comparison *c, dq_error *err)
+{
+    void *bytes = NULL;
+    size_t size = 0, changed = 0;
+    out_file out;
+    dq_status status = insight_fix(&x->request, c, &bytes, &size, &changed, err);
+    if (status == DQ_OK) {
+        status = out_open(x->o->fix, &out, err);
+        if (status == DQ_OK) {
+            const bool written = fwrite(bytes, 1, size, out.file) == size;
+            status = out_close(
+                &out, written ? DQ_OK : io_fail(err, DQ_IO, "cannot be written: %s", strerror(errno)), err);
+        }
+        if (status != DQ_OK)
+            io_prefix(err, status, x->o->fix);
+    }
+    free(bytes);
+    if (status == DQ_OK && !x->o->json)
+        printf("\n%s: written with %zu new range%s\n", x->o->fix, changed, changed == 1 ? "" : "s");
+    return status;
+}
+
+static bool is_too_bad(const comparer *x, const insight_comparison *c)
+{
+    for (size_t i = 0; i < c->output_count; i++)
+        if (insight_noise_ratio(&c->outputs[i].error) > x->o->fail_above)
+            return true;
+    return false;
+}
+
+static void clear(comparer *x)
+{
+    for (size_t i = 0; x->ref_tensors && i < npz_count(x->archive); i++)
+        dq_tensor_free(x->ref_tensors[i]);
+    for (size_t i = 0; x->map_names && i < x->o->map_count; i++)
+        free(x->map_names[i]);
+    free(x->ref_tensors);
+    free(x->ref_names);
+    free(x->map_names);
+    free(x->maps);
+    free(x->labels);
+    if (x->archive)
+        npz_close(x->archive);
+    cli_inputs_clear(&x->inputs);
+    cli_paths_clear(&x->list);
+    dq_model_free(x->request.quantized);
+    dq_model_free(x->request.reference);
+    free(x->quantized_bytes);
+    free(x->reference_bytes);
+    free(x->quantized_dir);
+    free(x->reference_dir);
+}
+
+dq_status cli_compare(dq_schemas *schemas, const cli_options *o, bool *differ, dq_error *err)
+{
+    const dq_session_options options = cli_session_options(o);
+    comparer x = {.o = o,
+                  .request = {.schemas = schemas, .options = &options, .leave_one_out = o->leave_one_out}};
+    insight_comparison c = {0};
+    dq_status status = cli_paths_list(o, &x.list, err);
+    if (status == DQ_OK)
+        status = load_models(&x, schemas, err);
+    if (status == DQ_OK)
+        status = read_maps(&x, err);
+    if (status == DQ_OK && o->ref)
+        status = read_references(&x, err);
+    if (status == DQ_OK && o->labels)
+        status = read_labels(&x, err);
+    if (status == DQ_OK) {
+        x.request.feed = (insight_feed){x.list.count, read_input, &x, show_progress};
+        cli_progress_begin("compare");
+        status = insight_compare(&x.request, &c, err);
+        cli_progress_end();
+    }
+    if (status == DQ_OK)
+        status = print(&x, &c, err);
+    if (status == DQ_OK && o->fix)
+        status = write_fixed(&x, &c, err);
+    *differ = status == DQ_OK && is_too_bad(&x, &c);
+    insight_comparison_free(&c);
+    clear(&x);
+    return status;
+}
