@@ -169,6 +169,9 @@ extern const char *const insight_cause_titles[INSIGHT_CAUSES];
 /* ---- Parts that compare.c calls ------------------------------------------------------------------------ */
 
 dq_status insight_match(const insight_request *r, insight_comparison *c, dq_error *err);
+/** Extends `to`, the float value of each value of the quantized model (INSIGHT_NONE: not known), by
+ * structure. */
+dq_status insight_align(insight_comparison *c, size_t *to, dq_error *err);
 dq_status insight_match_weights(insight_comparison *c, dq_error *err);
 dq_status insight_observe(const insight_request *r, insight_comparison *c, dq_error *err);
 dq_status insight_leave_one_out(const insight_request *r, insight_comparison *c, dq_error *err);

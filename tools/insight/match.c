@@ -3,9 +3,9 @@
  *
  * Each quantized activation of the model is a candidate under several names: that of the value before
  * quantization, and its own and the dequantized value's less the suffixes that quantizers add. --map comes
- * first, then equal names, then names less suffixes. Values that are not quantized match by name alone. Where
- * quantization has folded an operator into the one before it (BatchNormalization, Relu, Clip), the float
- * value after it takes over the match. */
+ * first, then equal names, then names less suffixes. Values that are not quantized match by name alone. What
+ * is left over is matched by structure. Where quantization has folded an operator into the one before it
+ * (BatchNormalization, Relu, Clip), the float value after it takes over the match. */
 #include "insight/compare.h"
 
 #include "io/common.h"
@@ -146,7 +146,7 @@ static const char *value_name(const dq_value *value)
 static bool read_quantizer(const insight_model *m, size_t index, insight_pair *to)
 {
     const insight_value *v = &m->values[index];
-    dq_quantization q = DQ_QUANTIZATION_INIT, d = DQ_QUANTIZATION_INIT;
+    dq_quantization q = DQ_QUANTIZATION_INIT;
     dq_value_info info = DQ_VALUE_INFO_INIT;
     if (v->is_constant || v->producer == INSIGHT_NONE || !v->quantization.quantized ||
         dq_value_quantization(m->model, v->value, &q, NULL) != DQ_OK || !q.scale ||
@@ -157,6 +157,7 @@ static bool read_quantizer(const insight_model *m, size_t index, insight_pair *t
         return false; /* views of quantized values, such as a Flatten, have their input's quantizer */
     const size_t dequantize = reader_of(m, index, "DequantizeLinear");
     to->codes = v->name;
+    to->got = NULL;
     to->quantizer = m->nodes[v->producer].name;
     to->order = v->producer;
     to->is_qoperator = !is_quantize;
@@ -181,7 +182,6 @@ static bool read_quantizer(const insight_model *m, size_t index, insight_pair *t
         if (dq_value_describe(m->values[node->inputs[2]].value, &info, NULL) == DQ_OK)
             to->dequantized_zero_point_data = info.initializer;
     }
-    (void)d;
     return true;
 }
 
@@ -249,6 +249,47 @@ static dq_status match_plain(matcher *x, dq_error *err)
         reference = reference == INSIGHT_NONE ? find_reference(x, v->name) : reference;
         if (reference != INSIGHT_NONE)
             status = add_pair(x, &p, reference, err);
+    }
+    return status;
+}
+
+/* ---- By structure -------------------------------------------------------------------------------------- */
+
+/* What names have matched, as a start for the structure. */
+static void know_pairs(const matcher *x, size_t *to)
+{
+    const insight_model *m = &x->c->quantized;
+    for (size_t i = 0; i < m->value_count; i++)
+        to[i] = INSIGHT_NONE;
+    for (size_t i = 0; i < x->c->pair_count; i++) {
+        const insight_pair *p = &x->c->pairs[i];
+        const char *const names[3] = {p->got, p->codes, p->is_edit ? NULL : p->observed};
+        for (size_t k = 0; k < 3; k++) {
+            const size_t value = insight_value_named(m, names[k]);
+            if (value != INSIGHT_NONE)
+                to[value] = insight_value_named(&x->c->reference, p->name);
+        }
+    }
+}
+
+static dq_status match_structure(matcher *x, dq_error *err)
+{
+    const insight_model *m = &x->c->quantized;
+    size_t *to = insight_alloc(&x->c->pool, m->value_count, sizeof *to);
+    if (!to)
+        return insight_no_memory(err);
+    know_pairs(x, to);
+    dq_status status = insight_align(x->c, to, err);
+    for (int quantized = 1; quantized >= 0; quantized--) {
+        for (size_t i = 0; i < m->value_count && status == DQ_OK; i++) {
+            insight_pair p = {.got = m->values[i].name};
+            if (to[i] == INSIGHT_NONE || x->taken[to[i]] || !can_match(x, to[i]))
+                continue;
+            if (quantized ? read_quantizer(m, i, &p)
+                          : is_float_value(&m->values[i]) && !m->values[i].is_input &&
+                                !is_op(m, m->values[i].producer, "DequantizeLinear"))
+                status = add_pair(x, &p, to[i], err);
+        }
     }
     return status;
 }
@@ -332,6 +373,8 @@ dq_status insight_match(const insight_request *r, insight_comparison *c, dq_erro
         status = match_plain(&x, err);
     if (status == DQ_OK && r->reference)
         follow_folds(&x);
+    if (status == DQ_OK && r->reference)
+        status = match_structure(&x, err);
     if (status == DQ_OK)
         status = list_unmatched(&x, err);
     qsort(c->pairs, c->pair_count, sizeof *c->pairs, by_order);
