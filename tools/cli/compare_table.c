@@ -69,8 +69,10 @@ static void print_output(const insight_comparison *c, const insight_output *o)
 static void print_matches(const insight_comparison *c)
 {
     char name[TEXT];
-    printf("matched %zu of %zu values, %zu weights, over %zu input%s\n",
-           c->float_value_count - c->unmatched_count, c->float_value_count, c->weight_count, c->input_count,
+    printf("matched %zu of %zu values, ", c->pair_count, c->float_value_count);
+    if (c->folded_count)
+        printf("%zu folded into the next, ", c->folded_count);
+    printf("%zu weights, over %zu input%s\n", c->weight_count, c->input_count,
            c->input_count == 1 ? "" : "s");
     for (size_t i = 0; i < c->unmatched_count && i < MOST_NAMES; i++)
         printf("%s%s", i ? ", " : "not matched: ", name_of(c->unmatched[i], name));

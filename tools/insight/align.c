@@ -22,6 +22,12 @@ static bool is_one_of(const char *op_type, const char *const *list)
     return *list != NULL;
 }
 
+static bool is_quantizer(const char *op_type)
+{
+    static const char *const quantizers[] = {"QuantizeLinear", "DequantizeLinear", NULL};
+    return is_one_of(op_type, quantizers);
+}
+
 static const char *float_op(const char *op_type)
 {
     return !strncmp(op_type, "QLinear", 7) ? op_type + 7 : !strcmp(op_type, "QGemm") ? "Gemm" : op_type;
@@ -64,12 +70,22 @@ static size_t only_reader(const insight_model *m, size_t value)
     return insight_find_node(m, readers[0]);
 }
 
+/* The only node that reads the value, or its quantized and dequantized form. */
+static size_t next_operator(const insight_model *m, size_t value)
+{
+    size_t node = only_reader(m, value);
+    while (node != INSIGHT_NONE && is_quantizer(m->nodes[node].op_type) &&
+           m->nodes[node].outputs[0] != INSIGHT_NONE)
+        node = only_reader(m, m->nodes[node].outputs[0]);
+    return node;
+}
+
 /* The float value after the operators that quantization has folded into its node. */
 static size_t skip_folded(const aligner *a, size_t f_value, size_t q_value)
 {
     static const char *const folded[] = {"BatchNormalization", "Relu", "Clip", NULL};
     for (;;) {
-        const size_t reader = only_reader(a->f, f_value), own = only_reader(a->q, q_value);
+        const size_t reader = only_reader(a->f, f_value), own = next_operator(a->q, q_value);
         if (reader == INSIGHT_NONE || !is_one_of(a->f->nodes[reader].op_type, folded) ||
             (own != INSIGHT_NONE && !strcmp(a->q->nodes[own].op_type, a->f->nodes[reader].op_type)) ||
             a->f->nodes[reader].outputs[0] == INSIGHT_NONE)
@@ -80,11 +96,10 @@ static size_t skip_folded(const aligner *a, size_t f_value, size_t q_value)
 
 static void align_node(aligner *a, const insight_node *n)
 {
-    static const char *const quantizers[] = {"QuantizeLinear", "DequantizeLinear", NULL};
     if (!n->output_count || n->outputs[0] == INSIGHT_NONE)
         return;
     const size_t output = n->outputs[0];
-    if (is_one_of(n->op_type, quantizers)) {
+    if (is_quantizer(n->op_type)) {
         if (a->to[output] == INSIGHT_NONE && n->inputs[0] != INSIGHT_NONE)
             a->to[output] = a->to[n->inputs[0]];
         return;

@@ -112,6 +112,7 @@ typedef struct insight_comparison {
     insight_pool pool;
     insight_model quantized, reference; /**< `reference` is empty with --ref */
     size_t pair_count, weight_count, output_count, verdict_count, unmatched_count, input_count;
+    size_t folded_count;      /**< values that are gone with an operator that reads them */
     size_t float_value_count; /**< values of the float model that could be matched */
     insight_pair *pairs;      /**< in the order of the quantized model */
     insight_weight *weights;

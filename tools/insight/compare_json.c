@@ -187,7 +187,8 @@ void insight_comparison_json(const insight_comparison *c, cli_json *json)
     cli_json_text(json, "model", c->quantized.name);
     cli_json_text(json, "float_model", c->reference.name);
     cli_json_size(json, "inputs", c->input_count);
-    cli_json_size(json, "matched", c->float_value_count - c->unmatched_count);
+    cli_json_size(json, "matched", c->pair_count);
+    cli_json_size(json, "folded", c->folded_count);
     cli_json_size(json, "float_values", c->float_value_count);
     cli_json_begin_array(json, "unmatched");
     for (size_t i = 0; i < c->unmatched_count; i++)

@@ -58,8 +58,10 @@ size_t insight_producer(const insight_model *m, const char *value)
 
 static bool is_float_value(const insight_value *v)
 {
-    return !v->is_constant && (!strcmp(v->type, "float") || !strcmp(v->type, "float16") ||
-                               !strcmp(v->type, "bfloat16") || !strcmp(v->type, "double"));
+    /* Files may declare values that no node computes. */
+    return !v->is_constant && (v->producer != INSIGHT_NONE || v->is_input) &&
+           (!strcmp(v->type, "float") || !strcmp(v->type, "float16") || !strcmp(v->type, "bfloat16") ||
+            !strcmp(v->type, "double"));
 }
 
 static bool is_op(const insight_model *m, size_t node, const char *op_type)
@@ -153,8 +155,6 @@ static bool read_quantizer(const insight_model *m, size_t index, insight_pair *t
         dq_value_describe(v->value, &info, NULL) != DQ_OK || !q.scale_data)
         return false;
     const bool is_quantize = is_op(m, v->producer, "QuantizeLinear");
-    if (!is_quantize && insight_find_node(m, q.node) != v->producer)
-        return false; /* views of quantized values, such as a Flatten, have their input's quantizer */
     const size_t dequantize = reader_of(m, index, "DequantizeLinear");
     to->codes = v->name;
     to->got = NULL;
@@ -308,17 +308,18 @@ static bool still_has(const insight_model *m, const insight_pair *p, const char 
     return false;
 }
 
+static bool is_foldable(const char *op_type)
+{
+    return !strcmp(op_type, "BatchNormalization") || !strcmp(op_type, "Relu") || !strcmp(op_type, "Clip");
+}
+
 /* A float node whose result is not matched, whose input is, and which the quantized model has no more. */
 static void follow_folds(matcher *x)
 {
-    static const char *const folded[] = {"BatchNormalization", "Relu", "Clip"};
     insight_model *f = &x->c->reference;
     for (size_t i = 0; i < f->node_count; i++) {
         const insight_node *n = &f->nodes[i];
-        bool may = false;
-        for (size_t k = 0; k < sizeof folded / sizeof *folded; k++)
-            may = may || !strcmp(n->op_type, folded[k]);
-        if (!may || n->inputs[0] == INSIGHT_NONE || n->outputs[0] == INSIGHT_NONE ||
+        if (!is_foldable(n->op_type) || n->inputs[0] == INSIGHT_NONE || n->outputs[0] == INSIGHT_NONE ||
             !x->taken[n->inputs[0]] || x->taken[n->outputs[0]])
             continue;
         const size_t index = x->pair_of[n->inputs[0]];
@@ -341,6 +342,27 @@ static int by_order(const void *a, const void *b)
     return x->order != y->order ? (x->order > y->order) - (x->order < y->order) : strcmp(x->name, y->name);
 }
 
+/* Whether quantization has folded the operator that reads the value, and nothing else reads it. */
+static bool is_folded(const matcher *x, size_t value)
+{
+    const insight_model *f = &x->c->reference;
+    for (int step = 0; x->r->reference && step < 3; step++) {
+        size_t count = 0;
+        const dq_node *const *readers = NULL;
+        if (dq_value_consumers(f->model, f->values[value].value, &count, &readers, NULL) != DQ_OK ||
+            count != 1)
+            return false;
+        const size_t node = insight_find_node(f, readers[0]);
+        if (node == INSIGHT_NONE || !is_foldable(f->nodes[node].op_type) ||
+            f->nodes[node].outputs[0] == INSIGHT_NONE)
+            return false;
+        value = f->nodes[node].outputs[0];
+        if (x->taken[value])
+            return true;
+    }
+    return false;
+}
+
 static dq_status list_unmatched(const matcher *x, dq_error *err)
 {
     insight_comparison *c = x->c;
@@ -354,7 +376,9 @@ static dq_status list_unmatched(const matcher *x, dq_error *err)
         if (!x->taken[i] && is_plain_input)
             continue; /* an input that is not quantized is the same on both sides */
         c->float_value_count++;
-        if (!x->taken[i])
+        if (!x->taken[i] && is_folded(x, i))
+            c->folded_count++;
+        else if (!x->taken[i])
             c->unmatched[c->unmatched_count++] = reference_name(x, i);
     }
     return DQ_OK;

@@ -75,8 +75,9 @@ static bool is_computed(const insight_pair *p)
 }
 
 /* Cuts the quantized model at one pair: what reads the value reads an input, the reference, through the
- * quantizer. */
-static dq_status cut_pair(model_edit *edit, const insight_pair *p, size_t i, dq_error *err)
+ * quantizer. Without a float model, nodes that can read it unquantized do: nothing tells the noise of their
+ * inputs from their own. */
+static dq_status cut_pair(model_edit *edit, const insight_pair *p, size_t i, bool has_model, dq_error *err)
 {
     char ref[INSIGHT_EDIT_NAME], name[INSIGHT_EDIT_NAME], other[INSIGHT_EDIT_NAME];
     dq_status status = model_edit_add_input(edit, edit_name(ref, "ref", i), DQ_FLOAT, err);
@@ -91,6 +92,8 @@ static dq_status cut_pair(model_edit *edit, const insight_pair *p, size_t i, dq_
         return status == DQ_OK ? add_dequantize(edit, p, p->codes, edit_name(other, "own", i), err) : status;
     }
     status = model_edit_redirect(edit, p->got, ref, err);
+    if (status == DQ_OK && !has_model && p->codes && !p->is_edit)
+        status = model_edit_redirect(edit, p->observed, ref, err);
     if (status != DQ_OK || !p->codes)
         return status;
     status = add_dequantize(edit, p, p->codes, edit_name(other, "floor", i), err);
@@ -107,7 +110,7 @@ static dq_status open_cut(observer *o, dq_error *err)
     char name[INSIGHT_EDIT_NAME];
     dq_status status = model_edit_open(o->r->quantized_bytes, o->r->quantized_size, &edit, err);
     for (size_t i = 0; i < c->pair_count && status == DQ_OK; i++)
-        status = cut_pair(edit, &c->pairs[i], i, err);
+        status = cut_pair(edit, &c->pairs[i], i, o->r->reference != NULL, err);
     if (status == DQ_OK)
         status = insight_run_edit(&o->cut, edit, o->r->quantized, o->r->quantized_dir, o->r, err);
     for (size_t i = 0; i < c->pair_count && status == DQ_OK; i++) {

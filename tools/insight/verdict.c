@@ -215,8 +215,11 @@ static const char *why_weights(const subject *s, insight_pool *pool)
 
 static const char *why_sensitive(const subject *s, insight_pool *pool)
 {
-    return insight_format(pool, "adds noise at an SQNR of %.1f dB (floor %.1f dB)", insight_sqnr(&s->p->own),
-                          s->p->has_floor ? insight_sqnr(&s->p->floor) : (double)NAN);
+    const double own = insight_sqnr(&s->p->own);
+    return s->p->has_floor
+               ? insight_format(pool, "adds noise at an SQNR of %.1f dB, of quantizing its result %.1f dB",
+                                own, insight_sqnr(&s->p->floor))
+               : insight_format(pool, "adds noise at an SQNR of %.1f dB", own);
 }
 
 static const char *why_accumulation(const subject *s, insight_pool *pool)

@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""dqrun compare finds planted faults: the faulty value first, the right cause, and --fix brings the accuracy back.
+
+usage: run.py DQRUN
+
+Six faults (clipped range, far too wide range, channels of different ranges, wrong zero point, overflowed bias, one bad
+layer) are planted into quantized forms of three models: the digits of examples/, a convolutional network and a
+transformer. The last line is 'N passed, N failed, N skipped'; the exit code is 1 when something failed."""
+
+import copy
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+import models
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+CLIP, WIDEN, OUTLIER, ZERO_POINT, MISMATCH, NOISE = 0.25, 30, 40, 128, 20, 12
+
+
+class Case:
+    """A model with its names: where a range, a weight and a bias get their faults."""
+
+    def __init__(self, name, model, feed, activation, weight, weight_value, bias=None, dead=None, labels=None):
+        self.name, self.model, self.feed, self.labels = name, model, feed, labels
+        self.activation = activation      # a result of Relu
+        self.weight, self.weight_value = weight, weight_value  # and the value that it gives
+        self.bias = bias                  # (weight, bias, value) of a convolution
+        self.dead = dead                  # change(arrays): a channel that is always 0, and a huge weight that reads it
+
+
+def change(model, arrays):
+    changed = copy.deepcopy(model)
+    for t in changed.graph.initializer:
+        if t.name in arrays:
+            t.CopyFrom(numpy_helper.from_array(np.asarray(arrays[t.name], np.float32), t.name))
+    return changed
+
+
+def dead_conv(first, bias, second):
+    def apply(arrays):
+        arrays[first][1], arrays[bias][1] = 0, -0.01
+        arrays[second][2, 1] = OUTLIER * np.abs(arrays[second]).max()
+    return apply
+
+
+def dead_hidden(arrays):
+    arrays["up0"][:, 1] = 0
+    arrays["down0"][1, 2] = OUTLIER * np.abs(arrays["down0"]).max()
+
+
+def make_cases():
+    rng = np.random.default_rng(1)
+    digits = models.float_digits(EXAMPLES / "digits_qdq.onnx")
+    yield Case("digits", digits, dict(np.load(EXAMPLES / "digits_test.npz")), "conv1_relu", "conv2_weight_real", "conv2_sum",
+               ("conv2_weight_real", "conv2_bias_real", "conv2_sum"),
+               dead_conv("conv1_weight_real", "conv1_bias_real", "conv2_weight_real"), EXAMPLES / "digits_labels.npz")
+    yield Case("conv", models.small_conv(), {"image": rng.normal(0, 1, (64, 3, 12, 12)).astype("f4")}, "relu1", "w2", "conv2",
+               ("w2", "b2", "conv2"), dead_conv("w1", "b1", "w2"))
+    yield Case("transformer", models.small_transformer(), {"tokens": rng.normal(0, 1, (64, 12, 32)).astype("f4")}, "hidden0",
+               "down0", "down_out0", None, dead_hidden)
+
+
+# ---- Faults: each returns (float model, Quantizer, expected value, expected cause) ----------------------------------
+
+def ranged(case, plant, cause):
+    values = models.observe(case.model, case.feed)
+    quantizer = models.Quantizer(case.model, values)
+    plant(quantizer.activations[case.activation], values[case.activation])
+    quantizer.quantize_biases()
+    return case.model, quantizer, case.activation, cause
+
+
+def clipped(case):
+    return ranged(case, lambda a, v: a.__setitem__(0, np.float32(a[0] * CLIP)), "clipped")
+
+
+def wide(case):
+    return ranged(case, lambda a, v: a.__setitem__(0, np.float32(a[0] * WIDEN)), "wide_range")
+
+
+def zero_point(case):
+    return ranged(case, lambda a, v: a.__setitem__(1, ZERO_POINT), "zero_point")
+
+
+def mismatch(case):
+    return ranged(case, lambda a, v: a.append(MISMATCH), "mismatch")
+
+
+def channel_spread(case):
+    arrays = {n: a.copy() for n, a in models.arrays_of(case.model).items()}
+    case.dead(arrays)
+    model = change(case.model, arrays)
+    quantizer = models.Quantizer(model, models.observe(model, case.feed))
+    axis = quantizer.weights[case.weight][2]
+    quantizer.per_channel = False
+    quantizer.quantize_weight(case.weight, axis)
+    quantizer.quantize_biases()
+    return model, quantizer, case.weight_value, "channel_spread"
+
+
+def bias_overflow(case):
+    weight, bias, value = case.bias
+    arrays = {n: a.copy() for n, a in models.arrays_of(case.model).items()}
+    arrays[weight][3] *= 1e-12
+    arrays[bias][3] = 2 * np.abs(models.observe(case.model, case.feed)[value]).max()
+    model = change(case.model, arrays)
+    return model, models.Quantizer(model, models.observe(model, case.feed)), value, "bias_overflow"
+
+
+def bad_layer(case):
+    quantizer = models.Quantizer(case.model, models.observe(case.model, case.feed))
+    q = quantizer.weights[case.weight][0]
+    noise = np.random.default_rng(2).normal(0, NOISE, q.shape)
+    quantizer.weights[case.weight][0] = np.clip(np.round(q + noise), -127, 127).astype(np.int8)
+    return case.model, quantizer, case.weight_value, "weights_differ"
+
+
+FAULTS = [clipped, wide, zero_point, mismatch, channel_spread, bias_overflow, bad_layer]
+RANGE_FAULTS = [clipped, wide, zero_point, mismatch]
+
+
+# ---- Checks ---------------------------------------------------------------------------------------------------------
+
+class Suite:
+    def __init__(self, program, folder):
+        self.program, self.folder = str(Path(program).resolve()), Path(folder)
+        self.passed = self.failed = 0
+
+    def case(self, name, work):
+        try:
+            work()
+            self.passed += 1
+        except Exception as why:
+            self.failed += 1
+            print(f"FAILED: {name}: {type(why).__name__}: {why}")
+
+    def dqrun(self, *arguments, code=0):
+        done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, check=False, cwd=self.folder,
+                              timeout=300)
+        assert done.returncode == code, f"exit code {done.returncode}, expected {code}: {done.stderr.decode()}"
+        return done.stdout.decode()
+
+    def compare(self, quantized, case, *more, reference="float.onnx"):
+        labels = ["--labels", case.labels] if case.labels else []
+        return json.loads(self.dqrun("compare", quantized, f"{case.name}.npz", "--float", reference, "--json", *labels, *more))
+
+    def write(self, case, model, quantizer, quantized):
+        np.savez(self.folder / f"{case.name}.npz", **case.feed)
+        onnx.save(model, str(self.folder / "float.onnx"))
+        quantizer.write(self.folder / quantized)
+
+
+def quality(result):
+    """SQNR of the outputs, and the accuracy where labels are given."""
+    output = result["outputs"][0]
+    return float(output["error"]["sqnr_db"]), output.get("correct", 0) / output.get("labelled", 1)
+
+
+def check_fault(suite, case, fault):
+    model, quantizer, value, cause = fault(case)
+    suite.write(case, model, quantizer, "faulty.onnx")
+    result = suite.compare("faulty.onnx", case, *(["--fix", "fixed.onnx"] if fault in RANGE_FAULTS else []))
+    assert result["verdicts"], "no verdict"
+    first = result["verdicts"][0]
+    assert (first["value"], first["cause"]) == (value, cause), \
+        f"the first verdict is {first['cause']} at {first['value']}, expected {cause} at {value}: {first['why']}"
+    if fault not in RANGE_FAULTS:
+        return
+    models.Quantizer(model, models.observe(model, case.feed)).write(suite.folder / "good.onnx")
+    good, faulty, fixed = (quality(suite.compare(f, case)) for f in ("good.onnx", "faulty.onnx", "fixed.onnx"))
+    assert fixed[0] > good[0] - 1.5 and fixed[1] >= good[1] - 0.005, f"fixed {fixed}, good {good}, faulty {faulty}"
+    assert faulty[0] < good[0] - 3, f"the fault does no harm: faulty {faulty}, good {good}"
+    onnx.checker.check_model(str(suite.folder / "fixed.onnx"))
+
+
+def check_sound(suite, case):
+    """A well quantized model has no verdict about a single node."""
+    model = case.model
+    suite.write(case, model, models.Quantizer(model, models.observe(model, case.feed)), "good.onnx")
+    result = suite.compare("good.onnx", case)
+    assert not [v for v in result["verdicts"] if v["cause"] != "accumulation"], result["verdicts"]
+    assert result["matched"] == result["float_values"] and not result["unmatched"], result["unmatched"]
+    for value in result["values"]:
+        assert 0.25 < value["floor"]["rmse_over_scale"] < 0.31 or value["range"]["at_zero_point"] > 0.2 or \
+            value["name"] == "image" and case.name == "digits", (value["name"], value["floor"])
+    for weight in result["weights"]:
+        assert 0.2 < weight["rmse_over_scale"] < 0.4 or case.name == "digits", weight
+
+
+def check_leave_one_out(suite, case):
+    model, quantizer, value, _ = clipped(case)
+    suite.write(case, model, quantizer, "faulty.onnx")
+    result = suite.compare("faulty.onnx", case, "--leave-one-out")
+    gains = {v["name"]: v["gain_db"] for v in result["values"] if v["gain_db"] is not None}
+    gains |= {w["name"]: w["gain_db"] for w in result["weights"] if w["gain_db"] is not None}
+    best = max(gains, key=gains.get)
+    assert best == value and gains[best] > 3, (best, gains)
+    assert result["leave_one_out_runs"] <= len(gains) + 1 or len(gains) < len(result["values"]), result["leave_one_out_runs"]
+
+
+def quantized_operators(suite, plant):
+    """The shipped QOperator form; plant(arrays) changes its initializers."""
+    model = onnx.load(EXAMPLES / "digits_qoperator.onnx")
+    arrays = {n: a.copy() for n, a in models.arrays_of(model).items()}
+    plant(arrays)
+    for t in model.graph.initializer:
+        t.CopyFrom(numpy_helper.from_array(arrays[t.name], t.name))
+    onnx.save(model, str(suite.folder / "qoperator.onnx"))
+
+
+def check_qoperator(suite, case):
+    def clip(arrays):  # biases have the scale of the input times that of the weights
+        arrays["conv1_scale"] = np.float32(arrays["conv1_scale"] * CLIP)
+        arrays["conv2_bias"] = np.round(arrays["conv2_bias"] / CLIP).astype(np.int32)
+
+    onnx.save(case.model, str(suite.folder / "float.onnx"))
+    np.savez(suite.folder / "digits.npz", **case.feed)
+    quantized_operators(suite, lambda arrays: None)
+    good = suite.compare("qoperator.onnx", case)
+    assert not good["verdicts"] and good["matched"] == 5 and not good["unmatched"], (good["matched"], good["unmatched"])
+    quantized_operators(suite, clip)
+    result = suite.compare("qoperator.onnx", case, "--fix", "fixed.onnx")
+    first = result["verdicts"][0]
+    assert (first["value"], first["cause"]) == ("conv1_relu", "clipped"), first
+    fixed = suite.compare("fixed.onnx", case)
+    assert quality(fixed)[0] > quality(good)[0] - 1.5, (quality(result), quality(fixed), quality(good))
+
+
+def check_reference_file(suite, case):
+    model, quantizer, value, cause = clipped(case)
+    suite.write(case, model, quantizer, "faulty.onnx")
+    np.savez(suite.folder / "reference.npz", **models.observe(model, case.feed))
+    result = json.loads(suite.dqrun("compare", "faulty.onnx", f"{case.name}.npz", "--ref", "reference.npz", "--json"))
+    first = result["verdicts"][0]
+    assert (first["value"], first["cause"]) == (value, cause), first
+
+
+def check_map(suite, case):
+    """A float model with other names: structure matches its values, --map overrides."""
+    model, quantizer, value, cause = clipped(case)
+    suite.write(case, model, quantizer, "faulty.onnx")
+    renamed = copy.deepcopy(model)
+    outputs = {o.name for o in renamed.graph.output} | {i.name for i in renamed.graph.input}
+    for n in renamed.graph.node:
+        n.input[:] = [i if i in outputs or i in models.arrays_of(model) else "other_" + i for i in n.input]
+        n.output[:] = [o if o in outputs else "other_" + o for o in n.output]
+    onnx.save(renamed, str(suite.folder / "renamed.onnx"))
+    for more in ([], ["--map", f"other_{value}={value}"]):
+        result = suite.compare("faulty.onnx", case, *more, reference="renamed.onnx")
+        first = result["verdicts"][0]
+        assert (first["value"], first["cause"]) == ("other_" + value, cause), (more, first)
+        assert result["matched"] == result["float_values"], result["unmatched"]
+
+
+def check_limits(suite, case):
+    """--fail-above, and inputs that are several files."""
+    model, quantizer, _, _ = clipped(case)
+    suite.write(case, model, quantizer, "faulty.onnx")
+    arguments = ["compare", "faulty.onnx", f"{case.name}.npz", "--float", "float.onnx", "--json"]
+    result = json.loads(suite.dqrun(*arguments))
+    ratio = 10 ** (-quality(result)[0] / 10)
+    suite.dqrun(*arguments, "--fail-above", f"{ratio * 1.1:.6f}")
+    suite.dqrun(*arguments, "--fail-above", f"{ratio * 0.9:.6f}", code=1)
+    name, array = next(iter(case.feed.items()))
+    for i in range(4):
+        np.savez(suite.folder / f"part{i}.npz", **{name: array[i::4]})
+    parts = json.loads(suite.dqrun("compare", "faulty.onnx", *[f"part{i}.npz" for i in range(4)], "--float", "float.onnx", "--json"))
+    assert parts["inputs"] == 4
+    for whole, part in zip(result["values"], parts["values"]):
+        for key in ("own", "so_far", "floor"):
+            a, b = (float(v[key]["sqnr_db"]) for v in (whole, part))
+            assert a == b or abs(a - b) < 0.01, (whole["name"], key, a, b)
+        assert whole["range"]["code_counts"] == part["range"]["code_counts"], whole["name"]
+
+
+def main(arguments):
+    if len(arguments) != 1:
+        sys.exit("usage: run.py DQRUN")
+    with tempfile.TemporaryDirectory(prefix="dqrun-insight-") as folder:
+        suite = Suite(arguments[0], folder)
+        for case in make_cases():
+            suite.case(f"{case.name}: sound", lambda case=case: check_sound(suite, case))
+            for fault in FAULTS:
+                if fault is bias_overflow and not case.bias:
+                    continue
+                suite.case(f"{case.name}: {fault.__name__}", lambda case=case, fault=fault: check_fault(suite, case, fault))
+            for check in (check_leave_one_out, check_reference_file, check_map, check_limits):
+                suite.case(f"{case.name}: {check.__name__}", lambda case=case, check=check: check(suite, case))
+            if case.name == "digits":
+                suite.case("digits: QOperator", lambda case=case: check_qoperator(suite, case))
+    print(f"{suite.passed} passed, {suite.failed} failed, 0 skipped")
+    return 1 if suite.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
