@@ -17,9 +17,10 @@ static const double LEAST_GAIN = 0.02;
 /* Up to so many quantizers, each is measured by itself. */
 enum { MOST_SINGLY = 32 };
 
-/* A quantizer that can be left out. */
+/* A quantizer that can be left out, with those that share its scale: they quantize the same values again, as
+ * after a Reshape, and one of them alone would hide what the others cost. */
 typedef struct element {
-    insight_pair *pair; /* one of the two */
+    insight_pair *pair; /* the first of them; or: */
     insight_weight *weight;
     dq_tensor *on;
 } element;
@@ -62,32 +63,88 @@ static dq_status add_switch(experiment *x, model_edit *edit, size_t i, const cha
     return status;
 }
 
+static const dq_tensor *constant_named(const insight_model *m, const char *name)
+{
+    dq_value_info info = DQ_VALUE_INFO_INIT;
+    const size_t value = insight_value_named(m, name);
+    return value != INSIGHT_NONE && dq_value_describe(m->values[value].value, &info, NULL) == DQ_OK
+               ? info.initializer
+               : NULL;
+}
+
+/* The name of the float value. Where the range of the quantizer does the work of a Relu or Clip that the
+ * float model has, the float value needs that operator again. */
+static dq_status unfold(experiment *x, model_edit *edit, const insight_pair *p, char name[INSIGHT_EDIT_NAME],
+                        const char **real, dq_error *err)
+{
+    const size_t i = (size_t)(p - x->c->pairs);
+    const insight_model *f = &x->c->reference;
+    const size_t made = insight_producer(&x->c->quantized, p->got), node = insight_producer(f, p->name);
+    char ends[2][INSIGHT_EDIT_NAME];
+    const char *inputs[4] = {p->got, NULL, NULL, NULL};
+    *real = p->got;
+    if (node == INSIGHT_NONE || made == INSIGHT_NONE || !p->float_op ||
+        (strcmp(p->float_op, "Relu") != 0 && strcmp(p->float_op, "Clip") != 0) ||
+        !strcmp(x->c->quantized.nodes[made].op_type, p->float_op))
+        return DQ_OK;
+    dq_status status = DQ_OK;
+    for (size_t k = 1; k < f->nodes[node].input_count && k < 3 && status == DQ_OK; k++) {
+        const size_t value = f->nodes[node].inputs[k];
+        const dq_tensor *end = value == INSIGHT_NONE ? NULL : constant_named(f, f->values[value].name);
+        inputs[k] = "";
+        if (!end)
+            continue;
+        inputs[k] = edit_name(ends[k - 1], k == 1 ? "least" : "most", i);
+        status = model_edit_add_initializer(edit, inputs[k], end, err);
+    }
+    *real = edit_name(name, "unfolded", i);
+    return status == DQ_OK ? model_edit_add_node(edit, p->float_op, inputs, *real, NULL, err) : status;
+}
+
 /* All DequantizeLinear nodes of the quantized value. */
-static dq_status switch_pair(experiment *x, model_edit *edit, size_t i, size_t *serial, dq_error *err)
+static dq_status switch_pair(experiment *x, model_edit *edit, size_t i, const insight_pair *p, size_t *serial,
+                             dq_error *err)
 {
     const insight_model *m = &x->c->quantized;
-    const insight_pair *p = x->elements[i].pair;
     size_t count = 0;
     const dq_node *const *readers = NULL;
-    dq_status status = dq_value_consumers(m->model, m->values[insight_value_named(m, p->codes)].value, &count,
-                                          &readers, err);
+    char name[INSIGHT_EDIT_NAME];
+    const char *real = NULL;
+    dq_status status = unfold(x, edit, p, name, &real, err);
+    if (status == DQ_OK)
+        status = dq_value_consumers(m->model, m->values[insight_value_named(m, p->codes)].value, &count,
+                                    &readers, err);
     for (size_t k = 0; k < count && status == DQ_OK; k++) {
         const size_t node = insight_find_node(m, readers[k]);
         if (node != INSIGHT_NONE && !strcmp(m->nodes[node].op_type, "DequantizeLinear"))
             status =
-                add_switch(x, edit, i, p->got, m->values[m->nodes[node].outputs[0]].name, (*serial)++, err);
+                add_switch(x, edit, i, real, m->values[m->nodes[node].outputs[0]].name, (*serial)++, err);
     }
+    return status;
+}
+
+static bool can_leave_out(const insight_pair *p)
+{
+    return p->codes && !p->is_qoperator && !p->is_edit;
+}
+
+static bool shares_scale(const insight_pair *a, const insight_pair *b)
+{
+    return can_leave_out(a) && can_leave_out(b) && !strcmp(a->scale, b->scale);
+}
+
+static dq_status switch_pairs(experiment *x, model_edit *edit, size_t i, size_t *serial, dq_error *err)
+{
+    dq_status status = DQ_OK;
+    for (size_t k = 0; k < x->c->pair_count && status == DQ_OK; k++)
+        if (shares_scale(x->elements[i].pair, &x->c->pairs[k]))
+            status = switch_pair(x, edit, i, &x->c->pairs[k], serial, err);
     return status;
 }
 
 static const dq_tensor *float_data(const experiment *x, const insight_weight *w)
 {
-    dq_value_info info = DQ_VALUE_INFO_INIT;
-    const size_t value = insight_value_named(&x->c->reference, w->float_name);
-    return value != INSIGHT_NONE &&
-                   dq_value_describe(x->c->reference.values[value].value, &info, NULL) == DQ_OK
-               ? info.initializer
-               : NULL;
+    return constant_named(&x->c->reference, w->float_name);
 }
 
 static dq_status switch_weight(experiment *x, model_edit *edit, size_t i, size_t *serial, dq_error *err)
@@ -110,7 +167,10 @@ static dq_status list_elements(experiment *x, dq_error *err)
         x->outputs[k] = c->outputs[k].name;
     for (size_t i = 0; i < c->pair_count; i++) {
         c->pairs[i].gain_db = (double)NAN;
-        if (c->pairs[i].codes && !c->pairs[i].is_qoperator && !c->pairs[i].is_edit)
+        bool is_new = can_leave_out(&c->pairs[i]);
+        for (size_t k = 0; k < x->count && is_new; k++)
+            is_new = !shares_scale(x->elements[k].pair, &c->pairs[i]);
+        if (is_new)
             x->elements[x->count++].pair = &c->pairs[i];
     }
     for (size_t i = 0; i < c->weight_count; i++) {
@@ -135,7 +195,7 @@ static dq_status open_switched(experiment *x, dq_error *err)
     for (size_t i = 0; i < x->count && status == DQ_OK; i++) {
         status = model_edit_add_input(edit, edit_name(name, "switch", i), DQ_BOOL, err);
         if (status == DQ_OK)
-            status = x->elements[i].pair ? switch_pair(x, edit, i, &serial, err)
+            status = x->elements[i].pair ? switch_pairs(x, edit, i, &serial, err)
                                          : switch_weight(x, edit, i, &serial, err);
     }
     if (status == DQ_OK)
@@ -242,9 +302,10 @@ static dq_status measure_group(experiment *x, size_t from, size_t to, dq_error *
         return status;
     if (to - from == 1) {
         const double gain = ratio > 0 ? 10 * log10(x->base_noise / ratio) : (double)INFINITY;
-        if (x->elements[from].pair)
-            x->elements[from].pair->gain_db = gain;
-        else
+        for (size_t i = 0; x->elements[from].pair && i < x->c->pair_count; i++)
+            if (shares_scale(x->elements[from].pair, &x->c->pairs[i]))
+                x->c->pairs[i].gain_db = gain;
+        if (x->elements[from].weight)
             x->elements[from].weight->gain_db = gain;
         return DQ_OK;
     }
