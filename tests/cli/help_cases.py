@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness import Skip, save_quantize
 
-COMMANDS = ["run", "check", "bench", "ops", "passes", "algorithms", "isa", "help", "completion", "man"]
+COMMANDS = ["run", "check", "bench", "inspect", "compare", "ops", "passes", "algorithms", "isa", "help", "completion", "man"]
 CONFORMANCE_PAGE = Path(__file__).parents[2] / "tools/dqrun-conformance.1"
 REFERENCE = Path(__file__).parents[2] / "tools/api_reference.py"  # prints libdqrun(3)
 
@@ -76,7 +76,7 @@ def same_options(h):
                     continue
                 spellings = [[f"--{name}"], *([[f"-{letter}"]] if letter else [])]
                 for spelling in spellings:
-                    value = {"NAME=SIZE": "file=1" if name == "limit" else "N=1", "LEVEL": "c", "WHEN": "auto"}.get(argument, "1")
+                    value = {"NAME=SIZE": "file=1" if name == "limit" else "N=1", "LEVEL": "c", "WHEN": "auto", "FLOAT=NAME": "a=b"}.get(argument, "1")
                     done = h.run([command, *words, *spelling, *([value] if argument else [])])
                     refused = f"'{command}' has no option --{name}" in done.stderr.decode()
                     has = not commands or command in commands.split(", ")

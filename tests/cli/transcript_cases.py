@@ -19,10 +19,14 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from harness import Harness, Skip, save_model, save_quantize
 from pages import BLOCK, MATCHES, output_lines, page_steps, read, transcript_matches
+
+sys.path.append(str(Path(__file__).parents[1] / "insight"))
+import models  # noqa: E402  pylint: disable=wrong-import-position
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent / "transcripts"
@@ -52,8 +56,28 @@ def make_files(h):
     h.path("references").mkdir()
     np.savez(h.path("references/a.npz"), codes=codes)
     np.savez(h.path("references/b.npz"), codes=codes)
+    make_quantized(h)
     h.path("bin").mkdir()
     h.path("bin/dqrun").symlink_to(h.program)
+
+
+def make_quantized(h):
+    """float.onnx, and int8.onnx with a range that is four times too narrow. All sums are exact."""
+    rng = np.random.default_rng(7)
+    x = rng.integers(-32, 32, (16, 8)).astype("f4") / 16
+    arrays = {"w1": rng.integers(-16, 17, (8, 6)) / 16, "w2": rng.integers(-16, 17, (6, 3)) / 16}
+    nodes = [models.node("MatMul", ["x", "w1"], "sum1"), models.node("Relu", ["sum1"], "hidden"),
+             models.node("MatMul", ["hidden", "w2"], "scores")]
+    model = models.make_model("small", nodes, arrays, [("x", ["N", 8])], [("scores", ["N", 3])])
+    values = {"x": x, "sum1": x @ arrays["w1"].astype("f4")}
+    values["hidden"] = np.maximum(values["sum1"], 0)
+    values["scores"] = values["hidden"] @ arrays["w2"].astype("f4")
+    quantizer = models.Quantizer(model, values)
+    quantizer.activations["hidden"][0] /= np.float32(4)
+    onnx.save(model, str(h.path("float.onnx")))
+    quantizer.write(h.path("int8.onnx"))
+    np.savez(h.path("x.npz"), x=x)
+    np.save(h.path("classes.npy"), values["scores"].argmax(axis=1))
 
 
 def observe(h, command):

@@ -52,15 +52,18 @@ static dq_status load(const comparer *x, const char *path, dq_schemas *schemas, 
     dq_load_options options = DQ_LOAD_OPTIONS_INIT;
     options.schemas = schemas;
     options.limits = &x->o->limits;
-    if (cli_is_standard_input(path))
-        return io_fail(err, DQ_INVALID_ARGUMENT, "'-' cannot be a model of compare, expected a file");
+    const uint64_t most = x->o->limits.file_bytes ? x->o->limits.file_bytes : (uint64_t)64 << 30;
+    if (cli_is_standard_input(path)) {
+        dq_status status = cli_read_standard_input("a model", most, bytes, size, err);
+        return status == DQ_OK ? dq_model_load_memory(*bytes, *size, cli_standard_input, &options, model, err)
+                               : status;
+    }
     *dir = folder_of(path);
     options.base_dir = *dir;
     dq_status status = *dir ? dq_model_load(path, &options, model, err) : no_memory(err);
     if (status != DQ_OK)
         return status;
-    status = io_read_file(path, x->o->limits.file_bytes ? x->o->limits.file_bytes : (uint64_t)1 << 36, bytes,
-                          size, err);
+    status = io_read_file(path, most, bytes, size, err);
     return status == DQ_OK ? DQ_OK : io_prefix(err, status, path);
 }
 

@@ -16,7 +16,7 @@ const char *cli_bytes_text(uint64_t bytes, char buffer[32])
     size_t unit = 0;
     for (; size >= 1024 && unit < 4; unit++)
         size /= 1024;
-    snprintf(buffer, 32, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
+    snprintf(buffer, 32, unit ? "%.1f %s" : "%.0f %s", size, bytes == 1 ? "byte" : units[unit]);
     return buffer;
 }
 
@@ -96,8 +96,8 @@ static void print_computes(const insight_model *m)
     }
     printf("\n");
     if (m->work)
-        printf("%-12s %.4g M in %zu steps, %.1f %% on integers\n", "work", (double)m->work * 1e-6,
-               m->step_count, 100 * (double)m->integer_work / (double)m->work);
+        printf("%-12s %.4g M operations in %zu step%s, %.1f %% on integers\n", "work", (double)m->work * 1e-6,
+               m->step_count, m->step_count == 1 ? "" : "s", 100 * (double)m->integer_work / (double)m->work);
 }
 
 /* Live bytes over the steps, as a row of bars. */

@@ -223,6 +223,7 @@ static dq_status take_words(reader *r, size_t first)
 static dq_status check_standard_input(const cli_options *o, dq_error *err)
 {
     size_t uses = o->model && !strcmp(o->model, "-");
+    uses += o->float_model && !strcmp(o->float_model, "-");
     for (size_t i = 0; i < o->input_count; i++)
         uses += !strcmp(o->inputs[i], "-");
     if (uses > 1)

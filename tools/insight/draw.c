@@ -30,15 +30,17 @@ static bool is_drawn(const insight_node *n)
     return !n->is_constant && n->compute != INSIGHT_PLANNING && n->compute != INSIGHT_UNUSED;
 }
 
-/* Text of a name that dot and XML take as it is. */
+/* Text for XML; of a longer one the last `most` characters, which tell layers apart. */
 static void put_escaped(FILE *to, const char *text, size_t most)
 {
-    size_t written = 0;
+    size_t length = 0;
+    for (const char *c = text; *c; c++)
+        length += ((unsigned char)*c & 0xC0) != 0x80;
+    if (length > most)
+        fputs("…", to);
+    for (; length > most; text++)
+        length -= ((unsigned char)text[1] & 0xC0) != 0x80;
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if ((*c & 0xC0) != 0x80 && written++ == most) {
-            fputs("…", to);
-            return;
-        }
         if (*c == '&')
             fputs("&amp;", to);
         else if (*c == '<')
