@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """dqrun compare finds planted faults: the faulty value first, the right cause, and --fix brings the accuracy back.
 
-usage: run.py DQRUN
+usage: run.py DQRUN [MODELS]
 
 Six faults (clipped range, far too wide range, channels of different ranges, wrong zero point, overflowed bias, one bad
 layer) are planted into quantized forms of three models: the digits of examples/, a convolutional network and a
-transformer. The last line is 'N passed, N failed, N skipped'; the exit code is 1 when something failed."""
+transformer. MODELS is a folder of tests/models/make_models.py, whose models get faults too. The last line is 'N passed, N failed, N skipped'; the exit code is 1 when something failed."""
 
 import copy
 import json
@@ -132,7 +132,7 @@ RANGE_FAULTS = [clipped, wide, zero_point, mismatch]
 class Suite:
     def __init__(self, program, folder):
         self.program, self.folder = str(Path(program).resolve()), Path(folder)
-        self.passed = self.failed = 0
+        self.passed = self.failed = self.skipped = 0
 
     def case(self, name, work):
         try:
@@ -281,9 +281,116 @@ def check_limits(suite, case):
         assert whole["range"]["code_counts"] == part["range"]["code_counts"], whole["name"]
 
 
+def sqnr(reference, got):
+    noise = ((got.astype(np.float64) - reference) ** 2).sum()
+    return np.inf if noise == 0 else 10 * np.log10((reference.astype(np.float64) ** 2).sum() / noise)
+
+
+def close(got, expected, tolerance=1e-4):
+    got = float(got)
+    return got == expected or abs(got - expected) <= tolerance * max(1, abs(expected))
+
+
+def check_numbers(suite, case):
+    """Floors, ranges and weights as numpy computes them."""
+    values = models.observe(case.model, case.feed)
+    quantizer = models.Quantizer(case.model, values, per_channel=False)
+    suite.write(case, case.model, quantizer, "tensor.onnx")
+    result = suite.compare("tensor.onnx", case)
+    for value in result["values"]:
+        x, (scale, zero) = values[value["name"]], quantizer.activations[value["name"]]
+        q = np.round(x / np.float32(scale)) + zero
+        codes = np.clip(q, 0, 255).astype(int)
+        floor = ((codes - zero) * np.float32(scale)).astype(np.float32)
+        counts = np.bincount(codes.ravel(), minlength=256)
+        shares = counts[counts > 0] / x.size
+        got = value["range"]
+        assert close(value["floor"]["sqnr_db"], sqnr(x, floor)), (value["name"], value["floor"], sqnr(x, floor))
+        # Float sums of the two runtimes differ in the last bit, which moves values near a tie.
+        assert np.abs(counts - got["code_counts"]).sum() <= 1e-4 * x.size and \
+            abs(got["codes_used"] - (counts > 0).sum()) <= 2, value["name"]
+        assert close(got["entropy_bits"], -(shares * np.log2(shares)).sum(), 1e-3), value["name"]
+        assert (got["clipped_low"], got["clipped_high"]) == ((q < 0).sum(), (q > 255).sum()), value["name"]
+        assert close(got["min"], x.min()) and close(got["max"], x.max()), value["name"]
+        assert sum(got["histogram"]["counts"]) == x.size, value["name"]
+    arrays = models.arrays_of(case.model)
+    for weight in result["weights"]:
+        if weight["is_bias"]:
+            continue
+        w, (q, scale, _) = arrays[weight["float_name"]], quantizer.weights[weight["float_name"]]
+        axis = 0 if w.ndim == 4 else w.ndim - 1
+        channels, got = np.moveaxis(w, axis, 0).reshape(w.shape[axis], -1), q.astype(np.float64) * scale
+        ranges = np.abs(channels).max(axis=1)
+        by_channel = [sqnr(a, b) for a, b in zip(channels, np.moveaxis(got, axis, 0).reshape(channels.shape))]
+        assert close(weight["error"]["sqnr_db"], sqnr(w, got)), weight["name"]
+        assert close(weight["rmse_over_scale"], np.sqrt((((got - w) / scale) ** 2).mean())), weight["name"]
+        assert close(weight["channel_ratio"], ranges.max() / ranges.min()), weight["name"]
+        assert np.allclose([float(v) for v in weight["channel_sqnr_db"]], by_channel, rtol=1e-4), weight["name"]
+        assert weight["worst_channel"] == int(np.argmin(by_channel)), weight["name"]
+
+
+# ---- Models of onnxruntime's quantizer, where they have been made --------------------------------------------------
+
+def plant_initializers(path, changes):
+    """A model with changed initializers: changes maps names to functions of the array."""
+    model = onnx.load(path)
+    for t in model.graph.initializer:
+        if t.name in changes:
+            old = numpy_helper.to_array(t)
+            t.CopyFrom(numpy_helper.from_array(np.asarray(changes[t.name](old), old.dtype), t.name))
+    return model
+
+
+def noisy(q):
+    noise = np.random.default_rng(5).normal(0, 60, q.shape)
+    return np.clip(np.round(q.astype(np.float64) + noise), -127, 127)
+
+
+# model, form: faults as (name, initializers, value, cause, whether --fix mends it)
+LARGE = {
+    ("squeezenet", "qdq_u8s8_channel"): [
+        ("clipped", {"r19_scale": lambda s: s / 16}, "r19", "clipped", True),
+        ("wide", {"r19_scale": lambda s: s * 100}, "r19", "wide_range", True),
+        ("zero point", {"r4_zero_point": lambda z: 200}, "r4", "zero_point", True),
+        ("bias overflow", {"fire4/expand3x3_b_0_quantized": lambda b: np.where(b < 0, -2**31, 2**31 - 1),
+                           "fire4/expand3x3_b_0_quantized_scale": lambda s: s * 1e-8}, "r23", "bias_overflow", False),
+        ("bad layer", {"fire4/expand3x3_w_0_quantized": noisy}, "r23", "weights_differ", False),
+    ],
+    ("minilm", "qdq_u8s8_channel"): [
+        ("clipped", {"encoder.layer.2.attention.q.heads_scale": lambda s: s / 16}, "encoder.layer.2.attention.q.heads", "clipped", True),
+        ("wide", {"encoder.layer.2.attention.q.heads_scale": lambda s: s * 100}, "encoder.layer.2.attention.q.heads", "wide_range", True),
+        ("bad layer", {"encoder.layer.2.attention.self.query.weight_quantized": noisy},
+         "encoder.layer.2.attention.self.query.product", "weights_differ", False),
+    ],
+}
+
+
+def check_large(suite, folder, form, fault):
+    _, changes, value, cause, mends = fault
+    onnx.save(plant_initializers(folder / f"{form}.onnx", changes), str(suite.folder / "faulty.onnx"))
+    inputs = sorted(folder.glob("input_*.npz"))
+    common = [*inputs, "--float", folder / "float.onnx", "--json"]
+    result = json.loads(suite.dqrun("compare", "faulty.onnx", *common, *(["--fix", "fixed.onnx"] if mends else [])))
+    first = result["verdicts"][0]
+    assert (first["value"], first["cause"]) == (value, cause), (first["value"], first["cause"], first["why"])
+    if mends:
+        good, fixed = (json.loads(suite.dqrun("compare", f, *common)) for f in (folder / f"{form}.onnx", "fixed.onnx"))
+        assert quality(fixed)[0] > quality(good)[0] - 1.5, (quality(good), quality(result), quality(fixed))
+
+
+def check_all_large(suite, folder):
+    for (name, form), faults in LARGE.items():
+        if not (folder / name / f"{form}.onnx").exists():
+            suite.skipped += len(faults)
+            continue
+        for fault in faults:
+            suite.case(f"{name}, {form}: {fault[0]}",
+                       lambda name=name, form=form, fault=fault: check_large(suite, folder / name, form, fault))
+
+
 def main(arguments):
-    if len(arguments) != 1:
-        sys.exit("usage: run.py DQRUN")
+    if len(arguments) not in (1, 2):
+        sys.exit("usage: run.py DQRUN [MODELS]")
     with tempfile.TemporaryDirectory(prefix="dqrun-insight-") as folder:
         suite = Suite(arguments[0], folder)
         for case in make_cases():
@@ -294,9 +401,12 @@ def main(arguments):
                 suite.case(f"{case.name}: {fault.__name__}", lambda case=case, fault=fault: check_fault(suite, case, fault))
             for check in (check_leave_one_out, check_reference_file, check_map, check_limits):
                 suite.case(f"{case.name}: {check.__name__}", lambda case=case, check=check: check(suite, case))
+            suite.case(f"{case.name}: measures", lambda case=case: check_numbers(suite, case))
             if case.name == "digits":
                 suite.case("digits: QOperator", lambda case=case: check_qoperator(suite, case))
-    print(f"{suite.passed} passed, {suite.failed} failed, 0 skipped")
+        if len(arguments) > 1:
+            check_all_large(suite, Path(arguments[1]).resolve())
+    print(f"{suite.passed} passed, {suite.failed} failed, {suite.skipped} skipped")
     return 1 if suite.failed else 0
 
 

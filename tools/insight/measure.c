@@ -133,7 +133,8 @@ static void add_bin(insight_range *r, double x)
 
 static void add_value(insight_range *r, double x)
 {
-    const double q = nearbyint(x / r->scale) + r->zero_point;
+    /* A float division, as QuantizeLinear does it. */
+    const double q = nearbyint((double)((float)x / (float)r->scale)) + r->zero_point;
     const double code = fmin(fmax(q, (double)r->q_min), (double)r->q_max);
     const double beyond = x > r->high ? x - r->high : x < r->low ? r->low - x : 0;
     r->count++;
