@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""dqrun compare finds planted faults: the faulty value first, the right cause, and --fix brings the accuracy back.
+"""dqrun compare finds planted faults: the faulty value first, the right cause, and --fix brings the accuracy back. dqrun
+inspect agrees with the models that it shows.
 
 usage: run.py DQRUN [MODELS]
 
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import onnx
@@ -329,6 +331,57 @@ def check_numbers(suite, case):
         assert weight["worst_channel"] == int(np.argmin(by_channel)), weight["name"]
 
 
+def check_inspect(suite, path):
+    """The JSON agrees with itself and with the file; the drawing has a box for each node that is drawn, none over another."""
+    m = json.loads(suite.dqrun("inspect", path, "--json"))
+    graph = onnx.load(str(path)).graph
+    assert {n["name"] for n in m["nodes"]} >= {n.name for n in graph.node if n.name}, "nodes are missing"
+    assert sum(w["bytes"] for w in m["weights"]) == m["weight_bytes"] == sum(v["bytes"] for v in m["values"])
+    assert sum(m["computes"].values()) == len(m["nodes"]) == sum(o["nodes"] for o in m["operators"])
+    for i, step in enumerate(m["steps"]):
+        assert all(m["nodes"][n]["step"] == i for n in step["nodes"]), step
+        assert step["live_bytes"] <= m["memory"]["peak_bytes"] <= m["memory"]["activation_bytes"], step
+    for i, n in enumerate(m["nodes"]):
+        assert all(m["values"][v]["producer"] == i for v in n["outputs"] if v is not None), n
+        assert (n["why_float"] is None) == (n["computes"] != "float"), n
+    for value in m["values"]:
+        assert value["shape"] is None or all(isinstance(d, int) for d in value["shape"]), value
+    svg = ElementTree.fromstring(suite.dqrun("inspect", path, "--svg"))
+    space = "{http://www.w3.org/2000/svg}"
+    boxes = [tuple(float(g.find(space + "rect").get(k)) for k in ("x", "y", "width")) for g in svg.iter(space + "g")]
+    assert len(boxes) >= len(graph.input) + len(graph.output) + len(m["steps"]), len(boxes)
+    rows = {}
+    for x, y, width in boxes:
+        rows.setdefault(y, []).append((x, width))
+    for row in rows.values():
+        row.sort()
+        assert all(b[0] >= a[0] + a[1] for a, b in zip(row, row[1:])), row
+    width = float(svg.get("width"))
+    assert all(x >= 0 and x + w <= width for x, _, w in boxes), width
+
+
+def deep_chain(path, layers=500):
+    """A quantized network of many nodes, for the drawing."""
+    rng = np.random.default_rng(6)
+    arrays, nodes, x = {}, [], "x"
+    for i in range(layers // 4):
+        arrays[f"w{i}"] = rng.normal(0, 0.4, (4, 4))
+        nodes += [models.node("MatMul", [x, f"w{i}"], f"m{i}"), models.node("Relu", [f"m{i}"], f"r{i}"),
+                  models.node("Add", [x, f"r{i}"], f"y{i}")]
+        x = f"y{i}"
+    nodes.append(models.node("Relu", [x], "out"))
+    model = models.make_model("deep", nodes, arrays, [("x", ["N", 4])], [("out", ["N", 4])])
+    feed = {"x": rng.normal(0, 1, (2, 4)).astype("f4")}
+    models.Quantizer(model, models.observe(model, feed)).write(path)
+
+
+def check_all_inspect(suite):
+    deep_chain(suite.folder / "deep.onnx")
+    paths = [*sorted(EXAMPLES.glob("*.onnx")), suite.folder / "good.onnx", suite.folder / "deep.onnx"]
+    for path in paths:
+        suite.case(f"inspect {path.name}", lambda path=path: check_inspect(suite, path))
+
+
 # ---- Models of onnxruntime's quantizer, where they have been made --------------------------------------------------
 
 def plant_initializers(path, changes):
@@ -404,6 +457,7 @@ def main(arguments):
             suite.case(f"{case.name}: measures", lambda case=case: check_numbers(suite, case))
             if case.name == "digits":
                 suite.case("digits: QOperator", lambda case=case: check_qoperator(suite, case))
+        check_all_inspect(suite)
         if len(arguments) > 1:
             check_all_large(suite, Path(arguments[1]).resolve())
     print(f"{suite.passed} passed, {suite.failed} failed, {suite.skipped} skipped")

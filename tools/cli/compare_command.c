@@ -214,6 +214,23 @@ static bool is_too_bad(const comparer *x, const insight_comparison *c)
     return false;
 }
 
+/* Labels are for all rows of the outputs with classes. */
+static dq_status check_labels(const comparer *x, const insight_comparison *c, dq_error *err)
+{
+    bool any = false;
+    for (size_t i = 0; i < c->output_count; i++) {
+        const insight_output *out = &c->outputs[i];
+        any = any || out->has_classes;
+        if (out->has_classes && out->rows != x->request.label_count)
+            return io_fail(err, DQ_BAD_INPUT,
+                           "%s: holds %zu labels, expected one for each of the %zu rows of output '%s'",
+                           x->o->labels, x->request.label_count, out->rows, out->name);
+    }
+    return any ? DQ_OK
+               : io_fail(err, DQ_BAD_INPUT,
+                         "--labels: no output has the shape [rows, classes], which labels need");
+}
+
 static void clear(comparer *x)
 {
     for (size_t i = 0; x->ref_tensors && i < npz_count(x->archive); i++)
@@ -258,6 +275,8 @@ dq_status cli_compare(dq_schemas *schemas, const cli_options *o, bool *differ, d
         status = insight_compare(&x.request, &c, err);
         cli_progress_end();
     }
+    if (status == DQ_OK && o->labels)
+        status = check_labels(&x, &c, err);
     if (status == DQ_OK)
         status = print(&x, &c, err);
     if (status == DQ_OK && o->fix)
