@@ -365,7 +365,7 @@ def deep_chain(path, layers=500):
     rng = np.random.default_rng(6)
     arrays, nodes, x = {}, [], "x"
     for i in range(layers // 4):
-        arrays[f"w{i}"] = rng.normal(0, 0.4, (4, 4))
+        arrays[f"w{i}"] = rng.normal(0, 0.1, (4, 4))
         nodes += [models.node("MatMul", [x, f"w{i}"], f"m{i}"), models.node("Relu", [f"m{i}"], f"r{i}"),
                   models.node("Add", [x, f"r{i}"], f"y{i}")]
         x = f"y{i}"
