@@ -280,7 +280,7 @@ def check_limits(suite, case):
         for key in ("own", "so_far", "floor"):
             a, b = (float(v[key]["sqnr_db"]) for v in (whole, part))
             assert a == b or abs(a - b) < 0.01, (whole["name"], key, a, b)
-        assert whole["range"]["code_counts"] == part["range"]["code_counts"], whole["name"]
+        assert whole["range"]["quantized_counts"] == part["range"]["quantized_counts"], whole["name"]
 
 
 def sqnr(reference, got):
@@ -309,8 +309,8 @@ def check_numbers(suite, case):
         got = value["range"]
         assert close(value["floor"]["sqnr_db"], sqnr(x, floor)), (value["name"], value["floor"], sqnr(x, floor))
         # Float sums of the two runtimes differ in the last bit, which moves values near a tie.
-        assert np.abs(counts - got["code_counts"]).sum() <= 1e-4 * x.size and \
-            abs(got["codes_used"] - (counts > 0).sum()) <= 2, value["name"]
+        assert np.abs(counts - got["quantized_counts"]).sum() <= 1e-4 * x.size and \
+            abs(got["quantized_values_used"] - (counts > 0).sum()) <= 2, value["name"]
         assert close(got["entropy_bits"], -(shares * np.log2(shares)).sum(), 1e-3), value["name"]
         assert (got["clipped_low"], got["clipped_high"]) == ((q < 0).sum(), (q > 255).sum()), value["name"]
         assert close(got["min"], x.min()) and close(got["max"], x.max()), value["name"]

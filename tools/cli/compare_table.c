@@ -21,7 +21,7 @@ static const char *name_of(const char *name, char buffer[TEXT])
     return io_printable(buffer);
 }
 
-/* A name in a column: its end, which tells layers apart. */
+/* A name in a column: its end, where names of layers differ. */
 static const char *cell_of(const char *name, char buffer[TEXT])
 {
     char whole[TEXT];
@@ -158,7 +158,7 @@ static void print_pairs(const insight_comparison *c, bool all)
     title(all ? "values: SQNR in dB; parts in %; entropy in bits"
               : "values that add most noise: SQNR in dB; parts in %; entropy in bits");
     printf("%-*s %7s %7s %7s  %6s %6s  %5s %5s  %5s\n", NAME_COLUMNS, "value", "own", "floor", "so far",
-           "low", "high", "range", "codes", "entr.");
+           "low", "high", "range", "used", "entr.");
     for (size_t i = 0; i < rows; i++)
         print_pair(sorted[i]);
     if (rows < c->pair_count)

@@ -31,7 +31,7 @@ const cli_command_row cli_commands[CLI_COMMANDS] = {
                      "find where a quantized model loses accuracy, why, and what cures it",
                      "Runs a quantized model and its float form (--float), or reference values (--ref), on "
                      "the same inputs and "
-                     "compares them value by value. Prints how far the outputs are apart, then for the worst "
+                     "compares them value by value. Prints how much the outputs differ, then for the worst "
                      "nodes the cause and "
                      "the cure. Each .npz file and folder of INPUTS is one input, as in a batch. Both graphs "
                      "run as written, "

@@ -45,7 +45,7 @@ static void put_histogram(const insight_range *r, cli_json *json)
         cli_json_size(json, NULL, r->bins[i]);
     cli_json_end_array(json);
     cli_json_end_object(json);
-    cli_json_begin_array(json, "code_counts");
+    cli_json_begin_array(json, "quantized_counts");
     for (int64_t i = 0; r->q_max - r->q_min <= UINT8_MAX && i <= r->q_max - r->q_min; i++)
         cli_json_size(json, NULL, r->codes[i]);
     cli_json_end_array(json);
@@ -69,8 +69,8 @@ static void put_range(const insight_pair *p, cli_json *json)
     cli_json_size(json, "clipped_low", r->clipped_low);
     cli_json_size(json, "clipped_high", r->clipped_high);
     cli_json_double(json, "clip_noise_share", p->floor.noise > 0 ? r->clip_noise / p->floor.noise : 0);
-    cli_json_size(json, "codes", (size_t)(r->q_max - r->q_min + 1));
-    cli_json_size(json, "codes_used", insight_codes_used(r));
+    cli_json_size(json, "quantized_values", (size_t)(r->q_max - r->q_min + 1));
+    cli_json_size(json, "quantized_values_used", insight_codes_used(r));
     cli_json_double(json, "entropy_bits", insight_entropy(r));
     cli_json_double(json, "at_zero_point", r->count ? (double)r->at_zero_point / (double)r->count : 0);
     cli_json_double(json, "range_used", insight_range_used(r));

@@ -30,7 +30,7 @@ static bool is_drawn(const insight_node *n)
     return !n->is_constant && n->compute != INSIGHT_PLANNING && n->compute != INSIGHT_UNUSED;
 }
 
-/* Text for XML; of a longer one the last `most` characters, which tell layers apart. */
+/* Text for XML; of a longer one the last `most` characters: names of layers differ at their ends. */
 static void put_escaped(FILE *to, const char *text, size_t most)
 {
     size_t length = 0;
@@ -340,7 +340,7 @@ static void place_layer(layout *l, size_t layer, bool above)
         l->vertices[list[i]].x = l->vertices[list[i]].key;
 }
 
-static void place(layout *l)
+static void assign_positions(layout *l)
 {
     for (int sweep = 0; sweep < ORDER_SWEEPS; sweep++) {
         for (size_t k = 0; k < l->layer_count; k++)
@@ -493,7 +493,7 @@ dq_status insight_write_svg(const insight_model *m, FILE *to, dq_error *err)
     if (status == DQ_OK)
         status = make_layers(&l, err);
     if (status == DQ_OK) {
-        place(&l);
+        assign_positions(&l);
         put_svg(m, &l, to);
     }
     insight_pool_free(&l.pool);

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/** In place of an index: there is none. */
+/** Instead of an index: there is none. */
 #define INSIGHT_NONE SIZE_MAX
 
 /** The arithmetic that computes a node or step. */

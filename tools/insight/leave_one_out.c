@@ -332,7 +332,7 @@ dq_status insight_leave_one_out(const insight_request *r, insight_comparison *c,
 {
     experiment x = {.r = r, .c = c};
     if (!r->reference) {
-        c->leave_one_out_missing = "it needs --float: reference values alone cannot take a quantizer's place";
+        c->leave_one_out_missing = "it needs --float: reference values alone cannot stand in for a quantizer";
         return DQ_OK;
     }
     dq_status status = list_elements(&x, err);

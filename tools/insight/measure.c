@@ -6,10 +6,26 @@
 #include <math.h>
 #include <string.h>
 
-/* Element i of a float tensor without the call, which is slow. */
+double insight_element(const dq_tensor *t, size_t i)
+{
+    const void *data = dq_tensor_data(t);
+    const dq_dtype dtype = dq_tensor_dtype(t);
+    if (dtype == DQ_INT8)
+        return ((const int8_t *)data)[i];
+    if (dtype == DQ_UINT8)
+        return ((const uint8_t *)data)[i];
+    if (dtype == DQ_FLOAT) {
+        float x;
+        memcpy(&x, (const char *)data + i * sizeof x, sizeof x); /* constants of a file may be unaligned */
+        return (double)x;
+    }
+    return dq_tensor_value(t, i);
+}
+
+/* Element i; `floats` are the tensor's where it has them. */
 static double element(const dq_tensor *t, const float *floats, size_t i)
 {
-    return floats ? (double)floats[i] : dq_tensor_value(t, i);
+    return floats ? (double)floats[i] : insight_element(t, i);
 }
 
 static const float *floats_of(const dq_tensor *t)

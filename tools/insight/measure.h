@@ -65,6 +65,9 @@ double insight_range_used(const insight_range *r);
  * width. */
 double insight_percentile(const insight_range *r, double share);
 
+/** dq_tensor_value, without its cost for the types of most weights. */
+double insight_element(const dq_tensor *t, size_t i);
+
 /** The ends of an integer type's quantized values; false for other types. */
 bool insight_code_range(dq_dtype dtype, int64_t *min, int64_t *max);
 

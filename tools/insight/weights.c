@@ -194,10 +194,10 @@ static size_t scale_index(const constant *k, size_t i)
 static double dequantize(const constant *k, size_t i, double *scale)
 {
     const size_t s = scale_index(k, i);
-    *scale = dq_tensor_value(k->scale, s) * (k->input_scale ? dq_tensor_value(k->input_scale, 0) : 1);
+    *scale = insight_element(k->scale, s) * (k->input_scale ? insight_element(k->input_scale, 0) : 1);
     const double zero_point =
-        k->zero_point ? dq_tensor_value(k->zero_point, dq_tensor_count(k->zero_point) > 1 ? s : 0) : 0;
-    return (dq_tensor_value(k->data, i) - zero_point) * *scale;
+        k->zero_point ? insight_element(k->zero_point, dq_tensor_count(k->zero_point) > 1 ? s : 0) : 0;
+    return (insight_element(k->data, i) - zero_point) * *scale;
 }
 
 /* The axis of the output channels of a weight; INSIGHT_NONE. */
@@ -254,7 +254,7 @@ static void close_channels(insight_weight *w, const channel *channels)
 static void count_bad_scales(insight_weight *w, const constant *k)
 {
     for (size_t i = 0; i < dq_tensor_count(k->scale); i++) {
-        const double s = dq_tensor_value(k->scale, i);
+        const double s = insight_element(k->scale, i);
         w->bad_scales += !(s >= (double)FLT_MIN && isfinite(s));
     }
 }
@@ -276,8 +276,8 @@ static dq_status measure(insight_comparison *c, insight_weight *w, const constan
     double squares = 0, quanta = 0;
     for (size_t i = 0; i < count; i++) {
         double scale = 0;
-        const double got = dequantize(k, i, &scale), real = dq_tensor_value(reference, i);
-        const double code = dq_tensor_value(k->data, i), d = got - real;
+        const double got = dequantize(k, i, &scale), real = insight_element(reference, i);
+        const double code = insight_element(k->data, i), d = got - real;
         channel *ch = &channels[by_channel ? i / inner % w->channels : 0];
         insight_error_add_element(&w->error, real, got);
         ch->signal += real * real;
