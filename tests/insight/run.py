@@ -375,7 +375,28 @@ def deep_chain(path, layers=500):
     models.Quantizer(model, models.observe(model, feed)).write(path)
 
 
+def check_reasons(suite):
+    """Why a node computes in float: from the rewriter where it says so, else from the graph."""
+    arrays = {"w": np.eye(8), "gamma": np.ones(8), "beta": np.zeros(8)}
+    nodes = [models.node("MatMul", ["x", "w"], "product"), models.node("LayerNormalization", ["product", "gamma", "beta"], "norm"),
+             models.node("MatMul", ["norm", "w"], "y")]
+    model = models.make_model("norm", nodes, arrays, [("x", ["N", 8])], [("y", ["N", 8])])
+    feed = {"x": np.random.default_rng(8).normal(0, 1, (4, 8)).astype("f4")}
+    onnx.save(model, str(suite.folder / "norm.onnx"))
+    quantizer = models.Quantizer(model, models.observe(model, feed))
+    quantizer.write(suite.folder / "norm_q.onnx")
+
+    def reasons(path):
+        nodes = json.loads(suite.dqrun("inspect", path, "--json"))["nodes"]
+        return {n["name"]: n["why_float"] for n in nodes if n["why_float"]}
+
+    assert reasons("norm.onnx") == {n.name: "neither its inputs nor its results are quantized" for n in nodes}
+    found = reasons("norm_q.onnx")
+    assert list(found) == ["norm_node"] and "rewrite" not in found["norm_node"], found
+
+
 def check_all_inspect(suite):
+    suite.case("inspect: why float", lambda: check_reasons(suite))
     deep_chain(suite.folder / "deep.onnx")
     paths = [*sorted(EXAMPLES.glob("*.onnx")), suite.folder / "good.onnx", suite.folder / "deep.onnx"]
     for path in paths:

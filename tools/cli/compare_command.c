@@ -26,7 +26,8 @@ typedef struct comparer {
     insight_map *maps;
     char **map_names; /* malloc'ed: the float names */
     int64_t *labels;
-    npz *archive; /* of --ref */
+    npz *archive;      /* of --ref */
+    const char *stage; /* that the progress bar shows */
     const char **ref_names;
     dq_tensor **ref_tensors;
 } comparer;
@@ -161,9 +162,12 @@ static dq_status read_input(void *arg, size_t index, dq_tensor *const **tensors,
     return status;
 }
 
-static int show_progress(void *arg, double done)
+static int show_progress(void *arg, const char *stage, double done)
 {
-    (void)arg; /* the comparer */
+    comparer *x = arg;
+    if (stage != x->stage)
+        cli_progress_begin(stage);
+    x->stage = stage;
     cli_progress(done);
     return 0;
 }
@@ -271,7 +275,6 @@ dq_status cli_compare(dq_schemas *schemas, const cli_options *o, bool *differ, d
         status = read_labels(&x, err);
     if (status == DQ_OK) {
         x.request.feed = (insight_feed){x.list.count, read_input, &x, show_progress};
-        cli_progress_begin("compare");
         status = insight_compare(&x.request, &c, err);
         cli_progress_end();
     }

@@ -131,8 +131,9 @@ typedef struct insight_feed {
     size_t count;
     dq_status (*read)(void *arg, size_t index, dq_tensor *const **tensors, dq_error *err);
     void *arg;
-    /** Called before each input with the part of the work that is done; a result other than 0 cancels. */
-    int (*progress)(void *arg, double done);
+    /** Called before each input with the stage's name and the part of it that is done; a result other than 0
+     * cancels. NULL: none. */
+    int (*progress)(void *arg, const char *stage, double done);
 } insight_feed;
 
 /** What is asked for. */

@@ -31,9 +31,10 @@ typedef struct experiment {
     insight_run run;
     element *elements;
     size_t count;
-    const char **outputs;      /* names in the edited model */
-    dq_tensor **references;    /* by input and output */
-    double base_noise, signal; /* of all outputs, relative to each output's signal */
+    const char **outputs;   /* names in the edited model */
+    dq_tensor **references; /* by input and output */
+    double base_noise;      /* of all outputs, relative to each output's signal */
+    size_t at;              /* the first element of the group at work, for the progress */
 } experiment;
 
 static const char *edit_name(char buffer[INSIGHT_EDIT_NAME], const char *what, size_t i)
@@ -270,7 +271,9 @@ static dq_status measure(experiment *x, double *ratio, dq_error *err)
     x->c->runs++;
     for (size_t i = 0; i < x->r->feed.count && status == DQ_OK; i++) {
         dq_tensor *const *tensors = NULL;
-        if (x->r->feed.progress && x->r->feed.progress(x->r->feed.arg, (double)i / (double)x->r->feed.count))
+        const double inputs = (double)i / (double)x->r->feed.count;
+        if (x->r->feed.progress && x->r->feed.progress(x->r->feed.arg, "leave one out",
+                                                       ((double)x->at + inputs) / ((double)x->count + 1)))
             status = io_fail(err, DQ_CANCELLED, "cancelled");
         if (status == DQ_OK)
             status = x->r->feed.read(x->r->feed.arg, i, &tensors, err);
@@ -295,6 +298,7 @@ static dq_status measure(experiment *x, double *ratio, dq_error *err)
 static dq_status measure_group(experiment *x, size_t from, size_t to, dq_error *err)
 {
     double ratio = 0;
+    x->at = from;
     turn(x, from, to, true);
     dq_status status = measure(x, &ratio, err);
     turn(x, from, to, false);

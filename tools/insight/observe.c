@@ -386,7 +386,7 @@ static dq_status observe_input(observer *o, dq_error *err)
     dq_tensor *const *tensors = NULL;
     dq_error why = {0};
     const insight_feed *feed = &o->r->feed;
-    if (feed->progress && feed->progress(feed->arg, (double)o->input / (double)feed->count))
+    if (feed->progress && feed->progress(feed->arg, "compare", (double)o->input / (double)feed->count))
         return io_fail(err, DQ_CANCELLED, "cancelled");
     dq_status status = feed->read(feed->arg, o->input, &tensors, err);
     if (status == DQ_OK)
