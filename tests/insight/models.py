@@ -190,7 +190,8 @@ class Quantizer:
             if name not in made:
                 constant(name, self.arrays[name])
         for i in self.model.graph.input:
-            quantize(i.name)
+            if i.name in self.activations:
+                quantize(i.name)
         outputs = {o.name for o in self.model.graph.output}
         for n in self.model.graph.node:
             kept = copy.deepcopy(n)
