@@ -6,6 +6,7 @@
 #include "cli/model.h"
 #include "cli/outputs.h"
 #include "cli/paths.h"
+#include "cli/report.h"
 #include "cli/terminal.h"
 #include "insight/json.h"
 #include "io/common.h"
@@ -210,6 +211,14 @@ static dq_status write_fixed(const comparer *x, const insight_comparison *c, dq_
     return status;
 }
 
+/* The plan in the report is for the shapes of the last input. */
+static dq_status write_report(const comparer *x, const insight_comparison *c, dq_error *err)
+{
+    insight_report report = {.comparison = c};
+    return cli_report_write_with_model(x->o->report, &report, x->request.quantized, x->request.options,
+                                       x->inputs.tensors, err);
+}
+
 static bool is_too_bad(const comparer *x, const insight_comparison *c)
 {
     for (size_t i = 0; i < c->output_count; i++)
@@ -282,6 +291,8 @@ dq_status cli_compare(dq_schemas *schemas, const cli_options *o, bool *differ, d
         status = check_labels(&x, &c, err);
     if (status == DQ_OK)
         status = print(&x, &c, err);
+    if (status == DQ_OK && o->report)
+        status = write_report(&x, &c, err);
     if (status == DQ_OK && o->fix)
         status = write_fixed(&x, &c, err);
     *differ = status == DQ_OK && is_too_bad(&x, &c);

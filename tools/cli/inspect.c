@@ -3,6 +3,7 @@
 
 #include "cli/inputs.h"
 #include "cli/model.h"
+#include "cli/report.h"
 #include "insight/json.h"
 
 #include <string.h>
@@ -52,6 +53,8 @@ dq_status cli_inspect(dq_schemas *schemas, const cli_options *o, dq_error *err)
         status = insight_inspect(model, &options, why_not ? NULL : inputs.tensors, why_not, &m, err);
     if (status == DQ_OK)
         status = print(&m, o, err);
+    if (status == DQ_OK && o->report)
+        status = cli_report_write(o->report, &(insight_report){.model = &m}, err);
     insight_model_free(&m);
     cli_inputs_clear(&inputs);
     dq_model_free(model);

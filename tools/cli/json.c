@@ -17,20 +17,32 @@ dq_status cli_json_start(cli_json *json, dq_error *err)
     return json->to ? DQ_OK : io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
 }
 
-dq_status cli_json_finish(cli_json *json, dq_status status, dq_error *err)
+dq_status cli_json_take(cli_json *json, char **text, size_t *size, dq_error *err)
 {
     bool bad = ferror(json->to) != 0;
     if (fclose(json->to))
         bad = true;
-    if (status == DQ_OK && bad)
-        status = io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
-    if (status == DQ_OK) {
-        fwrite(json->text, 1, json->size, stdout);
+    *text = json->text;
+    *size = json->size;
+    *json = (cli_json){0};
+    if (!bad)
+        return DQ_OK;
+    free(*text);
+    *text = NULL;
+    return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+}
+
+dq_status cli_json_finish(cli_json *json, dq_status status, dq_error *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    dq_status taken = cli_json_take(json, &text, &size, status == DQ_OK ? err : NULL);
+    if (status == DQ_OK && taken == DQ_OK) {
+        fwrite(text, 1, size, stdout);
         putchar('\n');
     }
-    free(json->text);
-    *json = (cli_json){0};
-    return status;
+    free(text);
+    return status == DQ_OK ? taken : status;
 }
 
 enum { LINE_DEPTH = 2 }; /* Objects in arrays begin a line down to that depth. */

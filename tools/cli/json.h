@@ -19,6 +19,8 @@ typedef struct cli_json {
 dq_status cli_json_start(cli_json *json, dq_error *err);
 /** Prints the document if `status` is DQ_OK, and frees it. Returns `status` or an error of its own. */
 dq_status cli_json_finish(cli_json *json, dq_status status, dq_error *err);
+/** In place of cli_json_finish: gives the document, malloc'ed and with a NUL after it, to the caller. */
+dq_status cli_json_take(cli_json *json, char **text, size_t *size, dq_error *err);
 
 void cli_json_begin_object(cli_json *json, const char *key);
 void cli_json_end_object(cli_json *json);

@@ -143,6 +143,10 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
         {"fail-above", 0, "X", COMPARE, CLI_SECTION_COMPARING, NO_CHOICE, false, NULL,
          "Exit code 1 when an output's noise is more than X of its signal: 0.01 is an SQNR of "
          "20 dB."},
+    [CLI_OPTION_REPORT] =
+        {"report", 0, "FILE", INSPECT | COMPARE | BENCH, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false, NULL,
+         "Also write the analysis as one HTML file with plots and tables, which needs no network. "
+         "With bench: --profile is implied."},
     [CLI_OPTION_DOT] = {"dot", 0, FLAG, INSPECT, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
                         "Print the graph in the language of Graphviz, integer regions in green."},
     [CLI_OPTION_SVG] = {"svg", 0, FLAG, INSPECT, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,

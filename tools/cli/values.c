@@ -222,6 +222,12 @@ dq_status cli_set_value(cli_options *to, cli_option_id id, bool is_long, const c
     case CLI_OPTION_REF:
         to->ref = value;
         return DQ_OK;
+    case CLI_OPTION_REPORT:
+        if (!strcmp(value, "-"))
+            return io_fail(err, DQ_INVALID_ARGUMENT, "--report is '-', expected a file");
+        to->report = value;
+        to->profile = true; /* of bench: what its report shows */
+        return DQ_OK;
     case CLI_OPTION_FIX:
         to->fix = value;
         return DQ_OK;

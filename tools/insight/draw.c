@@ -5,7 +5,7 @@
  * layers gets a dummy node in each of them; barycenters of the neighbours order a layer; then each node moves
  * toward the mean of its neighbours as far as its row allows. Nodes that planning computes and initializers
  * are left out. */
-#include "insight/inspect.h"
+#include "insight/json.h"
 
 #include "io/common.h"
 #include "io/text.h"
@@ -484,17 +484,64 @@ static void put_svg(const insight_model *m, const layout *l, FILE *to)
     fputs("</svg>\n", to);
 }
 
+static dq_status lay_out(const insight_model *m, layout *l, dq_error *err)
+{
+    dq_status status = make_vertices(m, l, err);
+    if (status == DQ_OK)
+        status = list_neighbours(l, err);
+    if (status == DQ_OK)
+        status = make_layers(l, err);
+    if (status == DQ_OK)
+        place(l);
+    return status;
+}
+
 dq_status insight_write_svg(const insight_model *m, FILE *to, dq_error *err)
 {
     layout l = {0};
-    dq_status status = make_vertices(m, &l, err);
+    dq_status status = lay_out(m, &l, err);
     if (status == DQ_OK)
-        status = list_neighbours(&l, err);
-    if (status == DQ_OK)
-        status = make_layers(&l, err);
-    if (status == DQ_OK) {
-        assign_positions(&l);
         put_svg(m, &l, to);
+    insight_pool_free(&l.pool);
+    return status;
+}
+
+/* ---- Positions as JSON --------------------------------------------------------------------------------- */
+
+static void put_position(const vertex *v, cli_json *json)
+{
+    cli_json_begin_array(json, NULL);
+    cli_json_size(json, NULL, v->node != INSIGHT_NONE ? 0 : v->value != INSIGHT_NONE ? 1 : 2);
+    if (is_dummy(v))
+        cli_json_null(json, NULL);
+    else
+        cli_json_size(json, NULL, v->node != INSIGHT_NONE ? v->node : v->value);
+    cli_json_decimal(json, NULL, v->x, 1);
+    cli_json_decimal(json, NULL, top_of(v) - LEGEND, 0);
+    cli_json_end_array(json);
+}
+
+dq_status insight_layout_json(const insight_model *m, cli_json *json, dq_error *err)
+{
+    layout l = {0};
+    dq_status status = lay_out(m, &l, err);
+    if (status == DQ_OK) {
+        cli_json_begin_object(json, NULL);
+        cli_json_decimal(json, "width", l.width, 0);
+        cli_json_decimal(json, "height", 2 * MARGIN + (double)l.layer_count * (BOX_HEIGHT + GAP_Y), 0);
+        cli_json_begin_array(json, "vertices");
+        for (size_t i = 0; i < l.vertex_count; i++)
+            put_position(&l.vertices[i], json);
+        cli_json_end_array(json);
+        cli_json_begin_array(json, "edges");
+        for (size_t e = 0; e < l.edge_count; e++) {
+            cli_json_begin_array(json, NULL);
+            cli_json_size(json, NULL, l.edges[e].from);
+            cli_json_size(json, NULL, l.edges[e].to);
+            cli_json_end_array(json);
+        }
+        cli_json_end_array(json);
+        cli_json_end_object(json);
     }
     insight_pool_free(&l.pool);
     return status;
