@@ -365,7 +365,7 @@ class Session:
             info.size = ffi.sizeof("dq_step_info")
             check(lib.dq_session_step(native.pointer, i, info, native.err), native.err)
             written = [Node(self._model, info.written[k]) for k in range(info.written_count)]
-            found.append(Step(_text(info.op), _text(info.decision), _text(info.algorithm), written, info.work, info.scratch_bytes))
+            found.append(Step(_text(info.op), _text(info.decision), _text(info.algorithm), written, info.work, info.scratch_bytes, info.macs, info.bytes))
         return found
 
     def memory(self, feeds: Mapping[str, Any] | None = None) -> MemoryInfo:

@@ -313,7 +313,9 @@ dq_status dq_session_step(dq_session *session, size_t i, dq_step_info *info, dq_
                               .written_count = s->written_count,
                               .written = s->written,
                               .work = s->work,
-                              .scratch_bytes = scratch_of(s)};
+                              .scratch_bytes = scratch_of(s),
+                              .macs = s->macs,
+                              .bytes = s->bytes};
     return dq_write_struct(DQ_STRUCT_STEP_INFO, "dq_session_step: info", &own, info, err);
 }
 

@@ -343,3 +343,46 @@ uint64_t dq_call_work(const dq_op_call *call)
             return dq_work_add(1, rows[i].work(call, rows[i].at));
     return dq_work_add(1, output_elements(call));
 }
+
+static bool is_product(work_fn work)
+{
+    static const work_fn products[] = {product,
+                                       convolution,
+                                       transposed_convolution,
+                                       einsum,
+                                       recurrent,
+                                       onnx_attention,
+                                       self_attention,
+                                       linear_attention,
+                                       multi_head_attention,
+                                       experts,
+                                       group_query_attention};
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+        if (products[i] == work)
+            return true;
+    return false;
+}
+
+uint64_t dq_call_macs(const dq_op_call *call, uint64_t work)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && work; i++)
+        if (rows[i].impl == call->node->op->impl)
+            return is_product(rows[i].work) ? work - 1 : 0;
+    return 0;
+}
+
+static uint64_t stored_bytes(const dq_tensor *t)
+{
+    size_t size = 0;
+    return t && t->kind == DQ_KIND_TENSOR && dq_dtype_size(t->dtype, dq_tensor_stored(t), &size) ? size : 0;
+}
+
+uint64_t dq_call_bytes(const dq_op_call *call)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < call->in_count; i++)
+        sum = dq_work_add(sum, stored_bytes(call->in[i]));
+    for (uint32_t i = 0; i < call->out_count; i++)
+        sum = dq_work_add(sum, stored_bytes(call->out[i]));
+    return sum;
+}

@@ -9,6 +9,14 @@
 /** The node's work, saturated to UINT64_MAX. Requires the outputs' shapes. */
 uint64_t dq_call_work(const dq_op_call *call);
 
+/** The multiply-adds among that work, for matrix products, convolutions, recurrent networks and attention; 0
+ * for other operators. */
+uint64_t dq_call_macs(const dq_op_call *call, uint64_t work);
+
+/** Bytes of the inputs and outputs as they are stored, each counted once: the least that a run moves. Requires
+ * the outputs' shapes. */
+uint64_t dq_call_bytes(const dq_op_call *call);
+
 /** The part of the work that infer itself does, before the outputs have shapes; 0 for most operators. */
 uint64_t dq_call_infer_work(const dq_op_call *call);
 

@@ -52,6 +52,12 @@ static uint32_t find(const dq_plan *whole, uint32_t position)
     return low;
 }
 
+static void measure(const dq_op_call *whole, dq_run_step *step)
+{
+    step->macs = dq_call_macs(whole, step->work);
+    step->bytes = dq_call_bytes(whole);
+}
+
 static void add_steps(cover *c, const dq_plan *plan, uint32_t first_position)
 {
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -60,6 +66,8 @@ static void add_steps(cover *c, const dq_plan *plan, uint32_t first_position)
         c->steps[find(c->whole, position)] = c->out->count;
         c->out->steps[c->out->count++] =
             (dq_run_step){.plan = plan, .step = step, .work = c->whole->works[position]};
+        if (!step->dynamic)
+            measure(&c->whole->all[find(c->whole, position)].call, &c->out->steps[c->out->count - 1]);
     }
 }
 

@@ -11,7 +11,7 @@
 typedef struct dq_run_step {
     const dq_plan *plan; /* The plan of the step: that of the batch tiles, or that of the whole batch. */
     const dq_step *step;
-    uint64_t work; /* Of all batch tiles; 0: a dynamic step. */
+    uint64_t work, macs, bytes; /* Of all batch tiles; 0: a dynamic step. */
     const dq_node **written;
     uint32_t written_count;
 } dq_run_step;

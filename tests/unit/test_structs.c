@@ -169,7 +169,7 @@ START_TEST(no_struct_has_padding_at_its_end)
     ENDS_WITH(dq_quantization, node);
     ENDS_WITH(dq_shape, dims);
     ENDS_WITH(dq_memory_info, constant_bytes);
-    ENDS_WITH(dq_step_info, scratch_bytes);
+    ENDS_WITH(dq_step_info, bytes);
     ENDS_WITH(dq_pass_info, exactness);
     ENDS_WITH(dq_algorithm_info, result);
     ENDS_WITH(dq_lifetime, last_step);

@@ -5,7 +5,9 @@
 #include "cli/interrupt.h"
 #include "cli/model.h"
 #include "cli/profile.h"
+#include "cli/report.h"
 #include "cli/terminal.h"
+#include "cli/trace.h"
 #include "io/common.h"
 #include "io/text.h"
 
@@ -24,6 +26,7 @@ typedef struct bench {
     double *times; /* Of the measured runs, in ms. */
     size_t count, capacity;
     cli_profile profile;
+    cli_trace trace;
 } bench;
 
 static double now_ms(void)
@@ -36,7 +39,8 @@ static double now_ms(void)
 static dq_status load(bench *b, dq_schemas *schemas, const cli_options *o, dq_error *err)
 {
     dq_session_options session_options = cli_session_options(o);
-    if (o->profile) {
+    if (o->profile || o->trace) {
+        b->profile.trace = o->trace ? &b->trace : NULL;
         session_options.trace = cli_profile_trace;
         session_options.arg = &b->profile;
     }
@@ -56,6 +60,8 @@ static dq_status run_once(bench *b, bool counts, double *ms, dq_error *err)
     double start = now_ms();
     dq_status status = dq_session_run(b->session, err);
     *ms = now_ms() - start;
+    if (b->profile.trace && counts)
+        cli_trace_end_run(&b->trace, *ms * 1e-3);
     return status;
 }
 
@@ -128,19 +134,75 @@ static long peak_kib(void)
     return peak < 0 ? usage.ru_maxrss : peak;
 }
 
+typedef struct figure {
+    const char *label, *key;
+    double ms;
+} figure;
+
+enum { FIGURES = 7 };
+
+static void print(bench *b, const cli_options *o, const figure figures[FIGURES])
+{
+    for (size_t i = 0; i < FIGURES; i++)
+        printf("%-12s %12.3f ms\n", figures[i].label, figures[i].ms);
+    printf("%-12s %12zu\n%-12s %12ld KiB\n%-12s %12u\n%-12s %12s\n%-12s %12s\n", "runs", b->count,
+           "peak memory", peak_kib(), "threads", dq_session_threads(b->session), "ISA",
+           dq_session_isa(b->session), "inputs", cli_inputs_made_up(o) ? "made up" : "given");
+}
+
+static void put_json(bench *b, const cli_options *o, const figure figures[FIGURES], cli_json *json)
+{
+    cli_json_begin_object(json, NULL);
+    cli_json_text(json, "model", o->model);
+    for (size_t i = 0; i < FIGURES; i++)
+        cli_json_decimal(json, figures[i].key, figures[i].ms, 6);
+    cli_json_size(json, "runs", b->count);
+    cli_json_int(json, "peak_rss_kib", peak_kib());
+    cli_json_size(json, "threads", dq_session_threads(b->session));
+    cli_json_text(json, "isa", dq_session_isa(b->session));
+    cli_json_bool(json, "made_up_inputs", cli_inputs_made_up(o));
+    if (o->profile)
+        cli_profile_print_json(&b->profile, json);
+    cli_json_end_object(json);
+}
+
+static dq_status print_json(bench *b, const cli_options *o, const figure figures[FIGURES], dq_error *err)
+{
+    cli_json json;
+    dq_status status = cli_json_start(&json, err);
+    if (status != DQ_OK)
+        return status;
+    put_json(b, o, figures, &json);
+    return cli_json_finish(&json, DQ_OK, err);
+}
+
+static dq_status write_report(bench *b, const cli_options *o, const figure figures[FIGURES], dq_error *err)
+{
+    const dq_session_options options = cli_session_options(o);
+    cli_json json;
+    char *text = NULL;
+    size_t size = 0;
+    dq_status status = cli_json_start(&json, err);
+    if (status != DQ_OK)
+        return status;
+    put_json(b, o, figures, &json);
+    status = cli_json_take(&json, &text, &size, err);
+    if (status == DQ_OK)
+        status = cli_report_write_with_model(o->report, &(insight_report){.bench = text}, b->model, &options,
+                                             b->inputs.tensors, err);
+    free(text);
+    return status;
+}
+
 static dq_status report(bench *b, const cli_options *o, dq_error *err)
 {
     qsort(b->times, b->count, sizeof *b->times, ascending);
     double sum = 0;
     for (size_t i = 0; i < b->count; i++)
         sum += b->times[i];
-    long peak = peak_kib();
     size_t middle = b->count / 2;
     double median = b->count % 2 ? b->times[middle] : (b->times[middle - 1] + b->times[middle]) / 2;
-    const struct {
-        const char *label, *key;
-        double ms;
-    } rows[] = {
+    const figure figures[FIGURES] = {
         {"load", "load_ms", b->load_ms},
         {"first run", "first_run_ms", b->first_run_ms},
         {"min", "min_ms", b->times[0]},
@@ -149,34 +211,18 @@ static dq_status report(bench *b, const cli_options *o, dq_error *err)
         {"p90", "p90_ms", percentile(b, 90)},
         {"p99", "p99_ms", percentile(b, 99)},
     };
-    const char *isa = dq_session_isa(b->session);
-    unsigned threads = dq_session_threads(b->session);
-    size_t row_count = sizeof rows / sizeof *rows;
-    if (!o->json) {
-        for (size_t i = 0; i < row_count; i++)
-            printf("%-12s %12.3f ms\n", rows[i].label, rows[i].ms);
-        printf("%-12s %12zu\n%-12s %12ld KiB\n%-12s %12u\n%-12s %12s\n%-12s %12s\n", "runs", b->count,
-               "peak memory", peak, "threads", threads, "ISA", isa, "inputs",
-               cli_inputs_made_up(o) ? "made up" : "given");
-        return o->profile ? cli_profile_print(&b->profile, b->times[0], err) : DQ_OK;
-    }
-    cli_json json;
-    dq_status status = cli_json_start(&json, err);
-    if (status != DQ_OK)
-        return status;
-    cli_json_begin_object(&json, NULL);
-    cli_json_text(&json, "model", o->model);
-    for (size_t i = 0; i < row_count; i++)
-        cli_json_decimal(&json, rows[i].key, rows[i].ms, 6);
-    cli_json_size(&json, "runs", b->count);
-    cli_json_int(&json, "peak_rss_kib", peak);
-    cli_json_size(&json, "threads", threads);
-    cli_json_text(&json, "isa", isa);
-    cli_json_bool(&json, "made_up_inputs", cli_inputs_made_up(o));
-    if (o->profile)
-        cli_profile_print_json(&b->profile, &json);
-    cli_json_end_object(&json);
-    return cli_json_finish(&json, DQ_OK, err);
+    dq_status status = DQ_OK;
+    if (o->json)
+        status = print_json(b, o, figures, err);
+    else
+        print(b, o, figures);
+    if (!o->json && o->profile)
+        status = cli_profile_print(&b->profile, b->times[0], err);
+    if (status == DQ_OK && o->report)
+        status = write_report(b, o, figures, err);
+    if (status == DQ_OK && o->trace)
+        status = cli_trace_write(&b->trace, &b->profile, o->model, o->trace, err);
+    return status;
 }
 
 dq_status cli_bench(dq_schemas *schemas, const cli_options *o, dq_error *err)
@@ -187,12 +233,17 @@ dq_status cli_bench(dq_schemas *schemas, const cli_options *o, dq_error *err)
         cli_interrupt_watch(b.session);
         status = cli_interrupt_end(measure(&b, o, err), err);
     }
+    if (status == DQ_OK && (o->profile || o->trace)) {
+        const dq_session_options options = cli_session_options(o);
+        cli_profile_end(&b.profile, b.session, &options);
+    }
     if (status == DQ_OK)
         status = report(&b, o, err);
     dq_session_free(b.session);
     cli_inputs_clear(&b.inputs);
     dq_model_free(b.model);
     cli_profile_clear(&b.profile);
+    cli_trace_clear(&b.trace);
     free(b.times);
     return status;
 }

@@ -41,7 +41,7 @@ typedef struct cli_options {
     bool no_fuse, honor_accuracy_level, quiet, verbose, why, json, profile, batch, no_progress, dot, svg,
         leave_one_out;
     const char *float_model, *ref, *fix; /**< of dqrun compare */
-    const char *report;
+    const char *report, *trace;          /**< files */
     const char **maps;                   /**< each --map, FLOAT=NAME */
     size_t map_count;
     double fail_above; /**< infinite: never */

@@ -2,6 +2,7 @@
 #include "cli/profile.h"
 
 #include "cli/terminal.h"
+#include "cli/trace.h"
 #include "io/common.h"
 #include "io/text.h"
 
@@ -26,7 +27,8 @@ static cli_profile_step *add_step(cli_profile *profile, const dq_trace_event *ev
         profile->steps = grown;
         profile->capacity = capacity;
     }
-    cli_profile_step step = {strdup(event->node), strdup(event->op), event->algorithm, (double)INFINITY};
+    cli_profile_step step = {
+        strdup(event->node), strdup(event->op), event->algorithm, (double)INFINITY, 0, 0};
     if (!step.node || !step.op) {
         free(step.node);
         free(step.op);
@@ -45,7 +47,29 @@ void cli_profile_trace(void *arg, const dq_trace_event *event)
         profile->status = DQ_OUT_OF_MEMORY;
     else if (profile->counting)
         step->ms = fmin(step->ms, event->seconds * 1e3);
+    if (profile->trace && profile->counting)
+        cli_trace_add(profile->trace, profile->at, event->seconds);
     profile->at++;
+}
+
+/* A traced run takes the steps of the plan in their order; bodies of loops come in between. */
+void cli_profile_end(cli_profile *profile, dq_session *session, const dq_session_options *options)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < dq_session_step_count(session); i++) {
+        dq_step_info step = DQ_STEP_INFO_INIT;
+        if (dq_session_step(session, i, &step, NULL) != DQ_OK)
+            continue;
+        size_t next = at;
+        while (next < profile->count && strcmp(profile->steps[next].op, step.op) != 0)
+            next++;
+        if (next == profile->count)
+            continue;
+        profile->steps[next].macs = step.macs;
+        profile->steps[next].bytes = step.bytes;
+        at = next + 1;
+    }
+    cli_machine_measure(options, dq_session_threads(session), &profile->machine);
 }
 
 /* ---- Tables -------------------------------------------------------------------------------------------- */
@@ -97,6 +121,13 @@ static size_t join(row *rows, size_t count)
     return kept;
 }
 
+/* The step's work a second in units of 10^9; blank where it has none. */
+static const char *rate(uint64_t work, double ms, char text[16])
+{
+    snprintf(text, 16, work && ms > 0 ? "%.1f" : "", (double)work / ms * 1e-6);
+    return text;
+}
+
 static double share(double ms, double run_ms)
 {
     return run_ms > 0 ? 100 * ms / run_ms : 0;
@@ -128,13 +159,19 @@ dq_status cli_profile_print(const cli_profile *profile, double run_ms, dq_error 
                operators[i].ms, share(operators[i].ms, run_ms), *algorithm_of(&operators[i]) ? "  " : "",
                algorithm_of(&operators[i]));
     printf("%-40s %5s %10.3f  %5.1f %%\n", "outside of steps", "", rest, share(rest, run_ms));
-    printf("\n%s%-46s %10s  %7s  %s%s\n", on, "step", "least ms", "share", "node", off);
+    const cli_machine *m = &profile->machine;
+    printf("\n%s%-46s %10s  %7s  %7s  %7s  %s%s\n", on, "step", "least ms", "share", "GMAC/s", "GB/s", "node",
+           off);
     for (size_t i = 0; i < profile->count; i++) {
-        char node[256];
-        snprintf(node, sizeof node, "%s", rows[i].first->node);
-        printf("%-46s %10.3f  %5.1f %%  %s\n", rows[i].first->op, rows[i].ms, share(rows[i].ms, run_ms),
-               io_printable(node));
+        char node[256], macs[16], bytes[16];
+        const cli_profile_step *step = rows[i].first;
+        snprintf(node, sizeof node, "%s", step->node);
+        printf("%-46s %10.3f  %5.1f %%  %7s  %7s  %s\n", step->op, rows[i].ms, share(rows[i].ms, run_ms),
+               rate(step->macs, step->ms, macs), rate(step->bytes, step->ms, bytes), io_printable(node));
     }
+    if (m->integer_macs > 0 && m->float_macs > 0 && m->bytes > 0)
+        printf("\nthis machine, measured: %.1f GMAC/s on int8, %.1f GMAC/s on float, memory %.1f GB/s\n",
+               m->integer_macs * 1e-9, m->float_macs * 1e-9, m->bytes * 1e-9);
     free(operators);
     free(rows);
     return DQ_OK;
@@ -142,6 +179,12 @@ dq_status cli_profile_print(const cli_profile *profile, double run_ms, dq_error 
 
 void cli_profile_print_json(const cli_profile *profile, cli_json *json)
 {
+    const cli_machine *m = &profile->machine;
+    cli_json_begin_object(json, "machine");
+    cli_json_decimal(json, "integer_macs_per_s", m->integer_macs, 0);
+    cli_json_decimal(json, "float_macs_per_s", m->float_macs, 0);
+    cli_json_decimal(json, "bytes_per_s", m->bytes, 0);
+    cli_json_end_object(json);
     cli_json_begin_array(json, "steps");
     for (size_t i = 0; i < profile->count; i++) {
         const cli_profile_step *step = &profile->steps[i];
@@ -153,6 +196,8 @@ void cli_profile_print_json(const cli_profile *profile, cli_json *json)
         else
             cli_json_null(json, "algorithm");
         cli_json_decimal(json, "ms", step->ms, 6);
+        cli_json_size(json, "macs", step->macs);
+        cli_json_size(json, "bytes", step->bytes);
         cli_json_end_object(json);
     }
     cli_json_end_array(json);

@@ -144,7 +144,8 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
          "Exit code 1 when an output's noise is more than X of its signal: 0.01 is an SQNR of "
          "20 dB."},
     [CLI_OPTION_REPORT] =
-        {"report", 0, "FILE", INSPECT | COMPARE | BENCH, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false, NULL,
+        {"report", 0, "FILE", INSPECT | COMPARE | BENCH, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false,
+         NULL,
          "Also write the analysis as one HTML file with plots and tables, which needs no network. "
          "With bench: --profile is implied."},
     [CLI_OPTION_DOT] = {"dot", 0, FLAG, INSPECT, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
@@ -200,8 +201,12 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
                          "Number of runs that are counted, in place of --seconds."},
     [CLI_OPTION_SECONDS] = {"seconds", 0, "S", BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
                             "How long to repeat the run. Default: 2."},
-    [CLI_OPTION_PROFILE] = {"profile", 0, FLAG, BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
-                            "Also print the time of each operator and step, the slowest first."},
+    [CLI_OPTION_PROFILE] =
+        {"profile", 0, FLAG, BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
+         "Also print the time of each operator and step, the slowest first, their multiply-adds and bytes "
+         "a second, and what this machine can do."},
+    [CLI_OPTION_TRACE] = {"trace", 0, "FILE", BENCH, CLI_SECTION_BENCH, CLI_COMPLETE_INPUT, NULL, false, NULL,
+                          "Also write the steps of the runs over time to FILE, which ui.perfetto.dev opens."},
     [CLI_OPTION_VERBOSE] =
         {"verbose", 'v', FLAG, RUN | COMPARE, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
          "Print the ISA level, the threads and the time of each step to standard error; with "
@@ -277,7 +282,9 @@ const cli_term cli_json_shapes[] = {
      "{\"load_ms\", \"first_run_ms\", \"min_ms\", \"median_ms\", \"mean_ms\", \"p90_ms\", \"p99_ms\", "
      "\"runs\", "
      "\"peak_rss_kib\", \"threads\", \"isa\", \"model\", \"made_up_inputs\": true or false}; with --profile "
-     "also \"steps\": [{\"node\", \"op\", \"algorithm\": TEXT or null, \"ms\"}…] in the order of a run."},
+     "also \"steps\": [{\"node\", \"op\", \"algorithm\": TEXT or null, \"ms\", "
+     "\"macs\", \"bytes\"}…] in the order of a run, and \"machine\": {\"integer_macs_per_s\", "
+     "\"float_macs_per_s\", \"bytes_per_s\"}."},
     {"inspect",
      "{\"model\", \"inputs\", \"outputs\": [VALUE…], \"nodes\", \"values\", \"steps\", \"operators\", "
      "\"weights\", \"memory\", \"lifetimes\" …}, where nodes, values and steps refer to each other by index; "

@@ -228,6 +228,11 @@ dq_status cli_set_value(cli_options *to, cli_option_id id, bool is_long, const c
         to->report = value;
         to->profile = true; /* of bench: what its report shows */
         return DQ_OK;
+    case CLI_OPTION_TRACE:
+        if (!strcmp(value, "-"))
+            return io_fail(err, DQ_INVALID_ARGUMENT, "--trace is '-', expected a file");
+        to->trace = value;
+        return DQ_OK;
     case CLI_OPTION_FIX:
         to->fix = value;
         return DQ_OK;

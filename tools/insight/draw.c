@@ -492,7 +492,7 @@ static dq_status lay_out(const insight_model *m, layout *l, dq_error *err)
     if (status == DQ_OK)
         status = make_layers(l, err);
     if (status == DQ_OK)
-        place(l);
+        assign_positions(l);
     return status;
 }
 

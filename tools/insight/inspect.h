@@ -74,7 +74,8 @@ typedef struct insight_step {
     size_t node_count;
     const size_t *nodes; /**< the written nodes that it computes */
     uint64_t work, scratch_bytes;
-    uint64_t live_bytes; /**< of the values in the session's buffer while it runs */
+    uint64_t macs, bytes; /**< as in dq_step_info */
+    uint64_t live_bytes;  /**< of the values in the session's buffer while it runs */
 } insight_step;
 
 /** Constants of one element type. */

@@ -101,6 +101,8 @@ static void put_step(const insight_step *s, cli_json *json)
     cli_json_text(json, "computes", insight_compute_names[s->compute]);
     put_indices(json, "nodes", s->nodes, s->node_count);
     cli_json_size(json, "work", s->work);
+    cli_json_size(json, "macs", s->macs);
+    cli_json_size(json, "bytes", s->bytes);
     cli_json_size(json, "scratch_bytes", s->scratch_bytes);
     cli_json_size(json, "live_bytes", s->live_bytes);
     cli_json_end_object(json);

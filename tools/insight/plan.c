@@ -164,7 +164,9 @@ static dq_status read_step(insight_model *m, dq_session *session, size_t index, 
                          .compute = insight_compute_of(step.node),
                          .nodes = nodes,
                          .work = step.work,
-                         .scratch_bytes = step.scratch_bytes};
+                         .scratch_bytes = step.scratch_bytes,
+                         .macs = step.macs,
+                         .bytes = step.bytes};
     if (!nodes || !to->op || !to->name)
         return insight_no_memory(err);
     for (size_t i = 0; i < step.written_count; i++) {

@@ -33,9 +33,8 @@ typedef struct level {
     size_t details, items;
 } level;
 
-static const level levels[] = {{SIZE_MAX, SIZE_MAX}, {200, SIZE_MAX}, {60, SIZE_MAX}, {24, 4000},
-                               {24, 2000},           {12, 1000},      {12, 500},      {6, 200},
-                               {6, 50}};
+static const level levels[] = {{SIZE_MAX, SIZE_MAX}, {200, SIZE_MAX}, {60, SIZE_MAX}, {24, 4000}, {24, 2000},
+                               {12, 1000},           {12, 500},       {6, 200},       {6, 50}};
 /* Vertices of a drawing that browsers still scroll smoothly. */
 enum { GRAPH_ITEMS = 2000 };
 
@@ -177,7 +176,8 @@ static dq_status cut(writer *w, const level *l, size_t *size, dq_error *err)
         status = cut_document(&w->documents[BENCH], of_bench, LISTS_OF_BENCH, err);
     if (status == DQ_OK)
         status = cut_document(&w->documents[GRAPH], NULL, 0, err);
-    w->has_graph_cut = w->report->model && (w->report->model->node_count > GRAPH_ITEMS || l->items < GRAPH_ITEMS);
+    w->has_graph_cut =
+        w->report->model && (w->report->model->node_count > GRAPH_ITEMS || l->items < GRAPH_ITEMS);
     if (w->has_graph_cut)
         w->documents[GRAPH].cut_size = 0;
     *size = 0;
@@ -190,9 +190,14 @@ static dq_status cut(writer *w, const level *l, size_t *size, dq_error *err)
 
 static void put_cuts(const writer *w, cli_json *json)
 {
-    static const char *const titles[LISTS] = {"values",         "weights", "values without a match",
-                                              "nodes",          "values of the model", "steps",
-                                              "lifetimes of values", "timed steps"};
+    static const char *const titles[LISTS] = {"values",
+                                              "weights",
+                                              "values without a match",
+                                              "nodes",
+                                              "values of the model",
+                                              "steps",
+                                              "lifetimes of values",
+                                              "timed steps"};
     char text[160];
     cli_json_begin_array(json, "cut");
     if (w->has_details_cut)

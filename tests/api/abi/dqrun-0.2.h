@@ -1152,11 +1152,17 @@ typedef struct dq_step_info {
     const dq_node *const *written;
     uint64_t work;          /**< counted as dq_limits.work; 0: known only in the run */
     uint64_t scratch_bytes; /**< of all threads together; 0 also where it is known only in the run */
+    /** The part of `work` that is multiply-adds of matrix products, convolutions, recurrent networks and
+     * attention. An algorithm such as Winograd's may need fewer. */
+    uint64_t macs;
+    /** Bytes of the step's inputs, constants and outputs, each counted once, as the model stores them: the
+     * least that a run moves. 0: known only in the run. */
+    uint64_t bytes;
 } dq_step_info;
 
 #define DQ_STEP_INFO_INIT                                                                                    \
     {                                                                                                        \
-        sizeof(dq_step_info), NULL, NULL, NULL, NULL, 0, NULL, 0, 0                                          \
+        sizeof(dq_step_info), NULL, NULL, NULL, NULL, 0, NULL, 0, 0, 0, 0                                          \
     }
 
 /** Number of steps of the current plan; 0 before the session has planned. */

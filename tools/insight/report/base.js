@@ -35,7 +35,7 @@ function sig(value, digits = 4) {
   const text = size !== 0 && (size < 1e-4 || size >= 1e6) ? x.toExponential(digits - 2) : String(Number(x.toPrecision(digits)));
   return text.replace("-", "−");
 }
-const fixed = (value, places) => (isNumber(value) ? num(value).toFixed(places).replace("-", "−") : sig(value));
+const fixed = (value, places) => (isNumber(value) ? num(value).toFixed(places).replace(/^-(?=[0.]*$)/, "").replace("-", "−") : sig(value));
 /* An infinite ratio: nothing differs. */
 function db(value) {
   const x = num(value);

@@ -85,14 +85,15 @@ const TOP_DB = 90; /* float rounding is above: those values are drawn at the upp
 
 function errorPlot(width) {
   const values = compare.values, step = Math.max(13, Math.min(46, (width - 130) / Math.max(1, values.length)));
-  const wide = Math.max(width, 64 + 24 + NAME_SPACE / 2 + step * values.length), f = frame(wide, 380, { left: 58, right: 24, top: 16, bottom: NAME_SPACE });
+  const names = values.map((v) => v.name), space = nameSpace(names), wide = Math.max(width, 88 + space + step * values.length);
+  const f = frame(wide, 300 + space, { left: 58, right: 24, top: 16, bottom: space });
   const all = values.flatMap((v) => SERIES.map(([key]) => errorOf(v, key, "sqnr_db"))).filter((x) => Number.isFinite(x) && x < TOP_DB);
   const high = Math.min(TOP_DB, Math.ceil((largest(all, 20) + 4) / 10) * 10), low = Math.min(0, Math.floor(least(all, 0) / 10) * 10);
-  const exact = f.top + 4, y = linear(low, high, f.bottom, f.top + 34), x = linear(0, Math.max(1, values.length - 1), f.left + NAME_SPACE / 2 - 20, f.right - 12);
+  const exact = f.top + 4, y = linear(low, high, f.bottom, f.top + 34), x = linear(0, Math.max(1, values.length - 1), f.left + Math.max(12, space - 34), f.right - 12);
   const at = (value) => (value === Infinity || value > high ? exact : Number.isFinite(value) ? Math.min(f.bottom, y(value)) : NaN);
   yAxis(f, y, (tick) => String(tick).replace("-", "−"), y.ticks(7), "SQNR in dB (more is better)");
   f.root.append(svg("text", { x: f.left - 7, y: exact + 4, "text-anchor": "end" }, "exact"), svg("line", { class: "gridline", x1: f.left, x2: f.right, y1: exact, y2: exact, "stroke-dasharray": "3 4" }));
-  nameAxis(f, values.map((v) => v.name), x, values.length > 1 ? x(1) - x(0) : 60);
+  nameAxis(f, names, x, values.length > 1 ? x(1) - x(0) : 60);
   for (const [key, , colour] of SERIES) {
     const points = values.map((v, i) => [x(i), at(errorOf(v, key, "sqnr_db"))]).filter(([, py]) => !Number.isNaN(py));
     f.root.append(svg("polyline", { points: points.map((p) => p.map((c) => c.toFixed(1)).join(",")).join(" "), fill: "none", stroke: colour, "stroke-width": 1.6, "stroke-opacity": key === "so_far" ? 0.9 : 0.45, "stroke-dasharray": key === "floor" ? "4 3" : null }));

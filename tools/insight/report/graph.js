@@ -59,7 +59,7 @@ function graphPart() {
     if (!mode[2])
       return [computeColour(node.computes), 34];
     const heat = mode[2](node.name);
-    return Number.isNaN(heat) ? ["var(--floor)", 8] : heat < 0.02 ? ["var(--good)", 14] : ["var(--bad)", Math.round(14 + 60 * Math.min(1, heat))];
+    return Number.isNaN(heat) ? ["var(--floor)", 8] : heat < 0.12 ? ["var(--good)", 14] : ["var(--bad)", Math.round(14 + 60 * Math.min(1, heat))];
   };
   const root = svg("svg", { viewBox: `0 0 ${graph.width} ${graph.height}`, role: "group", "aria-label": `Graph of ${inspect.nodes.length} nodes, from inputs at the top to outputs` });
   root.append(svg("defs", {}, svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, svg("path", { d: "M0 0L8 4L0 8z", fill: "var(--soft)" }))));

@@ -28,7 +28,7 @@ function histogramPlot(value, width) {
   const low = Math.min(num(range.min), ends[0] - scale / 2), high = Math.max(num(range.max), ends[1] + scale / 2), bins = Math.max(48, Math.min(160, Math.floor(width / 4)));
   const before = rebin(own.counts, num(own.low), num(own.high), low, high, bins);
   const after = q.length ? rebin(q, ends[0] - scale / 2, ends[1] + scale / 2, low, high, bins) : null;
-  const f = frame(width, 232, { left: 52, bottom: 36, top: 22, right: 16 });
+  const f = frame(width, 232, { left: 60, bottom: 28, top: 34, right: 16 });
   const top = largest(before.concat(after || []), 1e-3), y = logarithmic(FLOOR_SHARE, Math.min(1, top * 1.6), f.bottom, f.top), x = linear(low, high, f.left, f.right);
   const at = (s) => (s > FLOOR_SHARE ? Math.max(f.top, y(s)) : f.bottom), edge = (i) => f.left + ((f.right - f.left) * i) / bins;
   yAxis(f, y, (tick) => (tick >= 0.01 ? 100 * tick : Number((100 * tick).toPrecision(2))) + " %", y.ticks(5).filter((tick) => tick <= 1), null);
@@ -44,9 +44,9 @@ function histogramPlot(value, width) {
     f.root.append(svg("path", { d: `M${f.left} ${f.bottom}${line}V${f.bottom}`, fill: "none", stroke: "var(--after)", "stroke-width": 1.3, "pointer-events": "none" }));
   }
   ends.forEach((end, i) => {
-    const px = x(end), inside = i === 0 ? px + 60 < f.right : px - 60 < f.left;
-    f.root.append(svg("line", { x1: px, x2: px, y1: f.top - 8, y2: f.bottom, stroke: "var(--end)", "stroke-width": 1.6, "stroke-dasharray": "5 3", "pointer-events": "none" }),
-      svg("text", { x: px + (inside ? 4 : -4), y: f.top - 10, "text-anchor": inside ? "start" : "end", style: "fill:var(--end)" }, (i ? "high " : "low ") + sig(end, 3)));
+    const px = x(end), rightward = px < (f.left + f.right) / 2, row = i === 1 && x(ends[1]) - x(ends[0]) < 130 ? 0 : 1;
+    f.root.append(svg("line", { x1: px, x2: px, y1: f.top - 20 + 14 * row, y2: f.bottom, stroke: "var(--end)", "stroke-width": 1.6, "stroke-dasharray": "5 3", "pointer-events": "none" }),
+      svg("text", { x: px + (rightward ? 4 : -4), y: f.top - 20 + 13 * row, "text-anchor": rightward ? "start" : "end", style: "fill:var(--end)" }, (i ? "high " : "low ") + sig(end, 3)));
   });
   xAxis(f, x, (tick) => sig(tick, 3), x.ticks(Math.max(3, Math.floor(width / 90))), null);
   return { root: f.root, marks };
@@ -131,7 +131,7 @@ function weightPart() {
   const weights = sortRows(compare.weights, { get: (w) => worstOf(w.error) }, false);
   if (!weights.length)
     return null;
-  const shown = weights.filter((w) => hasChannels(w) && !w.is_bias).slice(0, 4);
+  const shown = weights.filter((w) => hasChannels(w) && !w.is_bias).slice(0, 6);
   return part("weights", "Weights by channel", "The weights of the lowest SQNR. Where scales are per tensor, a channel of a small range has few quantized values: its SQNR falls.",
     el("div", { class: "grid" }, shown.map((w) => card(channelFigure(w, layerLink(w.node || w.name, w.name))))), el("p", {}),
     sortTable({ caption: "Weights", columns: weightColumns(), rows: weights, filter: (w) => `${w.name} ${w.node}` }));

@@ -19,7 +19,7 @@ function inspectSummary() {
     ["Nodes in float", String(floats), floats ? "reasons: table of nodes" : "none", floats ? "warn" : "good"],
     ["Weights", bytes(inspect.weight_bytes), inspect.weights.slice(0, 2).map((w) => `${w.type} ${bytes(w.bytes)}`).join(", ")],
     ["Memory for activations", bytes(inspect.memory.activation_bytes), `packed weights ${bytes(inspect.memory.packed_bytes)}`],
-    inspect.problems.length ? ["Cannot run", count(inspect.problems.length, "node"), "", "bad"] : ["Instruction set", inspect.isa || NOTHING, inspect.opsets, "text"]];
+    inspect.problems.length ? ["Cannot run", count(inspect.problems.length, "node"), "", "bad"] : ["Instruction set", inspect.isa || NOTHING, "of this machine’s plan", "text"]];
   return keyFigures(list);
 }
 
@@ -46,7 +46,7 @@ const stepName = (i) => (inspect.steps[i] ? inspect.steps[i].node : i >= inspect
 function memoryPlot(width) {
   const steps = inspect.steps, f = frame(width, 200, { left: 76, bottom: 38, right: 16 });
   const high = largest(steps.map((s) => num(s.live_bytes)), 1), x = linear(0, steps.length, f.left, f.right), y = linear(0, high * 1.06, f.bottom, f.top);
-  yAxis(f, y, bytes, y.ticks(4).filter((tick) => tick <= high * 1.06), null);
+  yAxis(f, y, bytes, byteTicks(0, high, 6), null);
   const marks = steps.map((s, i) => {
     const group = svg("g", {}, svg("rect", { x: x(i), y: f.top, width: x(i + 1) - x(i), height: f.bottom - f.top, fill: "transparent" }),
       svg("rect", { x: x(i), y: y(num(s.live_bytes)), width: Math.max(0.6, x(i + 1) - x(i) - (x(1) - x(0) > 5 ? 1 : 0)), height: f.bottom - y(num(s.live_bytes)), fill: i === inspect.memory.peak_step ? "var(--sofar)" : "var(--own)", "fill-opacity": 0.8 }));
@@ -80,7 +80,7 @@ function ownersOf(lifetimes) {
 function bufferPlot(owners, width) {
   const low = least(owners.map((o) => o.offset), Infinity), high = largest(owners.map((o) => o.offset + o.bytes), 1);
   const f = frame(width, 300, { left: 76, bottom: 38, right: 16 }), x = linear(0, inspect.steps.length, f.left, f.right), y = linear(low, high, f.bottom, f.top);
-  yAxis(f, y, bytes, y.ticks(5), null);
+  yAxis(f, y, bytes, byteTicks(low, high, 7), null);
   const marks = owners.map((o, i) => {
     const w = Math.max(2, x(Math.min(o.last_step + 1, inspect.steps.length)) - x(o.first_step) - 0.6), h = Math.max(1.5, y(o.offset) - y(o.offset + o.bytes) - 0.6);
     const box = svg("rect", { x: x(o.first_step), y: y(o.offset + o.bytes), width: w, height: h, rx: h > 6 ? 2 : 0, fill: ["var(--own)", "var(--integer)", "var(--tiled)", "var(--convert)", "var(--other)"][i % 5], "fill-opacity": 0.6 });

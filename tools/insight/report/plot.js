@@ -122,6 +122,14 @@ function niceTicks(low, high, most) {
   return ticks;
 }
 
+/* Whole numbers of bytes, KiB, MiB…: steps are powers of two. */
+function byteTicks(low, high, most) {
+  const step = 2 ** Math.ceil(Math.log2(Math.max(1, (high - low) / Math.max(1, most)))), ticks = [];
+  for (let at = Math.ceil(low / step) * step; at <= high; at += step)
+    ticks.push(at);
+  return ticks;
+}
+
 function linear(low, high, from, to) {
   const place = (x) => from + ((x - low) / (high - low || 1)) * (to - from);
   place.ticks = (most) => niceTicks(low, high, most);
@@ -166,7 +174,8 @@ function xAxis(f, place, text, ticks, title) {
 }
 
 /* Names along an axis, slanted; of many every n-th. Returns what to add to the bottom margin. */
-const NAME_SPACE = 92;
+const NAME_CHARACTERS = 18;
+const nameSpace = (names) => 22 + 4.6 * Math.min(NAME_CHARACTERS, largest(names.map((name) => name.length), 1));
 function nameAxis(f, names, place, step) {
   const every = Math.max(1, Math.ceil(15 / step));
   f.root.append(svg("line", { class: "axis", x1: f.left, x2: f.right, y1: f.bottom, y2: f.bottom }));
@@ -174,7 +183,7 @@ function nameAxis(f, names, place, step) {
     if (i % every)
       return;
     const x = place(i);
-    f.root.append(svg("text", { x, y: f.bottom + 12, "text-anchor": "end", transform: `rotate(-45 ${x} ${f.bottom + 12})` }, shorten(name, 18)));
+    f.root.append(svg("text", { x, y: f.bottom + 12, "text-anchor": "end", transform: `rotate(-45 ${x} ${f.bottom + 12})` }, shorten(name, NAME_CHARACTERS)));
   });
 }
 
