@@ -25,6 +25,7 @@ typedef struct bench {
     double load_ms, first_run_ms;
     double *times; /* Of the measured runs, in ms. */
     size_t count, capacity;
+    long peak_kib; /* After the runs. */
     cli_profile profile;
     cli_trace trace;
 } bench;
@@ -146,7 +147,7 @@ static void print(bench *b, const cli_options *o, const figure figures[FIGURES])
     for (size_t i = 0; i < FIGURES; i++)
         printf("%-12s %12.3f ms\n", figures[i].label, figures[i].ms);
     printf("%-12s %12zu\n%-12s %12ld KiB\n%-12s %12u\n%-12s %12s\n%-12s %12s\n", "runs", b->count,
-           "peak memory", peak_kib(), "threads", dq_session_threads(b->session), "ISA",
+           "peak memory", b->peak_kib, "threads", dq_session_threads(b->session), "ISA",
            dq_session_isa(b->session), "inputs", cli_inputs_made_up(o) ? "made up" : "given");
 }
 
@@ -157,7 +158,7 @@ static void put_json(bench *b, const cli_options *o, const figure figures[FIGURE
     for (size_t i = 0; i < FIGURES; i++)
         cli_json_decimal(json, figures[i].key, figures[i].ms, 6);
     cli_json_size(json, "runs", b->count);
-    cli_json_int(json, "peak_rss_kib", peak_kib());
+    cli_json_int(json, "peak_rss_kib", b->peak_kib);
     cli_json_size(json, "threads", dq_session_threads(b->session));
     cli_json_text(json, "isa", dq_session_isa(b->session));
     cli_json_bool(json, "made_up_inputs", cli_inputs_made_up(o));
@@ -233,6 +234,7 @@ dq_status cli_bench(dq_schemas *schemas, const cli_options *o, dq_error *err)
         cli_interrupt_watch(b.session);
         status = cli_interrupt_end(measure(&b, o, err), err);
     }
+    b.peak_kib = peak_kib();
     if (status == DQ_OK && (o->profile || o->trace)) {
         const dq_session_options options = cli_session_options(o);
         cli_profile_end(&b.profile, b.session, &options);

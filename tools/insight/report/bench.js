@@ -4,6 +4,12 @@
 const macRate = (step) => (step.macs && step.ms > 0 ? step.macs / (step.ms / 1000) : NaN);
 const byteRate = (step) => (step.bytes && step.ms > 0 ? step.bytes / (step.ms / 1000) : NaN);
 const limits = () => bench.machine || {};
+/* The least time that the machine allows for the step's multiply-adds and bytes. */
+function limitMs(step) {
+  const planned = inspect && inspect.steps.find((s) => s.node === step.node && s.op === step.op), machine = limits();
+  const macs = planned && planned.computes === "integer" ? machine.integer_macs_per_s : machine.float_macs_per_s;
+  return step.macs && macs ? 1000 * Math.max(step.macs / macs, step.bytes / (machine.bytes_per_s || Infinity)) : NaN;
+}
 const stepColour = (step) => {
   const planned = inspect && inspect.steps.find((s) => s.node === step.node && s.op === step.op);
   return computeColour(planned ? planned.computes : "other");
@@ -29,7 +35,7 @@ function timePart() {
     group.steps++;
     groups.set(key, group);
   }
-  const operators = sortRows([...groups.values()], { get: (g) => g.ms }, true).map((g) => ({ name: g.op, label: ms(g.ms), parts: [[g.ms, g.colour]], text: `${g.op}${g.algorithm ? `, ${g.algorithm}` : ""}\n${count(g.steps, "step")}, ${ms(g.ms)}, ${percent(g.ms / all)} of a run` }));
+  const operators = sortRows([...groups.values()], { get: (g) => g.ms }, true).map((g) => ({ name: g.algorithm ? `${g.op} ${g.algorithm.split("=").pop()}` : g.op, label: ms(g.ms), parts: [[g.ms, g.colour]], text: `${g.op}${g.algorithm ? `, ${g.algorithm}` : ""}\n${count(g.steps, "step")}, ${ms(g.ms)}, ${percent(g.ms / all)} of a run` }));
   const used = [...new Set(bench.steps.map(stepColour))], legend = Object.keys(COMPUTES).filter((k) => used.includes(computeColour(k)) && k !== "unused").map((k) => [computeColour(k), k]);
   return part("time", "Time by layer", "The least time that each step took in the runs that were counted, the slowest first.",
     card(figure({ name: "time by operator", title: "By operator and algorithm", label: `Time by operator: ${operators.slice(0, 4).map((o) => `${o.name} ${o.label}`).join(", ")}`, legend, draw: (width) => barPlot(operators.slice(0, 20), width) })),
@@ -39,17 +45,17 @@ function timePart() {
 /* ---- Roofline ----------------------------------------------------------------------------------------------- */
 
 function rooflinePlot(steps, width) {
-  const machine = limits(), f = frame(width, 400, { left: 78, bottom: 42, right: 18, top: 18 });
+  const machine = limits(), f = frame(width, 400, { left: 84, bottom: 42, right: 18, top: 18 });
   const intensity = (s) => s.macs / s.bytes, roofs = [["int8", machine.integer_macs_per_s, "var(--integer)"], ["float", machine.float_macs_per_s, "var(--float)"]].filter(([, rate]) => rate > 0);
   const xs = steps.map(intensity), ys = steps.map(macRate), top = largest(roofs.map(([, rate]) => rate), largest(ys));
   const ridge = largest(roofs.map(([, rate]) => rate / machine.bytes_per_s), 1);
-  const xLow = Math.min(least(xs) / 2, 0.1), xHigh = Math.max(largest(xs) * 2, ridge * 4), yHigh = top * 2, yLow = Math.min(least(ys) / 2, yHigh / 1000);
+  const xLow = Math.min(least(xs) / 2, 0.1), xHigh = Math.max(largest(xs) * 2, ridge * 4), yHigh = top * 2, yLow = Math.min(least(ys) / 2, yHigh / 100);
   const x = logarithmic(xLow, xHigh, f.left, f.right), y = logarithmic(yLow, yHigh, f.bottom, f.top);
-  yAxis(f, y, (tick) => metric(tick, "MAC/s"), y.ticks(6), null);
+  yAxis(f, y, (tick) => metric(tick, "MAC/s").replace(/\.0+ /, " "), y.ticks(6), null);
   roofs.forEach(([name, rate, colour], k) => {
     const turn = rate / machine.bytes_per_s, start = Math.max(xLow, yLow / machine.bytes_per_s);
     f.root.append(svg("path", { d: `M${x(start)} ${y(start * machine.bytes_per_s)}L${x(turn)} ${y(rate)}H${f.right}`, fill: "none", stroke: colour, "stroke-width": 2 }),
-      svg("text", { x: f.right - 4, y: y(rate) - 6, "text-anchor": "end" }, `${name}: ${metric(rate, "MAC/s")}`));
+      svg("text", { x: f.right - 4, y: y(rate) + (rate < top ? 15 : -6), "text-anchor": "end" }, `${name}: ${metric(rate, "MAC/s")}`));
     if (k === 0 && x(turn) - x(start) > 140) {
       const middle = Math.sqrt(start * turn), angle = (-Math.atan2(y(start * machine.bytes_per_s) - y(rate), x(turn) - x(start)) * 180) / Math.PI, px = x(middle), py = y(middle * machine.bytes_per_s) - 7;
       f.root.append(svg("text", { x: px, y: py, transform: `rotate(${angle} ${px} ${py})`, "text-anchor": "middle" }, `memory: ${metric(machine.bytes_per_s, "B/s")}`));
@@ -75,11 +81,10 @@ function rooflinePart() {
 
 function stepPart() {
   const all = Math.max(bench.min_ms, sum(bench.steps.map((s) => s.ms)));
-  const roof = (s) => (s.macs && s.bytes ? s.limit_ms : NaN);
   const columns = [{ title: "Node", words: true, get: (s) => s.node, show: (s) => layerLink(s.node) }, { title: "No.", get: (s) => s.i }, { title: "Operator", words: true, get: (s) => s.op }, { title: "Algorithm", words: true, get: (s) => s.algorithm || "" },
     { title: "Least time", worst: "high", get: (s) => s.ms, show: (s) => ms(s.ms), heat: (s) => s.ms / all }, { title: "Share", worst: "high", get: (s) => s.ms / all, show: (s) => percent(s.ms / all) },
     { title: "Multiply-adds", worst: "high", get: (s) => s.macs || NaN, show: (s) => (s.macs ? metric(s.macs, "") : NOTHING) }, { title: "MAC/s", get: macRate, show: (s) => metric(macRate(s), "") },
     { title: "Bytes", worst: "high", get: (s) => s.bytes || NaN, show: (s) => (s.bytes ? bytes(s.bytes) : NOTHING) }, { title: "B/s", get: byteRate, show: (s) => metric(byteRate(s), "") },
-    { title: "Of the limit", hint: "Share of what the roofline allows", get: (s) => (roof(s) ? roof(s) / s.ms : NaN), show: (s) => (roof(s) ? percent(roof(s) / s.ms) : NOTHING) }];
+    { title: "Of the limit", hint: "Share of what the roofline allows", get: (s) => limitMs(s) / s.ms, show: (s) => percent(limitMs(s) / s.ms, 0), heat: (s) => ramp(limitMs(s) / s.ms, 0.5, 0.02) * Math.min(1, (10 * s.ms) / all) }];
   return part("steps", "Steps", null, sortTable({ caption: "Steps of a run", columns, rows: bench.steps.map((s, i) => ({ ...s, i })), filter: (s) => `${s.node} ${s.op} ${s.algorithm || ""}`, sort: [4, true] }));
 }

@@ -94,7 +94,7 @@ function showLayer(name) {
   if (!dialog.open)
     dialog.showModal();
   hideTip();
-  homeOfTip();
+  moveTip();
   dialog.scrollTop = 0;
   byId("layer-title").focus();
 }
@@ -109,7 +109,7 @@ function followAddress() {
 
 byId("layer").addEventListener("close", () => {
   hideTip();
-  document.body.append(byId("tip"));
+  moveTip();
   byId("layer").replaceChildren();
   if (location.hash.startsWith("#layer="))
     history.replaceState(null, "", location.pathname + location.search);

@@ -19,7 +19,7 @@ function inspectSummary() {
     ["Nodes in float", String(floats), floats ? "reasons: table of nodes" : "none", floats ? "warn" : "good"],
     ["Weights", bytes(inspect.weight_bytes), inspect.weights.slice(0, 2).map((w) => `${w.type} ${bytes(w.bytes)}`).join(", ")],
     ["Memory for activations", bytes(inspect.memory.activation_bytes), `packed weights ${bytes(inspect.memory.packed_bytes)}`],
-    inspect.problems.length ? ["Cannot run", count(inspect.problems.length, "node"), "", "bad"] : ["Instruction set", inspect.isa || NOTHING, "of this machine’s plan", "text"]];
+    inspect.problems.length ? ["Cannot run", count(inspect.problems.length, "node"), "", "bad"] : bench ? null : ["Instruction set", inspect.isa || NOTHING, "of this machine’s plan", "text"]];
   return keyFigures(list);
 }
 

@@ -3,18 +3,19 @@
 
 /* ---- Tooltip ------------------------------------------------------------------------------------------------ */
 
+const tip = byId("tip");
+
 function showTip(text, x, y) {
-  const tip = byId("tip");
   tip.textContent = text;
   tip.hidden = false;
   const box = tip.getBoundingClientRect();
   tip.style.left = Math.max(6, Math.min(x + 14, innerWidth - box.width - 6)) + "px";
   tip.style.top = (y + 18 + box.height > innerHeight ? Math.max(6, y - box.height - 12) : y + 18) + "px";
 }
-const hideTip = () => { byId("tip").hidden = true; };
+const hideTip = () => { tip.hidden = true; };
 
 /* Dialogs are above the page, and so must be the tooltip. */
-const homeOfTip = () => { (byId("layer").open ? byId("layer") : document.body).append(byId("tip")); };
+const moveTip = () => { (byId("layer").open ? byId("layer") : document.body).append(tip); };
 
 /* Marks: {element, text, layer}. The pointer shows a mark's text, a click opens its layer. With the keyboard the plot is
  * one stop: arrow keys go from mark to mark, Enter opens. */
