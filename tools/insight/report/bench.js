@@ -54,8 +54,7 @@ function rooflinePlot(steps, width) {
   yAxis(f, y, (tick) => metric(tick, "MAC/s").replace(/\.0+ /, " "), y.ticks(6), null);
   roofs.forEach(([name, rate, colour], k) => {
     const turn = rate / machine.bytes_per_s, start = Math.max(xLow, yLow / machine.bytes_per_s);
-    f.root.append(svg("path", { d: `M${x(start)} ${y(start * machine.bytes_per_s)}L${x(turn)} ${y(rate)}H${f.right}`, fill: "none", stroke: colour, "stroke-width": 2 }),
-      svg("text", { x: f.right - 4, y: y(rate) + (rate < top ? 15 : -6), "text-anchor": "end" }, `${name}: ${metric(rate, "MAC/s")}`));
+    f.root.append(svg("path", { d: `M${x(start)} ${y(start * machine.bytes_per_s)}L${x(turn)} ${y(rate)}H${f.right}`, fill: "none", stroke: colour, "stroke-width": 2 }));
     if (k === 0 && x(turn) - x(start) > 140) {
       const middle = Math.sqrt(start * turn), angle = (-Math.atan2(y(start * machine.bytes_per_s) - y(rate), x(turn) - x(start)) * 180) / Math.PI, px = x(middle), py = y(middle * machine.bytes_per_s) - 7;
       f.root.append(svg("text", { x: px, y: py, transform: `rotate(${angle} ${px} ${py})`, "text-anchor": "middle" }, `memory: ${metric(machine.bytes_per_s, "B/s")}`));
@@ -67,6 +66,8 @@ function rooflinePlot(steps, width) {
     f.root.append(dot);
     return { element: dot, layer: layers.has(s.node) ? s.node : null, text: `${s.node}\n${s.op}${s.algorithm ? `, ${s.algorithm}` : ""}\n${metric(macRate(s), "MAC/s")} at ${sig(intensity(s), 3)} MAC per byte\n${ms(s.ms)}` };
   });
+  for (const [name, rate] of roofs)
+    f.root.append(svg("text", { class: "halo", x: f.right - 4, y: y(rate) + (rate < top ? 16 : -7), "text-anchor": "end", "pointer-events": "none" }, `${name}: ${metric(rate, "MAC/s")}`));
   xAxis(f, x, (tick) => sig(tick, 2), x.ticks(Math.max(3, width / 110)), "multiply-adds per byte of memory traffic");
   return { root: f.root, marks };
 }

@@ -57,7 +57,7 @@ function compareSummary() {
   if (labelled)
     list.push(["Accuracy", percent(labelled.correct / labelled.labelled, 2), `float: ${percent(labelled.float_correct / labelled.labelled, 2)}`]);
   list.push(["Problems found", String(compare.verdicts.length), compare.verdicts.length ? `first: ${compare.verdicts[0].title}` : "no layer stands out", compare.verdicts.length ? "bad" : "good"]);
-  list.push(["Values matched", `${compare.matched} of ${compare.float_values}`, `${count(compare.weights.length, "weight")}, ${count(compare.inputs, "input")}`]);
+  list.push(["Values matched", `${compare.matched} of ${compare.float_values}`, [compare.folded ? `${compare.folded} folded into the next` : "", count(compare.weights.length, "weight"), count(compare.inputs, "input")].filter(Boolean).join(", ")]);
   return [keyFigures(list), compare.own_missing && el("p", { class: "card notice" }, "Own errors and floors are missing: ", compare.own_missing)];
 }
 
@@ -69,10 +69,20 @@ function verdictCard(verdict, i) {
     suggested && suggested.scale_name && paste(JSON.stringify({ [suggested.scale_name]: { scale: Number(num(suggested.scale).toPrecision(9)), zero_point: suggested.zero_point } }))));
 }
 
+const FIRST_VERDICTS = 6;
+
+function moreVerdicts() {
+  const rest = compare.verdicts.slice(FIRST_VERDICTS);
+  if (!rest.length)
+    return null;
+  return el("details", { style: "margin-bottom:14px" }, el("summary", { style: "margin-bottom:10px" }, `${rest.length} more`),
+    el("ol", { class: "verdicts", start: FIRST_VERDICTS + 1 }, rest.map((verdict, i) => verdictCard(verdict, FIRST_VERDICTS + i))));
+}
+
 function verdictPart() {
   const excluded = [...new Set(compare.verdicts.map((verdict) => verdict.exclude).filter(Boolean))];
   const list = compare.verdicts.length
-    ? el("ol", { class: "verdicts" }, compare.verdicts.map(verdictCard))
+    ? [el("ol", { class: "verdicts" }, compare.verdicts.slice(0, FIRST_VERDICTS).map(verdictCard)), moreVerdicts()]
     : card("No layer adds noise above 30 dB below its signal. The error of the outputs is that of rounding in all layers together.");
   return part("verdicts", "Causes and cures", compare.verdicts.length ? "The worst layers first, with what shows the cause. “--fix FILE” writes a model with the new ranges." : null, list,
     excluded.length ? card(el("h3", {}, "To keep these nodes in float"), paste(`nodes_to_exclude=${JSON.stringify(excluded)}`)) : null);
@@ -84,16 +94,16 @@ const SERIES = [["own", "own error", "var(--own)"], ["floor", "floor: quantized 
 const TOP_DB = 90; /* float rounding is above: those values are drawn at the upper end */
 
 function errorPlot(width) {
-  const values = compare.values, step = Math.max(13, Math.min(46, (width - 130) / Math.max(1, values.length)));
-  const names = values.map((v) => v.name), space = nameSpace(names), wide = Math.max(width, 88 + space + step * values.length);
+  const values = compare.values, names = values.map((v) => v.name), first = Math.max(14, nameSpace(names.slice(0, 1), 20) - 58);
+  const step = Math.max(13, (width - 106 - first) / Math.max(1, values.length)), space = nameSpace(names, step), wide = Math.max(width, 106 + first + step * values.length);
   const f = frame(wide, 300 + space, { left: 58, right: 24, top: 16, bottom: space });
   const all = values.flatMap((v) => SERIES.map(([key]) => errorOf(v, key, "sqnr_db"))).filter((x) => Number.isFinite(x) && x < TOP_DB);
   const high = Math.min(TOP_DB, Math.ceil((largest(all, 20) + 4) / 10) * 10), low = Math.min(0, Math.floor(least(all, 0) / 10) * 10);
-  const exact = f.top + 4, y = linear(low, high, f.bottom, f.top + 34), x = linear(0, Math.max(1, values.length - 1), f.left + Math.max(12, space - 34), f.right - 12);
+  const exact = f.top + 4, y = linear(low, high, f.bottom, f.top + 34), x = linear(0, Math.max(1, values.length - 1), f.left + first, f.right - 12);
   const at = (value) => (value === Infinity || value > high ? exact : Number.isFinite(value) ? Math.min(f.bottom, y(value)) : NaN);
   yAxis(f, y, (tick) => String(tick).replace("-", "−"), y.ticks(7), "SQNR in dB (more is better)");
   f.root.append(svg("text", { x: f.left - 7, y: exact + 4, "text-anchor": "end" }, "exact"), svg("line", { class: "gridline", x1: f.left, x2: f.right, y1: exact, y2: exact, "stroke-dasharray": "3 4" }));
-  nameAxis(f, names, x, values.length > 1 ? x(1) - x(0) : 60);
+  nameAxis(f, names, x, values.length > 1 ? step : 60);
   for (const [key, , colour] of SERIES) {
     const points = values.map((v, i) => [x(i), at(errorOf(v, key, "sqnr_db"))]).filter(([, py]) => !Number.isNaN(py));
     f.root.append(svg("polyline", { points: points.map((p) => p.map((c) => c.toFixed(1)).join(",")).join(" "), fill: "none", stroke: colour, "stroke-width": 1.6, "stroke-opacity": key === "so_far" ? 0.9 : 0.45, "stroke-dasharray": key === "floor" ? "4 3" : null }));

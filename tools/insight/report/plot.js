@@ -139,9 +139,9 @@ function linear(low, high, from, to) {
 function logarithmic(low, high, from, to) {
   const a = Math.log10(low), b = Math.log10(high), place = (x) => from + ((Math.log10(x) - a) / (b - a || 1)) * (to - from);
   place.ticks = (most) => {
-    const ticks = [], every = Math.max(1, Math.ceil((b - a) / most));
-    for (let power = Math.ceil(a - 1e-9); power <= b + 1e-9; power += every)
-      ticks.push(10 ** power);
+    const ticks = [], every = Math.max(1, Math.ceil((b - a) / most)), steps = b - a < 2 ? [1, 2, 5] : [1];
+    for (let power = Math.floor(a); power <= b + 1e-9; power += every)
+      ticks.push(...steps.map((step) => step * 10 ** power).filter((tick) => tick >= low * 0.999 && tick <= high * 1.001));
     return ticks.length > 1 ? ticks : [low, high];
   };
   return place;
@@ -176,9 +176,10 @@ function xAxis(f, place, text, ticks, title) {
 
 /* Names along an axis, slanted; of many every n-th. Returns what to add to the bottom margin. */
 const NAME_CHARACTERS = 18;
-const nameSpace = (names) => 22 + 4.6 * Math.min(NAME_CHARACTERS, largest(names.map((name) => name.length), 1));
+const nameEvery = (step) => Math.max(1, Math.ceil(15 / step));
+const nameSpace = (names, step) => 22 + 4.6 * Math.min(NAME_CHARACTERS, largest(names.filter((name, i) => i % nameEvery(step) === 0).map((name) => name.length), 1));
 function nameAxis(f, names, place, step) {
-  const every = Math.max(1, Math.ceil(15 / step));
+  const every = nameEvery(step);
   f.root.append(svg("line", { class: "axis", x1: f.left, x2: f.right, y1: f.bottom, y2: f.bottom }));
   names.forEach((name, i) => {
     if (i % every)
