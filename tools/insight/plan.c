@@ -78,7 +78,7 @@ static size_t named_node(const insight_model *m, const char *text)
     return INSIGHT_NONE;
 }
 
-/* "…: stays, behind node 'X' (Op-1) in float: REASON", and "node 'X' (Op-1): PASS: not …". */
+/* "…: stays after node 'X' (Op-1) in float: REASON", and "node 'X' (Op-1): PASS: not …". */
 static void take_note(void *arg, const dq_log_record *record)
 {
     notes *n = arg;
