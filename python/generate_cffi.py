@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the C source of the extension module dqrun._native: generate_cffi.py HEADER OUTPUT.c COMPILER…
+"""Writes the C source of the extension module dqrun._native: generate_cffi.py HEADER DOCUMENT-HEADER OUTPUT.c COMPILER…
 
-The public header itself is what cffi reads, after the preprocessor, without the headers that it includes."""
+The public header and that of the analyses (tools/insight/document.h) are what cffi reads, after the preprocessor, without the
+headers that they include."""
 
 import subprocess
 import sys
 
 import cffi
 
-# Called by the C library, implemented in Python (_model.py, _session.py).
+# Called by the C library, implemented in Python (_insight.py, _model.py, _session.py).
 CALLBACKS = """
 extern "Python" void dqrun_python_report(void *arg, const dq_error *why);
 extern "Python" void dqrun_python_log(void *arg, const dq_log_record *record);
 extern "Python" void dqrun_python_trace(void *arg, const dq_trace_event *event);
 extern "Python" int dqrun_python_poll(void *arg);
+extern "Python" dq_status dqrun_python_input(void *arg, size_t index, dq_tensor *const **tensors, dq_error *err);
+extern "Python" int dqrun_python_compared(void *arg, const char *what, double done);
 """
 
 HELPERS = """
@@ -33,7 +36,7 @@ int dqrun_python_command(int argc, char **argv);
 """
 
 SOURCE = """
-#include <dqrun/dqrun.h>
+#include "insight/document.h"
 #include <time.h>
 
 int dqrun_python_command(int argc, char **argv); /* tools/dqrun.c */
@@ -92,16 +95,18 @@ static int dqrun_python_progress(void *arg, const dq_progress *progress)
 """
 
 
-def declarations(header, compiler):
-    with open(header, encoding="utf-8") as file:
-        text = "".join(line for line in file if not line.startswith("#include"))
+def declarations(headers, compiler):
+    text = ""
+    for header in headers:
+        with open(header, encoding="utf-8") as file:
+            text += "".join(line for line in file if not line.startswith("#include"))
     return subprocess.run([*compiler, "-E", "-P", "-xc", "-"], input=text, capture_output=True, text=True, check=True).stdout
 
 
 def main():
-    header, output, *compiler = sys.argv[1:]
+    header, documents, output, *compiler = sys.argv[1:]
     ffi = cffi.FFI()
-    ffi.cdef(declarations(header, compiler))
+    ffi.cdef(declarations([header, documents], compiler))
     ffi.cdef(CALLBACKS + HELPERS)
     ffi.set_source("dqrun._native", SOURCE, py_limited_api=True)
     ffi.emit_c_code(output)

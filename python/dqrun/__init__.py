@@ -7,7 +7,8 @@
 <dqrun.Session 'examples/digits_qdq.onnx': (image: float[N,1,8,8]) -> (scores: float[N,10])>
 >>> scores = session(image=np.zeros((1, 1, 8, 8), np.float32))
 
-`Session` runs a model, `Model` looks into one without running it, `dqrun.batch` runs one over many rows, `dqrun.backend` is
+`Session` runs a model, `Model` looks into one without running it, `inspect` shows how one is computed, `compare` where a quantized one
+loses accuracy, `dqrun.batch` runs one over many rows, `dqrun.backend` is
 a backend of ``onnx.backend``, and `dqrun.compat.onnxruntime` has the names of onnxruntime for programs that use it. Errors are subclasses of `Error`."""
 
 from __future__ import annotations
@@ -31,6 +32,19 @@ if TYPE_CHECKING:
     from ._graph import Quantization as Quantization
     from ._graph import Step as Step
     from ._graph import Value as Value
+    from ._insight import ComparedNode as ComparedNode
+    from ._insight import ComparedOutput as ComparedOutput
+    from ._insight import ComparedTensor as ComparedTensor
+    from ._insight import ComparedWeight as ComparedWeight
+    from ._insight import Comparison as Comparison
+    from ._insight import Errors as Errors
+    from ._insight import InspectedNode as InspectedNode
+    from ._insight import InspectedTensor as InspectedTensor
+    from ._insight import Inspection as Inspection
+    from ._insight import QuantizerRange as QuantizerRange
+    from ._insight import Verdict as Verdict
+    from ._insight import compare as compare
+    from ._insight import inspect as inspect
     from ._model import Limits as Limits
     from ._model import Model as Model
     from ._model import ValueInfo as ValueInfo
@@ -45,14 +59,19 @@ _MODULES = {
     "_errors": ("BadInput", "BadModel", "Cancelled", "Error", "InternalError", "InvalidArgument", "IOFailed", "OutOfMemory",
                 "Unsupported"),
     "_graph": ("Graph", "MemoryInfo", "Metadata", "Node", "Quantization", "Step", "Value"),
+    "_insight": ("ComparedNode", "ComparedOutput", "ComparedTensor", "ComparedWeight", "Comparison", "Errors", "InspectedNode",
+                 "InspectedTensor", "Inspection", "QuantizerRange", "Verdict", "compare", "inspect"),
     "_model": ("Limits", "Model", "ValueInfo"),
     "_session": ("Profile", "ProfileStep", "Session"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "BadInput", "BadModel", "Cancelled", "Error", "Graph", "IOFailed", "InternalError", "InvalidArgument", "Limits", "MemoryInfo", "Metadata", "Model",
-    "Node", "OutOfMemory", "Profile", "ProfileStep", "Quantization", "Session", "Step", "Unsupported", "Value", "ValueInfo", "__version__",
+    "BadInput", "BadModel", "Cancelled", "ComparedNode", "ComparedOutput", "ComparedTensor", "ComparedWeight", "Comparison",
+    "Error", "Errors", "Graph", "IOFailed", "InspectedNode", "InspectedTensor", "Inspection", "InternalError",
+    "InvalidArgument", "Limits", "MemoryInfo", "Metadata", "Model", "Node", "OutOfMemory", "Profile", "ProfileStep",
+    "Quantization", "QuantizerRange", "Session", "Step", "Unsupported", "Value", "ValueInfo", "Verdict", "__version__",
+    "compare", "inspect",
 ]
 
 

@@ -267,6 +267,8 @@ class Step:
         written: the nodes of the model that the step computes.
         work: multiply-adds or elements; 0: known only in the run.
         scratch_bytes: memory of the step alone.
+        macs: the part of `work` that is multiply-adds of products.
+        bytes: inputs, constants and outputs, each once.
     """
 
     op: str
@@ -275,6 +277,8 @@ class Step:
     written: list[Node]
     work: int
     scratch_bytes: int
+    macs: int
+    bytes: int
 
 
 @dataclasses.dataclass(frozen=True)

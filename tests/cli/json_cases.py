@@ -67,7 +67,8 @@ def shapes(h):
     documents("check of what cannot run", ["check", "cannot.onnx"], CHECK, code=5)
     documents("bench", ["bench", "model.onnx", "--runs", "2"], BENCH)
     documents("bench --profile", ["bench", "model.onnx", "inputs.npz", "--runs", "2", "--profile"],
-              BENCH | {"steps": [{"node": str, "op": str, "algorithm": (str, type(None)), "ms": NUMBER}]})
+              BENCH | {"steps": [{"node": str, "op": str, "algorithm": (str, type(None)), "ms": NUMBER, "macs": int, "bytes": int}],
+                       "machine": {"integer_macs_per_s": NUMBER, "float_macs_per_s": NUMBER, "bytes_per_s": NUMBER}})
     documents("ops", ["ops"], OPS)
     documents("ops of a domain", ["ops", "com.microsoft"], OPS)
     documents("isa", ["isa"], ISA)

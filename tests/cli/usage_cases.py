@@ -165,14 +165,15 @@ def benches(h):
     h.check("bench --profile", ["bench", "qq.onnx", "q.npz", "--runs", "3", "--profile", "--no-fuse"], out=re.compile(
         r"load .*\n\noperator +steps +least ms +share +algorithm\n(QuantizeLinear-25 +1 +\d+\.\d{3} +\d+\.\d %\n|DequantizeLinear-25 +1 .*\n)"
         r"{2}outside of steps +\d+\.\d{3} +\d+\.\d %\n"
-        r"\nstep +least ms +share +node\n(QuantizeLinear-25 .* %  there\n|DequantizeLinear-25 .* %  \\back\?\n){2}", re.DOTALL))
+        r"\nstep +least ms +share +GMAC/s +GB/s +node\n(QuantizeLinear-25 .* %  .*  there\n|DequantizeLinear-25 .* %  .*  \\back\?\n){2}"
+        r"\nthis machine, measured: [\d.]+ GMAC/s on int8, [\d.]+ GMAC/s on float, memory [\d.]+ GB/s\n", re.DOTALL))
     save_model(h.path("twice.onnx"), [helper.make_node("Neg", ["x"], ["y"]), helper.make_node("Neg", ["y"], ["z"])],
                [("x", TensorProto.FLOAT, [1 << 16])], [("z", TensorProto.FLOAT, [1 << 16])])
 
     def sums():
         text = h.run(["bench", "twice.onnx", "--random", "1", "--runs", "3", "--profile", "--no-fuse"]).stdout.decode()
         (steps, both), = re.findall(r"^Neg-13 +(\d+) +([\d.]+) +[\d.]+ %$", text, re.MULTILINE)
-        each = re.findall(r"^Neg-13 +([\d.]+) +[\d.]+ %  [yz]$", text, re.MULTILINE)
+        each = re.findall(r"^Neg-13 +([\d.]+) +[\d.]+ % +[\d.]* +[yz]$", text, re.MULTILINE)
         assert steps == "2" and len(each) == 2 and abs(float(both) - sum(map(float, each))) < 0.002, text
     h.case("bench --profile adds the steps of an operator up", sums)
     save_model(h.path("add.onnx"), [helper.make_node("Add", ["left", "right"], ["sum"])],

@@ -34,6 +34,7 @@ class Browser:
             os.dup2(target, 4)
 
         command = [find(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+                   "--disable-features=IsolateSandboxedIframes",  # so that frames are of the page's own process
                    "--remote-debugging-pipe", f"--user-data-dir={self.folder.name}", "about:blank"]
         self.process = subprocess.Popen(command, preexec_fn=pipes, close_fds=False, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)

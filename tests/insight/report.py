@@ -7,6 +7,7 @@ figure must have drawn, nothing may be written to the console, no request may le
 the window. Without Chromium these tests are skipped. The last line is `N passed, N failed, N skipped`.
 """
 
+import html
 import json
 import re
 import subprocess
@@ -110,6 +111,8 @@ def check_page(page, path, name, width, dark):
     empty = [figure for figure, drawn, marks in figures if drawn != "true" or not marks]
     assert not empty, f"nothing is drawn in {empty}"
     assert page.requests[1:] == [] or set(page.requests) == {page.requests[-1]}, page.requests
+    words = page.evaluate("document.querySelector('main').textContent.match(/.{0,40}(?:undefined|NaN|\\[object).{0,20}/g)")
+    assert not words, words
     for script in (TOO_WIDE, OVERLAPS):
         found = page.evaluate(script)
         assert not found, found
@@ -130,6 +133,8 @@ def check_links(page, path, name):
         page.settle()
         title = page.evaluate("document.querySelector('dialog[open] h2')?.textContent")
         assert title, f"{link} opens nothing"
+        words = page.evaluate("document.querySelector('dialog').textContent.match(/.{0,40}(?:undefined|NaN|\\[object).{0,20}/g)")
+        assert not words, f"{link}: {words}"
         empty = page.evaluate("[...document.querySelectorAll('dialog figure')].filter(f => f.dataset.drawn !== 'true').map(f => f.dataset.figure)")
         assert not empty, f"{link}: {empty}"
     page.press("Escape")
@@ -153,6 +158,27 @@ def check_names(page):
     assert page.evaluate("document.documentElement.lang && document.title && document.querySelectorAll('h1').length === 1")
 
 
+def check_frame(page, folder, name):
+    """The page in a sandboxed frame, as notebooks show it: a link opens its layer."""
+    text = (folder / (name + ".html")).read_text()
+    frame = folder / "frame.html"
+    frame.write_text(f'<!doctype html><title>notebook</title><iframe style="width:900px;height:800px" sandbox="allow-scripts" srcdoc="{html.escape(text)}"></iframe>')
+    page.open(frame)
+    page.settle()
+    tree = page.send("Page.getFrameTree")["frameTree"]["childFrames"]
+    world = page.send("Page.createIsolatedWorld", frameId=tree[0]["frame"]["id"])["executionContextId"]
+
+    def inside(script):
+        return page.send("Runtime.evaluate", expression=script, contextId=world, returnByValue=True)["result"].get("value")
+
+    drawn = inside("[...document.querySelectorAll('figure')].every(f => f.dataset.drawn === 'true') && document.querySelectorAll('figure').length")
+    assert drawn, "the frame has figures that are not drawn"
+    inside("document.querySelector('main a[href^=\"#layer=\"]').click()")
+    page.settle()
+    assert inside("document.querySelector('dialog[open] h2')?.textContent"), "a link in the frame opens nothing"
+    check_quiet(page)
+
+
 def check_limit(dqrun, folder):
     """Over the limit the page is cut and says so: a model of 6,000 nodes."""
     nodes = [onnx.helper.make_node("Relu", [f"v{i}"], [f"v{i + 1}"], name=f"a rather long name of node number {i:06} <b>") for i in range(6000)]
@@ -172,7 +198,7 @@ def main():
             case(f"file of {kind}", lambda kind=kind: check_file(dqrun, folder, kind))
         case("size limit", lambda: check_limit(dqrun, folder))
         if not browser.find():
-            counts["skipped"] += len(kinds) * (len(SIZES) + 2) + 1
+            counts["skipped"] += len(kinds) * (len(SIZES) + 2) + 2
         else:
             with browser.Browser() as page:
                 for kind in kinds:
@@ -180,6 +206,7 @@ def main():
                         case(f"{kind}, {width} wide", lambda k=kind, w=width, d=dark: check_page(page, folder / (k + ".html"), k, w, d))
                     case(f"links of {kind}", lambda k=kind: check_links(page, folder / (k + ".html"), k))
                     case(f"names of {kind}", lambda: check_names(page))
+                case("page in a frame", lambda: check_frame(page, folder, "compare"))
                 case("page of a model that is cut", lambda: (page.open(folder / "many.html"), check_quiet(page)))
     print(", ".join(f"{n} {word}" for word, n in counts.items()))
     sys.exit(counts["failed"] > 0)

@@ -155,7 +155,7 @@ static dq_status cut_document(document *d, insight_cut *cuts, size_t count, dq_e
 /* Cuts all documents to a level; `size` is what they take then. */
 static dq_status cut(writer *w, const level *l, size_t *size, dq_error *err)
 {
-    static const char *const value_details[] = {"counts", "code_counts", NULL};
+    static const char *const value_details[] = {"counts", "quantized_counts", NULL};
     static const char *const weight_details[] = {"channel_sqnr_db", "channel_range", NULL};
     dq_status status = mark(w, l->details, err);
     const insight_cut cuts[LISTS] = {{"values", l->items, w->values, value_details, 0, 0},

@@ -1155,14 +1155,14 @@ typedef struct dq_step_info {
     /** The part of `work` that is multiply-adds of matrix products, convolutions, recurrent networks and
      * attention. An algorithm such as Winograd's may need fewer. */
     uint64_t macs;
-    /** Bytes of the step's inputs, constants and outputs, each counted once, as the model stores them. A step that
-     * computes in the memory of its input moves fewer. 0: known only in the run. */
+    /** Bytes of the step's inputs, constants and outputs, each counted once, as the model stores them. A step
+     * that computes in the memory of its input moves fewer. 0: known only in the run. */
     uint64_t bytes;
 } dq_step_info;
 
 #define DQ_STEP_INFO_INIT                                                                                    \
     {                                                                                                        \
-        sizeof(dq_step_info), NULL, NULL, NULL, NULL, 0, NULL, 0, 0, 0, 0                                          \
+        sizeof(dq_step_info), NULL, NULL, NULL, NULL, 0, NULL, 0, 0, 0, 0                                    \
     }
 
 /** Number of steps of the current plan; 0 before the session has planned. */

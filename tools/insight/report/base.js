@@ -84,7 +84,9 @@ function layerOf(name) {
 }
 const keyOf = (value) => value.node || value.quantizer || value.name;
 const layerLink = (name, text) => (name && layers.has(name) ? el("a", { href: "#layer=" + encodeURIComponent(name) }, text || name) : text || name || NOTHING);
-const openLayer = (name) => { location.hash = "layer=" + encodeURIComponent(name); };
+/* The frame of a notebook has no address of its own: links are followed by the script. */
+const isFramed = location.protocol === "about:";
+const openLayer = (name) => (isFramed ? showLayer(name) : void (location.hash = "layer=" + encodeURIComponent(name)));
 
 function indexLayers() {
   for (const node of inspect ? inspect.nodes : [])

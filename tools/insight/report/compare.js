@@ -9,7 +9,7 @@ const rampLog = (x, good, bad) => (x <= 0 ? 0 : ramp(Math.log(x), Math.log(good)
 const heatDb = (x) => ramp(x, 40, 8);
 const rangeOf = (value, key) => (value.range ? num(value.range[key]) : NaN);
 const clipped = (value, key) => (value.range ? value.range[key] / Math.max(1, value.range.elements) : NaN);
-const codesUsed = (value) => (value.range ? value.range.codes_used / value.range.codes : NaN);
+const codesUsed = (value) => (value.range ? value.range.quantized_values_used / value.range.quantized_values : NaN);
 const errorOf = (value, which, key) => (value[which] ? num(value[which][key]) : NaN);
 
 function measureColumns() {
@@ -25,8 +25,8 @@ function measureColumns() {
     { title: "Clipped low", get: (v) => clipped(v, "clipped_low"), show: (v) => share(clipped(v, "clipped_low")), heat: (v) => rampLog(clipped(v, "clipped_low"), 1e-4, 0.1) },
     { title: "Clipped high", get: (v) => clipped(v, "clipped_high"), show: (v) => share(clipped(v, "clipped_high")), heat: (v) => rampLog(clipped(v, "clipped_high"), 1e-4, 0.1) },
     { title: "Range used", hint: "Of the range that the quantizer covers", get: (v) => rangeOf(v, "range_used"), show: (v) => share(rangeOf(v, "range_used")), heat: (v) => ramp(rangeOf(v, "range_used"), 0.8, 0.15) },
-    { title: "Values taken", hint: "Different quantized values, of those that the type has", get: codesUsed, show: (v) => (v.range ? `${v.range.codes_used} / ${v.range.codes}` : NOTHING), heat: (v) => ramp(codesUsed(v), 0.5, 0.03) },
-    { title: "Entropy bits", get: (v) => rangeOf(v, "entropy_bits"), show: (v) => fixed(rangeOf(v, "entropy_bits"), 2), heat: (v) => (v.range ? ramp(v.range.entropy_bits / Math.log2(v.range.codes), 0.5, 0.1) : NaN) },
+    { title: "Values taken", hint: "Different quantized values, of those that the type has", get: codesUsed, show: (v) => (v.range ? `${v.range.quantized_values_used} / ${v.range.quantized_values}` : NOTHING), heat: (v) => ramp(codesUsed(v), 0.5, 0.03) },
+    { title: "Entropy bits", get: (v) => rangeOf(v, "entropy_bits"), show: (v) => fixed(rangeOf(v, "entropy_bits"), 2), heat: (v) => (v.range ? ramp(v.range.entropy_bits / Math.log2(v.range.quantized_values), 0.5, 0.1) : NaN) },
     { title: "At zero point", get: (v) => rangeOf(v, "at_zero_point"), show: (v) => share(rangeOf(v, "at_zero_point")) },
   ];
   if (compare.values.some((v) => v.gain_db !== null))

@@ -24,7 +24,7 @@ function valueCard(value) {
     ["scale, zero point", range ? `${sig(range.scale, 6)}, ${sig(range.zero_point)}` : null],
     ["clipped low, high", range ? `${share(clipped(value, "clipped_low"))}, ${share(clipped(value, "clipped_high"))}` : null],
     ["share of clipping in the noise", range && range.clip_noise_share !== undefined ? share(range.clip_noise_share) : null],
-    ["quantized values taken", range ? `${range.codes_used} of ${range.codes}, entropy ${fixed(range.entropy_bits, 2)} bits` : null],
+    ["quantized values taken", range ? `${range.quantized_values_used} of ${range.quantized_values}, entropy ${fixed(range.entropy_bits, 2)} bits` : null],
     ["99.9 % of |values| below", range ? sig(range.p999) : null],
     ["outputs gain when left out", value.gain_db !== null ? `${fixed(value.gain_db, 2)} dB` : null],
   ]), el("p", {}), measuresOf(value), hasHistogram(value) && el("div", { style: "margin-top:12px" }, histogramFigure(value, "Before and after quantization")));
@@ -99,8 +99,8 @@ function showLayer(name) {
   byId("layer-title").focus();
 }
 
-function followAddress() {
-  const match = location.hash.match(/^#layer=(.*)$/), dialog = byId("layer");
+function followAddress(address) {
+  const match = address.match(/^#layer=(.*)$/), dialog = byId("layer");
   if (match)
     showLayer(decodeURIComponent(match[1]));
   else if (dialog.open)
@@ -111,10 +111,20 @@ byId("layer").addEventListener("close", () => {
   hideTip();
   moveTip();
   byId("layer").replaceChildren();
-  if (location.hash.startsWith("#layer="))
+  if (!isFramed && location.hash.startsWith("#layer="))
     history.replaceState(null, "", location.pathname + location.search);
 });
 byId("layer").addEventListener("click", (event) => {
   if (event.target === byId("layer")) /* outside of its content */
     byId("layer").close();
 });
+if (isFramed)
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']"), address = link && link.getAttribute("href");
+    if (!link)
+      return;
+    event.preventDefault();
+    followAddress(address);
+    if (byId(address.slice(1)))
+      byId(address.slice(1)).scrollIntoView();
+  });

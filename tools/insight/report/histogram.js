@@ -23,7 +23,7 @@ function rebin(counts, from, to, low, high, bins) {
 const hasHistogram = (value) => Boolean(value.range && value.range.histogram && value.range.histogram.counts.length);
 
 function histogramPlot(value, width) {
-  const range = value.range, own = range.histogram, q = range.code_counts || [];
+  const range = value.range, own = range.histogram, q = range.quantized_counts || [];
   const scale = num(range.scale), ends = [num(range.low), num(range.high)];
   const low = Math.min(num(range.min), ends[0] - scale / 2), high = Math.max(num(range.max), ends[1] + scale / 2), bins = Math.max(48, Math.min(160, Math.floor(width / 4)));
   const before = rebin(own.counts, num(own.low), num(own.high), low, high, bins);
@@ -56,7 +56,7 @@ function histogramFigure(value, title) {
   const range = value.range, lost = clipped(value, "clipped_low") + clipped(value, "clipped_high");
   const note = `values ${sig(range.min, 3)} … ${sig(range.max, 3)}, range ${sig(range.low, 3)} … ${sig(range.high, 3)}; ${lost > 0 ? share(lost) + " clipped" : "none clipped"}; ${share(range.range_used)} of the range used`;
   return figure({ name: "histogram of " + value.name, title, note, label: `Histogram of ${value.name}: ${note}`, draw: (width) => histogramPlot(value, width),
-    legend: [["var(--own)", "before (float)"], ...(range.code_counts && range.code_counts.length ? [["var(--after)", "after quantization", true]] : []), ["var(--end)", "ends of the range", true]],
+    legend: [["var(--own)", "before (float)"], ...(range.quantized_counts && range.quantized_counts.length ? [["var(--after)", "after quantization", true]] : []), ["var(--end)", "ends of the range", true]],
     table: () => sortTable({ small: true, caption: `Histogram of ${value.name}`, rows: range.histogram.counts.map((n, i) => ({ n, i })),
       columns: [{ title: "From", get: (r) => num(range.histogram.low) + ((range.histogram.high - range.histogram.low) * r.i) / range.histogram.counts.length, show: (r) => sig(num(range.histogram.low) + ((range.histogram.high - range.histogram.low) * r.i) / range.histogram.counts.length, 4) },
         { title: "Values", get: (r) => r.n }] }) });

@@ -36,8 +36,8 @@ function main() {
   byId("main").append(...parts.map((p) => p.element));
   byId("contents").append(el("ul", {}, parts.map((p) => el("li", {}, el("a", { href: "#" + p.id }, p.title)))));
   markCurrent(parts);
-  addEventListener("hashchange", followAddress);
-  followAddress();
+  addEventListener("hashchange", () => followAddress(location.hash));
+  followAddress(location.hash);
 }
 
 main();
