@@ -105,8 +105,8 @@ DQ_API const char *dq_version(void);
 
 /* ---- Errors ------------------------------------------------------------------------------------------ */
 
-/** Result of a call. The statuses differ by who can correct the fault. They are also the exit codes of the
- * command `dqrun`. */
+/** Result of a call. The statuses differ by who can correct the fault. They are also exit codes of the
+ * command `dqrun`, which adds 1 for outputs that differ from the expected ones, and 124 for a time limit. */
 typedef enum dq_status {
     DQ_OK = 0,
     DQ_INVALID_ARGUMENT = 2, /**< the call is wrong: NULL, an unknown name, an impossible option */
