@@ -119,7 +119,7 @@ def main():
              ("cli.md", "environment", two_columns(("variable", "effect"), sections["ENVIRONMENT"])),
              ("cli.md", "exit codes", two_columns(("exit code", "when"), sections["EXIT STATUS"])),
              ("cli.md", "json", json_documents(sections["JSON"])))
-    stale = set()
+    stale, wrong = set(), False
     for page, name, lines in parts:
         text = (DOCS / page).read_text(encoding="utf-8")
         begin, end = BEGIN.format(name), END.format(name)
@@ -128,9 +128,14 @@ def main():
             stale.add(page)
         elif new != text:
             (DOCS / page).write_text(new, encoding="utf-8")
+    explained = set(re.findall(r"^\| `(\w+=\w+)` \| ", (DOCS / "algorithms.md").read_text(encoding="utf-8"), re.MULTILINE))
+    for row in json.loads(printed("algorithms", "--json")):
+        if row["id"] not in explained:
+            print(f"docs/algorithms.md does not say when {row['id']} applies")
+            wrong = True
     for page in sorted(stale):
         print(f"docs/{page} is not up to date: run tools/doc_tables.py {arguments.dqrun}")
-    return 1 if stale else 0
+    return 1 if stale or wrong else 0
 
 
 if __name__ == "__main__":
