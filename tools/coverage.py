@@ -14,6 +14,7 @@ import collections
 import csv
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -26,14 +27,41 @@ HEAD = """<!-- written by tools/coverage.py -->
 
 Which operators run, in which versions? {finding}
 
-tools/test checks that this page is current. The first part shows the versions of each operator, the second
-part the types and tests of each version.
-
+tools/test checks that this page is current. The first part shows the quantization operators by type and granularity, the second the
+versions of each operator, the third the types and tests of each version.
 """
 
 LEGEND = """A column is a version of the domain. ● an implemented version begins there, ○ one that has a schema only, × a
 deprecated one. A node uses the newest version up to the one that its model imports.
 """
+
+QUANTIZATION = """## Quantization operators
+
+Which element type is quantized with which granularity, and from which version of the operator on? *Tensor*: one scale. *Axis*: a scale
+for each index of an axis. *Block*: a scale for each block along an axis (`block_size`). A column has the first version. So opset 21 has int4
+and uint4 with all three, per block included.
+"""
+
+PRODUCTS = """Products and other operators of quantized values:
+
+| operator | quantized types | granularity |
+|---|---|---|"""
+
+# What the shapes of scales and zero points may be, as src/ops reads them: the schemas do not say it.
+GRANULARITY = (
+    ("ai.onnx", "QLinearMatMul", "T1", "a: tensor or row; b: tensor or column; each also for each matrix of a batch; y: tensor, or broadcast to y"),
+    ("ai.onnx", "MatMulInteger", "T1", "zero points: a: tensor or row; b: tensor or column"),
+    ("ai.onnx", "QLinearConv", "T1", "x and y: tensor; w: tensor or output channel"),
+    ("ai.onnx", "ConvInteger", "T1", "zero points: x: tensor; w: tensor or output channel"),
+    ("ai.onnx", "DynamicQuantizeLinear", "T2", "tensor"),
+    ("com.microsoft", "QGemm", "TA", "A and Y: tensor; B: tensor or column"),
+    ("com.microsoft", "MatMulIntegerToFloat", "T1", "A: tensor or row; B: tensor or column"),
+    ("com.microsoft", "DynamicQuantizeMatMul", "T2", "A: tensor, from the data; B: tensor or column"),
+    ("com.microsoft", "MatMulNBits", None, "weights of 2, 4 or 8 bits in uint8: block along K"),
+    ("com.microsoft", "MatMulBnb4", None, "FP4 or NF4 in uint8: block"),
+    ("com.microsoft", "GatherBlockQuantized", "T1", "block along an axis, or the whole axis"),
+    ("com.microsoft", "QMoE", None, "weights of 2, 4 or 8 bits in uint8: row or block"),
+)
 
 DETAILS = """## Types and tests
 
@@ -102,6 +130,51 @@ def matrix(domain, rows):
     yield ""
 
 
+def quantization(listing):
+    """The first version of QuantizeLinear and DequantizeLinear for each element type and granularity; then the other operators."""
+    yield QUANTIZATION
+    for domain, name in (("ai.onnx", "QuantizeLinear"), ("ai.onnx", "DequantizeLinear"), ("com.microsoft", "QuantizeLinear"),
+                         ("com.microsoft", "DequantizeLinear")):
+        versions = sorted((r for r in listing if (r["domain"], r["name"]) == (domain, name) and r["implemented"]),
+                          key=lambda r: r["since_version"])
+        with_attribute = attributes_of(domain, name)
+        first = {}  # type -> [the first version for each granularity]
+        for row in versions:
+            own = with_attribute[row["since_version"]]
+            for kind in next(types for types in row["types"].values() if "tensor(uint8)" in types):
+                found = first.setdefault(kind[len("tensor("):-1], [None] * 3)
+                for at, needed in enumerate((None, "axis", "block_size")):
+                    if found[at] is None and (needed is None or needed in own):
+                        found[at] = row["since_version"]
+        by_versions = collections.defaultdict(list)
+        for kind, found in first.items():
+            by_versions[tuple(found)].append(kind)
+        yield f"| {link(versions[0])} of {domain}: type | tensor | axis | block |"
+        yield "|---|---|---|---|"
+        for found, kinds in by_versions.items():
+            yield f"| {', '.join(kinds)} | " + " | ".join("no" if v is None else str(v) for v in found) + " |"
+        yield ""
+    yield PRODUCTS
+    newest = {(r["domain"], r["name"]): r for r in sorted(listing, key=lambda r: r["since_version"]) if r["implemented"]}
+    for domain, name, variable, granularity in GRANULARITY:
+        row = newest[domain, name]
+        kinds = ", ".join(kind[len("tensor("):-1] for kind in row["types"][variable]) if variable else "packed"
+        yield f"| {link(row)} of {domain} | {kinds} | {granularity} |"
+    yield ""
+
+
+def attributes_of(domain, name):
+    """The names of attributes by version, from the schema's file."""
+    path = ROOT / "schemas" / ("" if domain == "ai.onnx" else domain) / f"{name}.yaml"
+    found = {}
+    for document in re.split(r"^---$", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        version = re.search(r"^since_version: (\d+)$", document, re.MULTILINE)
+        attributes = re.search(r"^attributes:\n((?:[- ].*\n)*)", document, re.MULTILINE)
+        if version:
+            found[int(version[1])] = set(re.findall(r"^- name: (\w+)$", attributes[1], re.MULTILINE)) if attributes else set()
+    return found
+
+
 def details(domain, rows, tests, reference):
     passed, total = tests
     newest = {row["name"]: row["since_version"] for row in sorted(rows, key=lambda r: r["since_version"])}
@@ -137,7 +210,7 @@ def page(dqrun, node_report):
                f"implemented; {len(listing) - implemented} versions have a schema only.\n{sum(passed.values())} of "
                f"{sum(total.values())} tests of onnx pass, and {sum(good for good, _ in reference.values())} of "
                f"{sum(good + bad for good, bad in reference.values())} reference models.")
-    lines = [HEAD.format(finding=finding) + "## At a glance\n", LEGEND]
+    lines = [HEAD.format(finding=finding), *quantization(listing), "## At a glance\n", LEGEND]
     for domain, rows in sorted(domains.items()):
         lines += matrix(domain, rows)
     lines.append(DETAILS)
