@@ -91,7 +91,9 @@ def operators(history):
     """Each operator."""
     yield from head("operator")
     for case in history.cases("single operators"):
-        yield f"| {case} | " + " | ".join(cell(history.ratio(machine, 1, peer, case)) for machine, peer in COLUMNS) + " |"
+        cells = [cell(history.ratio(machine, 1, peer, case)) for machine, peer in COLUMNS]
+        if any(cells):  # a case may have rows of older peers only
+            yield f"| {case} | " + " | ".join(cells) + " |"
 
 
 PARTS = (means, models, behind, operators)

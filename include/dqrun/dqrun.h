@@ -1019,7 +1019,7 @@ DQ_API dq_status dq_session_set_input(dq_session *session, const char *name, con
  * its keys and values in such buffers generates tokens like this:
  *
  *     // once, for the keys and the values of each layer: a tensor of 1 x heads x longest sequence x size
- *     dq_session_set_input(session, "past.0.key", cache, &err);
+ *     dq_session_set_input(session, "past_key_values.0.key", cache, &err);
  *     dq_session_set_output(session, "present.0.key", cache, &err);
  *     // for each token: the other inputs, with a mask over all tokens so far
  *     dq_session_set_input(session, "input_ids", token, &err);
