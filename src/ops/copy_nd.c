@@ -132,7 +132,7 @@ typedef struct job {
     const char *from;
 } job;
 
-/* Copies up to SHORT bytes without a call of memcpy. */
+/* Copies up to MAX_INLINE_BYTES bytes without a call of memcpy. */
 enum { MAX_INLINE_BYTES = 64 };
 static inline void copy_short(char *to, const char *from, size_t n)
 {

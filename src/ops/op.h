@@ -119,11 +119,11 @@ struct dq_op_call {
     size_t *concat_offsets; /* Zero-copy Concat. For each input: byte offset of its copy in output 0, or
                                DQ_NOT_CONCATENATED. Set by infer or prepare. The planner then lets producers
                                write there, and run skips these copies (dq_call_is_concatenated). */
-    size_t block, repeats;   /* Broadcast view, if `times` is not 0: output 0 is a broadcast view of input 0, each
-                            `run` elements repeated `times` times (dq_tensor). Set by infer. */
-    dq_arena *arena;     /* for state; lives as long as the state */
-    void *state;         /* prepare → run */
-    size_t scratch_size; /* Bytes of scratch that the threads of run share. Set by prepare. */
+    size_t block, repeats;  /* Broadcast view, if `times` is not 0: output 0 is a broadcast view of input 0,
+                           each  `run` elements repeated `times` times (dq_tensor). Set by infer. */
+    dq_arena *arena;        /* for state; lives as long as the state */
+    void *state;            /* prepare → run */
+    size_t scratch_size;    /* Bytes of scratch that the threads of run share. Set by prepare. */
     size_t worker_scratch_size; /* Bytes of scratch for each worker of dq_parallel. Set by prepare. */
     void *scratch;              /* in run: scratch_size bytes, aligned to 64 */
     void *worker_scratch;       /* in run: use dq_call_worker_scratch */

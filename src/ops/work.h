@@ -13,8 +13,8 @@ uint64_t dq_call_work(const dq_op_call *call);
  * for other operators. */
 uint64_t dq_call_macs(const dq_op_call *call, uint64_t work);
 
-/** Bytes of the inputs and outputs as they are stored, each counted once: the least that a run moves. Requires
- * the outputs' shapes. */
+/** Bytes of the inputs and outputs as they are stored, each counted once: the least that a run moves.
+ * Requires the outputs' shapes. */
 uint64_t dq_call_bytes(const dq_op_call *call);
 
 /** The part of the work that infer itself does, before the outputs have shapes; 0 for most operators. */

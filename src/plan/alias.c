@@ -35,8 +35,8 @@ enum {
     MAX_SEARCHED_NODES = 512 /* Nodes to examine for one value: the search takes constant time per value. */
 };
 
-/* The last position that reads the value or a view of it. Views that are made more than FAR nodes later are
- * not followed. */
+/* The last position that reads the value or a view of it. Views that are made more than MAX_SEARCHED_NODES
+ * nodes later are not followed. */
 static uint32_t read_until(const dq_planner *p, const dq_value *v)
 {
     uint32_t last = *dq_planner_last_read(p, v), until = last;

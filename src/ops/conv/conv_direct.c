@@ -9,7 +9,7 @@
 
 enum {
     MAX_GROUP_OUT = 4,           /* maximum output channels of a group, for any number of input channels */
-    MAX_GROUP_CHANNELS = 6,      /* maximum output channels of a group with at most SOME input channels */
+    MAX_GROUP_CHANNELS = 6,      /* maximum output channels of a group with as many input channels */
     MAX_COPY_ELEMENTS = 1 << 15, /* maximum floats of a padded copy, unless a single row has more */
     MACS_PER_TASK = 1 << 17      /* approximate minimum of multiply-adds per task */
 };

@@ -9,8 +9,8 @@
 
 enum {
     MAX_WINDOWS = 64,            /* maximum windows of an image */
-    MAX_POINTWISE_WINDOWS = 256, /* the same for pointwise convolutions with MANY channels */
-    MIN_POINTWISE_CHANNELS = 96, /* minimum input and output channels for SOME */
+    MAX_POINTWISE_WINDOWS = 256, /* the same for pointwise convolutions with many channels */
+    MIN_POINTWISE_CHANNELS = 96, /* minimum input and output channels for MAX_POINTWISE_WINDOWS */
     STEPS = 256,                 /* steps of windows that a task lays out, about */
     LINE = 16                    /* floats of a cache line */
 };

@@ -99,8 +99,8 @@ static void panel(const dq_kernels *kernels, const dq_window *w, const float *x,
 
 bool dq_im2col_is_patches(const dq_window *w, size_t channels)
 {
-    /* Minimum stride; minimum kernel width for FEW channels, and for more; width from which it need not be a
-     * multiple of FOUR; FEW channels. */
+    /* Minimum stride; minimum kernel width for MAX_FEW_CHANNELS channels, and for more; width from which it
+     * need not be a multiple of FOUR; FEW channels. */
     enum { MIN_STRIDE = 4, FOUR = 4, EIGHT = 8, MIN_ODD_WIDTH = 12, MAX_FEW_CHANNELS = 4 };
     const size_t last = w->rank - 1;
     const int64_t across = w->kernel[last];

@@ -28,7 +28,7 @@ static bool is_position_bound(const dq_conv_shape *s)
 /* True if the padded copy pays: padding, which is copied too, is limited. */
 static bool is_applicable(const dq_conv_shape *s)
 {
-    enum { MAX_STRIDE = 8, MAX_PADDING = 64 }; /* FAR: maximum excess of the padded length */
+    enum { MAX_STRIDE = 8, MAX_PADDING = 64 }; /* MAX_PADDING: maximum excess of the padded length */
     const dq_window *w = &s->window;
     if (w->rank < 2 || s->group != 1 || s->kernel_size == 1 || s->out_size == 0 || !is_position_bound(s) ||
         dq_im2col_is_patches(w, s->in_channels))

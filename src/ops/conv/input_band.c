@@ -85,7 +85,7 @@ bool dq_input_band_size(const dq_input_band *b, size_t planes, size_t *elements)
            *elements <= UINT32_MAX;
 }
 
-/* Chooses the largest band that fits in `bytes`, but at least LEAST outputs. */
+/* Chooses the largest band that fits in `bytes`, but at least MIN_OUTPUTS outputs. */
 static bool choose_band(dq_input_band *b, size_t planes, size_t bytes)
 {
     enum { MIN_OUTPUTS = 192 }; /* output positions */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* FEW: maximum output positions. */
+/* MAX_OUTPUTS: maximum output positions. */
 enum { MAX_OUTPUTS = 4, NR = DQ_GEMM_S16_NR, BLOCKS = DQ_GEMM_S16_BLOCKS, COLS = DQ_GEMM_S16_COLS };
 
 bool dq_conv_s16_few_outputs_is_applicable(const void *problem, dq_reason *reason)

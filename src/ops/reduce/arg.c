@@ -66,8 +66,8 @@ static size_t find(const dq_arg *s, const dq_tensor *in, size_t base)
     return where;
 }
 
-/* Computes FEW results of int64, whose elements begin at stride `column_stride`. Their dependency chains of
- * comparisons are interleaved. */
+/* Computes RESULTS_PER_STEP results of int64, whose elements begin at stride `column_stride`. Their
+ * dependency chains of comparisons are interleaved. */
 static void find_few(const dq_arg *s, const dq_tensor *in, size_t base, size_t column_stride, int64_t *out)
 {
     const uint64_t sign_xor = dq_extreme_sign_xor(in->dtype, s->max);

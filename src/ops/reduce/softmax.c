@@ -141,8 +141,8 @@ static void hard_lines(void *arg, size_t begin, size_t end, unsigned worker)
 
 /* ---- Rows of floats ------------------------------------------------------------------------------------ */
 
-/* Computes up to FEW contiguous rows; y may be x; `workspace` holds a row. Each step runs for all rows before
- * the next step, so that dependent steps of one row overlap with other rows. */
+/* Computes up to ROWS_AT_ONCE contiguous rows; y may be x; `workspace` holds a row. Each step runs for all
+ * rows before the next step, so that dependent steps of one row overlap with other rows. */
 static void few_rows(const job *j, const float *x, size_t count, float *y, float *workspace)
 {
     const dq_rows_f32 *rows = j->call->kernels->rows_f32;

@@ -10,7 +10,8 @@
 
 enum { X, ROIS, BATCH };
 enum { MAX_SAMPLES = 1 << 16 /* along an axis of a bin */ };
-/* LISTED: most samples of one bin in a list. FEW: samples of several bins in a list, which fit the L1 cache.
+/* MAX_LISTED_SAMPLES: most samples of one bin in a list. CACHED_SAMPLES: samples of several bins in a list,
+ * which fit the L1 cache.
  */
 enum { MAX_LISTED_SAMPLES = 1024, CACHED_SAMPLES = 256 };
 
