@@ -105,8 +105,8 @@ DQ_API const char *dq_version(void);
 
 /* ---- Errors ------------------------------------------------------------------------------------------ */
 
-/** Result of a call. The statuses differ by who can correct the fault. They are also the exit codes of the
- * command `dqrun`. */
+/** Result of a call. The statuses differ by who can correct the fault. They are also exit codes of the
+ * command `dqrun`, which adds 1 for outputs that differ from the expected ones, and 124 for a time limit. */
 typedef enum dq_status {
     DQ_OK = 0,
     DQ_INVALID_ARGUMENT = 2, /**< the call is wrong: NULL, an unknown name, an impossible option */
@@ -292,10 +292,12 @@ DQ_API dq_status dq_optional_create(dq_kind kind, dq_dtype dtype, dq_tensor *ite
 /** Bounds on the resources that a model may use. Each is checked before the memory is allocated or the work
  * begins; beyond it a call returns DQ_OUT_OF_MEMORY. Zero in a field is its default. */
 typedef struct dq_limits {
-    size_t size;            /**< sizeof(dq_limits), set by DQ_LIMITS_INIT */
-    uint64_t file_bytes;    /**< size of the model file and of each external data file; default 64 GiB */
-    uint64_t tensor_bytes;  /**< size of one tensor; default 16 GiB */
-    uint64_t session_bytes; /**< activations and packed weights of a session; default 64 GiB */
+    size_t size;           /**< sizeof(dq_limits), set by DQ_LIMITS_INIT */
+    uint64_t file_bytes;   /**< size of the model file and of each external data file; default 64 GiB */
+    uint64_t tensor_bytes; /**< size of one tensor; default 16 GiB */
+    /** Activations and scratch of one plan; strings and sequences of one run; all sparse tensors of the
+     * model, unpacked. Packed weights are not counted. Default 64 GiB. */
+    uint64_t session_bytes;
     /** Nodes of all graphs and inner graphs together. The bound holds twice: for the nodes in the file, where
      * the body of a function counts once, and for the nodes after model-local functions are inlined. Inlining
      * may copy 16 names and attributes for each node of the bound; a call counts as 9 of them. Default
@@ -1017,7 +1019,7 @@ DQ_API dq_status dq_session_set_input(dq_session *session, const char *name, con
  * its keys and values in such buffers generates tokens like this:
  *
  *     // once, for the keys and the values of each layer: a tensor of 1 x heads x longest sequence x size
- *     dq_session_set_input(session, "past.0.key", cache, &err);
+ *     dq_session_set_input(session, "past_key_values.0.key", cache, &err);
  *     dq_session_set_output(session, "present.0.key", cache, &err);
  *     // for each token: the other inputs, with a mask over all tokens so far
  *     dq_session_set_input(session, "input_ids", token, &err);
