@@ -229,7 +229,10 @@ def check_qoperator(suite, case):
     good = suite.compare("qoperator.onnx", case)
     assert not good["verdicts"] and good["matched"] == 5 and not good["unmatched"], (good["matched"], good["unmatched"])
     quantized_operators(suite, clip)
-    result = suite.compare("qoperator.onnx", case, "--fix", "fixed.onnx")
+    result = suite.compare("qoperator.onnx", case, "--fix", "fixed.onnx", "--leave-one-out")
+    gains = {v["name"]: v["gain_db"] for v in result["values"]}
+    assert max(gains, key=gains.get) == "conv1_relu" and gains["conv1_relu"] > 5, gains
+    assert min(gains.values()) > -1, gains
     first = result["verdicts"][0]
     assert (first["value"], first["cause"]) == ("conv1_relu", "clipped"), first
     fixed = suite.compare("fixed.onnx", case)

@@ -230,6 +230,8 @@ static void print_gains(const insight_comparison *c, bool all)
     title("leave one out: what the outputs gain in dB when it stays in float");
     for (size_t i = 0; i < count && (all || i < MOST_ROWS); i++)
         printf("%s %+7.2f\n", cell_of(gains[i].name, name), gains[i].db);
+    if (!count)
+        printf("no quantizer that can be left out changes the outputs\n");
     printf("%zu runs of all inputs\n", c->runs);
     free(gains);
 }

@@ -175,6 +175,8 @@ dq_status insight_match(const insight_request *r, insight_comparison *c, dq_erro
  * structure. */
 dq_status insight_align(insight_comparison *c, size_t *to, dq_error *err);
 dq_status insight_match_weights(insight_comparison *c, dq_error *err);
+/** A quantized constant of the quantized model as a float tensor. */
+dq_status insight_dequantized(const insight_comparison *c, size_t value, dq_tensor **out, dq_error *err);
 dq_status insight_observe(const insight_request *r, insight_comparison *c, dq_error *err);
 dq_status insight_leave_one_out(const insight_request *r, insight_comparison *c, dq_error *err);
 dq_status insight_judge(insight_comparison *c, dq_error *err);

@@ -5,6 +5,7 @@
  * value), and the switches are inputs. With many quantizers, groups are left out first; a group without a
  * gain is not looked into. */
 #include "insight/edited.h"
+#include "insight/twin.h"
 
 #include "io/common.h"
 
@@ -64,44 +65,6 @@ static dq_status add_switch(experiment *x, model_edit *edit, size_t i, const cha
     return status;
 }
 
-static const dq_tensor *constant_named(const insight_model *m, const char *name)
-{
-    dq_value_info info = DQ_VALUE_INFO_INIT;
-    const size_t value = insight_value_named(m, name);
-    return value != INSIGHT_NONE && dq_value_describe(m->values[value].value, &info, NULL) == DQ_OK
-               ? info.initializer
-               : NULL;
-}
-
-/* The name of the float value. Where the range of the quantizer does the work of a Relu or Clip that the
- * float model has, the float value needs that operator again. */
-static dq_status unfold(experiment *x, model_edit *edit, const insight_pair *p, char name[INSIGHT_EDIT_NAME],
-                        const char **real, dq_error *err)
-{
-    const size_t i = (size_t)(p - x->c->pairs);
-    const insight_model *f = &x->c->reference;
-    const size_t made = insight_producer(&x->c->quantized, p->got), node = insight_producer(f, p->name);
-    char ends[2][INSIGHT_EDIT_NAME];
-    const char *inputs[4] = {p->got, NULL, NULL, NULL};
-    *real = p->got;
-    if (node == INSIGHT_NONE || made == INSIGHT_NONE || !p->float_op ||
-        (strcmp(p->float_op, "Relu") != 0 && strcmp(p->float_op, "Clip") != 0) ||
-        !strcmp(x->c->quantized.nodes[made].op_type, p->float_op))
-        return DQ_OK;
-    dq_status status = DQ_OK;
-    for (size_t k = 1; k < f->nodes[node].input_count && k < 3 && status == DQ_OK; k++) {
-        const size_t value = f->nodes[node].inputs[k];
-        const dq_tensor *end = value == INSIGHT_NONE ? NULL : constant_named(f, f->values[value].name);
-        inputs[k] = "";
-        if (!end)
-            continue;
-        inputs[k] = edit_name(ends[k - 1], k == 1 ? "least" : "most", i);
-        status = model_edit_add_initializer(edit, inputs[k], end, err);
-    }
-    *real = edit_name(name, "unfolded", i);
-    return status == DQ_OK ? model_edit_add_node(edit, p->float_op, inputs, *real, NULL, err) : status;
-}
-
 /* All DequantizeLinear nodes of the quantized value. */
 static dq_status switch_pair(experiment *x, model_edit *edit, size_t i, const insight_pair *p, size_t *serial,
                              dq_error *err)
@@ -109,9 +72,8 @@ static dq_status switch_pair(experiment *x, model_edit *edit, size_t i, const in
     const insight_model *m = &x->c->quantized;
     size_t count = 0;
     const dq_node *const *readers = NULL;
-    char name[INSIGHT_EDIT_NAME];
     const char *real = NULL;
-    dq_status status = unfold(x, edit, p, name, &real, err);
+    dq_status status = insight_unfold(x->c, edit, p, p->got, &real, err);
     if (status == DQ_OK)
         status = dq_value_consumers(m->model, m->values[insight_value_named(m, p->codes)].value, &count,
                                     &readers, err);
@@ -126,7 +88,7 @@ static dq_status switch_pair(experiment *x, model_edit *edit, size_t i, const in
 
 static bool can_leave_out(const insight_pair *p)
 {
-    return p->codes && !p->is_qoperator && !p->is_edit;
+    return p->codes;
 }
 
 static bool shares_scale(const insight_pair *a, const insight_pair *b)
@@ -138,18 +100,20 @@ static dq_status switch_pairs(experiment *x, model_edit *edit, size_t i, size_t 
 {
     dq_status status = DQ_OK;
     for (size_t k = 0; k < x->c->pair_count && status == DQ_OK; k++)
-        if (shares_scale(x->elements[i].pair, &x->c->pairs[k]))
+        if (shares_scale(x->elements[i].pair, &x->c->pairs[k]) && !insight_needs_twin(&x->c->pairs[k]))
             status = switch_pair(x, edit, i, &x->c->pairs[k], serial, err);
     return status;
 }
 
 static const dq_tensor *float_data(const experiment *x, const insight_weight *w)
 {
-    return constant_named(&x->c->reference, w->float_name);
+    return insight_constant_named(&x->c->reference, w->float_name);
 }
 
 static dq_status switch_weight(experiment *x, model_edit *edit, size_t i, size_t *serial, dq_error *err)
 {
+    if (!x->elements[i].weight->dequantized)
+        return DQ_OK; /* add_twins does it */
     char name[INSIGHT_EDIT_NAME];
     const insight_weight *w = x->elements[i].weight;
     dq_status status = model_edit_add_initializer(edit, edit_name(name, "weight", i), float_data(x, w), err);
@@ -178,13 +142,40 @@ static dq_status list_elements(experiment *x, dq_error *err)
         insight_weight *w = &c->weights[i];
         const dq_tensor *data = float_data(x, w);
         w->gain_db = (double)NAN;
-        if (w->dequantized && data && dq_tensor_dtype(data) == DQ_FLOAT)
+        if (data && dq_tensor_dtype(data) == DQ_FLOAT)
             x->elements[x->count++].weight = w;
     }
     dq_status status = DQ_OK;
     for (size_t i = 0; i < x->count && status == DQ_OK; i++)
         status = dq_tensor_create(DQ_BOOL, 0, NULL, &x->elements[i].on, err);
     return status;
+}
+
+/* Switches of operators that compute quantized values. */
+static dq_status add_twins(experiment *x, model_edit *edit, dq_error *err)
+{
+    insight_comparison *c = x->c;
+    char name[INSIGHT_EDIT_NAME];
+    insight_switches switches = {.outputs = x->outputs};
+    switches.pairs = insight_alloc(&c->pool, c->pair_count, sizeof *switches.pairs);
+    switches.weights = insight_alloc(&c->pool, c->weight_count, sizeof *switches.weights);
+    if (!switches.pairs || !switches.weights)
+        return insight_no_memory(err);
+    bool any = false;
+    for (size_t i = 0; i < x->count; i++) {
+        const char *on = insight_copy(&c->pool, edit_name(name, "switch", i));
+        if (!on)
+            return insight_no_memory(err);
+        for (size_t k = 0; k < c->pair_count && x->elements[i].pair; k++) {
+            if (!insight_needs_twin(&c->pairs[k]) || !shares_scale(x->elements[i].pair, &c->pairs[k]))
+                continue;
+            switches.pairs[k] = on;
+            any = true;
+        }
+        if (x->elements[i].weight && !x->elements[i].weight->dequantized)
+            switches.weights[x->elements[i].weight - c->weights] = on;
+    }
+    return any ? insight_add_twins(c, edit, &switches, err) : DQ_OK;
 }
 
 static dq_status open_switched(experiment *x, dq_error *err)
@@ -199,6 +190,8 @@ static dq_status open_switched(experiment *x, dq_error *err)
             status = x->elements[i].pair ? switch_pairs(x, edit, i, &serial, err)
                                          : switch_weight(x, edit, i, &serial, err);
     }
+    if (status == DQ_OK)
+        status = add_twins(x, edit, err);
     if (status == DQ_OK)
         status = insight_run_edit(&x->run, edit, x->r->quantized, x->r->quantized_dir, x->r, err);
     for (size_t k = 0; k < x->c->output_count && status == DQ_OK; k++)
@@ -342,7 +335,7 @@ dq_status insight_leave_one_out(const insight_request *r, insight_comparison *c,
     dq_status status = list_elements(&x, err);
     if (status == DQ_OK && !x.count) {
         c->leave_one_out_missing =
-            "no quantizer of this model can be left out: its operators compute quantized values";
+            "no quantizer of this model has constant parameters and a match in the float model";
         return DQ_OK;
     }
     if (status == DQ_OK)

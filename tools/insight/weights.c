@@ -331,3 +331,17 @@ dq_status insight_match_weights(insight_comparison *c, dq_error *err)
     }
     return status;
 }
+
+dq_status insight_dequantized(const insight_comparison *c, size_t value, dq_tensor **out, dq_error *err)
+{
+    constant k;
+    if (!read_constant(&c->quantized, value, &k))
+        return io_fail(err, DQ_UNSUPPORTED, "constant '%s' has no constant scale",
+                       c->quantized.values[value].name);
+    dq_status status = dq_tensor_create(DQ_FLOAT, dq_tensor_rank(k.data), dq_tensor_dims(k.data), out, err);
+    for (size_t i = 0; status == DQ_OK && i < dq_tensor_count(k.data); i++) {
+        double scale = 0;
+        ((float *)dq_tensor_mutable_data(*out))[i] = (float)dequantize(&k, i, &scale);
+    }
+    return status;
+}

@@ -247,6 +247,12 @@ static dq_status add_name(char ***list, size_t *count, const char *name, dq_erro
     return DQ_OK;
 }
 
+/* The operator itself, or its QLinear form, which has the same attributes. */
+static bool is_form_of(const char *op_type, const char *of)
+{
+    return op_type && (!strcmp(op_type, of) || (!strncmp(op_type, "QLinear", 7) && !strcmp(op_type + 7, of)));
+}
+
 dq_status model_edit_add_node(model_edit *edit, const char *op_type, const char *const inputs[4],
                               const char *output, const char *like, dq_error *err)
 {
@@ -263,7 +269,7 @@ dq_status model_edit_add_node(model_edit *edit, const char *op_type, const char 
     if (status == DQ_OK)
         status = add_name(&node->output, &node->n_output, output, err);
     const Onnx__NodeProto *model = like ? producer_of(graph, like) : NULL;
-    if (status == DQ_OK && model && model->op_type && !strcmp(model->op_type, op_type))
+    if (status == DQ_OK && model && is_form_of(model->op_type, op_type))
         status = copy_attributes(node, model, err);
     void **slot = status == DQ_OK ? grow(&graph->node, graph->n_node) : NULL;
     if (!slot) {

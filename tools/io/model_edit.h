@@ -23,7 +23,8 @@ dq_status model_edit_add_input(model_edit *edit, const char *name, dq_dtype dtyp
 dq_status model_edit_add_initializer(model_edit *edit, const char *name, const dq_tensor *tensor,
                                      dq_error *err);
 /** Adds a node of ai.onnx with one output. A NULL input ends the list early. Attributes are those of the node
- * that computes `like`, where that is not NULL and there is one with the same operator. */
+ * that computes `like`, where that is not NULL and there is one with the same operator, or its QLinear form.
+ */
 dq_status model_edit_add_node(model_edit *edit, const char *op_type, const char *const inputs[4],
                               const char *output, const char *like, dq_error *err);
 
