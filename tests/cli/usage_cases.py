@@ -203,6 +203,16 @@ def benches(h):
             ("ther\N{REPLACEMENT CHARACTER}", "QuantizeLinear-25"), ("\\back\n", "DequantizeLinear-25")], got
         assert 0 < sum(s["ms"] for s in got["steps"]) <= got["min_ms"], got
     h.case("bench --profile --json", profile)
+
+    def trace():
+        h.expect(["bench", "qq.onnx", "q.npz", "--runs", "3", "--no-fuse", "--trace", "trace.json"], out=None)
+        events = json.loads(h.path("trace.json").read_text())["traceEvents"]
+        runs, steps = ([e for e in events if e["ph"] == "X" and (e["cat"] == "run") == is_run] for is_run in (True, False))
+        assert [e["name"] for e in runs] == ["run 0", "run 1", "run 2"] and len(steps) == 6, events
+        for step in steps:
+            assert any(r["ts"] <= step["ts"] and step["ts"] + step["dur"] <= r["ts"] + r["dur"] + 0.01 for r in runs), (step, runs)
+    h.case("bench --trace", trace)
+    h.check("bench --trace -", ["bench", "qq.onnx", "--trace", "-"], code=2, err="--trace is '-', expected a file")
     h.case("bench --runs", lambda: figures(["--runs", "5000"], 5000, 5000))
     h.case("bench --seconds 0 runs once", lambda: figures(["--seconds", "0", "--warmup", "0"], 1, 1))
     h.case("bench --seconds", lambda: figures(["--seconds", "0.1"], 2, 10 ** 6))

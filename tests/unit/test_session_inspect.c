@@ -68,6 +68,30 @@ START_TEST(a_prepared_session_plans_no_more)
 }
 END_TEST
 
+/* Two convolutions and a matrix: 25,600 multiply-adds an image, whether the batch runs in tiles or not. */
+START_TEST(multiply_adds_follow_from_shapes)
+{
+    enum { PER_IMAGE = 8 * 64 * 9 + 16 * 16 * 72 + 256 * 10 };
+    load_example(names[_i]);
+    open_session(1, false, NULL, NULL);
+    for (size_t k = 0; k < BATCHES; k++) {
+        uint64_t macs = 0, bytes = 0;
+        set_batch(session, batches[k]);
+        must(dq_session_prepare(session, &err));
+        for (size_t i = 0; i < dq_session_step_count(session); i++) {
+            dq_step_info step = DQ_STEP_INFO_INIT;
+            must(dq_session_step(session, i, &step, &err));
+            ck_assert_uint_le(step.macs, step.work);
+            ck_assert_uint_gt(step.bytes, 0);
+            macs += step.macs;
+            bytes += step.bytes;
+        }
+        ck_assert_uint_eq(macs, (uint64_t)(PER_IMAGE * batches[k]));
+        ck_assert_uint_gt(bytes, (uint64_t)batches[k] * (64 * 4 + 512 + 256 + 40)); /* input, results */
+    }
+}
+END_TEST
+
 START_TEST(what_a_session_without_a_plan_refuses)
 {
     dq_step_info step = DQ_STEP_INFO_INIT;
@@ -375,6 +399,7 @@ int main(int argc, char **argv)
     examples = argc > 1 ? argv[1] : "examples";
     test_program tests = test_program_begin("session_inspect", NULL, tear_down);
     add_loop_test(&tests, a_prepared_session_plans_no_more, 0, MODELS);
+    add_loop_test(&tests, multiply_adds_follow_from_shapes, 0, MODELS);
     add_test(&tests, what_a_session_without_a_plan_refuses);
     add_loop_test(&tests, each_node_is_covered_by_one_step, 0, OPENED);
     add_loop_test(&tests, values_share_no_bytes_at_the_same_time, 0, OPENED);

@@ -67,7 +67,7 @@ function rooflinePlot(steps, width) {
     return { element: dot, layer: layers.has(s.node) ? s.node : null, text: `${s.node}\n${s.op}${s.algorithm ? `, ${s.algorithm}` : ""}\n${metric(macRate(s), "MAC/s")} at ${sig(intensity(s), 3)} MAC per byte\n${ms(s.ms)}` };
   });
   for (const [name, rate] of roofs)
-    f.root.append(svg("text", { class: "halo", x: f.right - 4, y: y(rate) + (rate < top ? 16 : -7), "text-anchor": "end", "pointer-events": "none" }, `${name}: ${metric(rate, "MAC/s")}`));
+    f.root.append(svg("text", { class: "halo", x: f.right - 4, y: y(rate) + (rate < largest(roofs.map((roof) => roof[1])) ? 16 : -7), "text-anchor": "end", "pointer-events": "none" }, `${name}: ${metric(rate, "MAC/s")}`));
   xAxis(f, x, (tick) => sig(tick, 2), x.ticks(Math.max(3, width / 110)), "multiply-adds per byte of memory traffic");
   return { root: f.root, marks };
 }
