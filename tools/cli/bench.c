@@ -237,7 +237,9 @@ dq_status cli_bench(dq_schemas *schemas, const cli_options *o, dq_error *err)
     b.peak_kib = peak_kib();
     if (status == DQ_OK && (o->profile || o->trace)) {
         const dq_session_options options = cli_session_options(o);
-        cli_profile_end(&b.profile, b.session, &options);
+        cli_profile_end(&b.profile, b.session);
+        if (o->profile)
+            cli_machine_measure(&options, dq_session_threads(b.session), &b.profile.machine);
     }
     if (status == DQ_OK)
         status = report(&b, o, err);

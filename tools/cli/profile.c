@@ -53,7 +53,7 @@ void cli_profile_trace(void *arg, const dq_trace_event *event)
 }
 
 /* A traced run takes the steps of the plan in their order; bodies of loops come in between. */
-void cli_profile_end(cli_profile *profile, dq_session *session, const dq_session_options *options)
+void cli_profile_end(cli_profile *profile, dq_session *session)
 {
     size_t at = 0;
     for (size_t i = 0; i < dq_session_step_count(session); i++) {
@@ -69,7 +69,6 @@ void cli_profile_end(cli_profile *profile, dq_session *session, const dq_session
         profile->steps[next].bytes = step.bytes;
         at = next + 1;
     }
-    cli_machine_measure(options, dq_session_threads(session), &profile->machine);
 }
 
 /* ---- Tables -------------------------------------------------------------------------------------------- */

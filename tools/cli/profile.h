@@ -30,9 +30,8 @@ void cli_profile_begin(cli_profile *profile, bool counts);
 /** The function for dq_session_options.trace; its arg is the profile. */
 void cli_profile_trace(void *profile, const dq_trace_event *event);
 
-/** Ends the runs: takes the multiply-adds and bytes of the steps from the session's plan, and measures the
- * machine. */
-void cli_profile_end(cli_profile *profile, dq_session *session, const dq_session_options *options);
+/** Ends the runs: takes the multiply-adds and bytes of the steps from the session's plan. */
+void cli_profile_end(cli_profile *profile, dq_session *session);
 
 /** Prints two tables, operators and steps. Each row has the minimal time in milliseconds and its share of
  * `run_ms`, the minimal time of a run. Rows are sorted by descending time, equal ones in the order of a run.

@@ -24,6 +24,8 @@ function benchSummary() {
 }
 
 function timePart() {
+  if (!bench.steps.length)
+    return null;
   const all = Math.max(bench.min_ms, sum(bench.steps.map((s) => s.ms))), rows = sortRows(bench.steps, { get: (s) => s.ms }, true);
   const bar = (s) => ({ name: s.node, label: `${ms(s.ms)}`, parts: [[s.ms, stepColour(s)]], layer: layers.has(s.node) ? s.node : null,
     text: `${s.node}\n${s.op}${s.algorithm ? `, ${s.algorithm}` : ""}\n${ms(s.ms)}, ${percent(s.ms / all)} of a run${s.macs ? `\n${metric(s.macs, "")} multiply-adds, ${metric(macRate(s), "MAC/s")}` : ""}` });
@@ -81,6 +83,8 @@ function rooflinePart() {
 }
 
 function stepPart() {
+  if (!bench.steps.length)
+    return null;
   const all = Math.max(bench.min_ms, sum(bench.steps.map((s) => s.ms)));
   const columns = [{ title: "Node", words: true, get: (s) => s.node, show: (s) => layerLink(s.node) }, { title: "No.", get: (s) => s.i }, { title: "Operator", words: true, get: (s) => s.op }, { title: "Algorithm", words: true, get: (s) => s.algorithm || "" },
     { title: "Least time", worst: "high", get: (s) => s.ms, show: (s) => ms(s.ms), heat: (s) => s.ms / all }, { title: "Share", worst: "high", get: (s) => s.ms / all, show: (s) => percent(s.ms / all) },

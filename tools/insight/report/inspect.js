@@ -31,6 +31,8 @@ const interfaceCard = () => card(facts([
 inspect.problems.length ? el("ul", { class: "bad" }, inspect.problems.map((text) => el("li", {}, text))) : null);
 
 function operatorPart() {
+  if (!inspect.operators.length)
+    return null;
   const kinds = Object.keys(COMPUTES).filter((kind) => inspect.operators.some((o) => o.computes[kind]));
   const rows = inspect.operators.slice(0, 30).map((o) => ({ name: o.op, label: String(o.nodes), parts: kinds.map((kind) => [o.computes[kind], computeColour(kind)]),
     text: `${o.op}: ${count(o.nodes, "node")}\n${kinds.filter((kind) => o.computes[kind]).map((kind) => `${kind} ${o.computes[kind]}`).join(", ")}` }));
@@ -110,6 +112,8 @@ function memoryPart() {
 /* ---- Nodes -------------------------------------------------------------------------------------------------- */
 
 function nodePart() {
+  if (!inspect.nodes.length)
+    return null;
   const shown = inspect.nodes.map((node, i) => ({ ...node, i }));
   const result = (node) => valueOf(node.outputs.find((o) => o !== null) ?? null);
   const columns = [
