@@ -83,9 +83,10 @@ function verdictPart() {
   const excluded = [...new Set(compare.verdicts.map((verdict) => verdict.exclude).filter(Boolean))];
   const list = compare.verdicts.length
     ? [el("ol", { class: "verdicts" }, compare.verdicts.slice(0, FIRST_VERDICTS).map(verdictCard)), moreVerdicts()]
-    : card("No layer adds noise above 30 dB below its signal. The error of the outputs is that of rounding in all layers together.");
+    : card(compare.outputs.every((output) => worstOf(output.error) === Infinity) ? "The outputs are those of the float model."
+      : "No layer adds noise above 30 dB below its signal. The error of the outputs is that of rounding in all layers together.");
   return part("verdicts", "Causes and cures", compare.verdicts.length ? "The worst layers first, with what shows the cause. “--fix FILE” writes a model with the new ranges." : null, list,
-    excluded.length ? card(el("h3", {}, "To keep these nodes in float"), paste(`nodes_to_exclude=${JSON.stringify(excluded)}`)) : null);
+    excluded.length ? card(el("h3", {}, "To keep these nodes in float"), paste(`nodes_to_exclude=[${excluded.map((name) => JSON.stringify(name)).join(", ")}]`)) : null);
 }
 
 /* ---- Error by layer ----------------------------------------------------------------------------------------- */

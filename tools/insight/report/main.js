@@ -31,7 +31,7 @@ function main() {
   const parts = [summary,
     ...(compare ? [verdictPart(), errorPart(), heatPart(), histogramPart(), weightPart()] : []),
     ...(bench ? [timePart(), rooflinePart(), stepPart()] : []),
-    ...(inspect ? [compare || bench ? null : operatorPart(), graphPart(), memoryPart(), compare || bench ? null : nodePart()] : []),
+    ...(inspect ? [compare || bench ? null : operatorPart(), graphPart(), memoryPart(), nodePart()] : []),
     compare && compare.unmatched.length ? part("unmatched", "Values without a match", "Values of the float model that no value of the quantized model stands for. “--map FLOAT=NAME” matches them.", card(el("p", { class: "names", style: "margin:0" }, compare.unmatched.join(", ")))) : null].filter(Boolean);
   byId("main").append(...parts.map((p) => p.element));
   byId("contents").append(el("ul", {}, parts.map((p) => el("li", {}, el("a", { href: "#" + p.id }, p.title)))));
