@@ -27,7 +27,7 @@ def test_notebook(monkeypatch, capsys):
                 shown.append(value._repr_html_())
     out = capsys.readouterr().out
     assert "accuracy: 97." in out and "True" in out and "per tensor" in out and "QLinearConv" in out
-    assert len(shown) == 2 and all(text.startswith("<table>") for text in shown)
+    assert len(shown) == 3 and all(text.startswith("<table>") for text in shown)
 
 
 def test_graph_of_the_example(digits):
