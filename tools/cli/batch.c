@@ -171,7 +171,7 @@ static dq_status use_outputs(batch *b, const char *path, dq_error *err)
     dq_status status = DQ_OK;
     char *written = NULL;
     if (b->json)
-        cli_show_json(&b->runner->outputs, b->json);
+        cli_show_json(&b->runner->outputs, o->hash, b->json);
     if (b->runner->output) {
         written = file_of(b->runner->output, path, true);
         status = written ? cli_write_outputs(written, &b->runner->outputs, err) : out_of_memory(err);
@@ -179,7 +179,11 @@ static dq_status use_outputs(batch *b, const char *path, dq_error *err)
     if (status == DQ_OK && o->expect)
         status = compare(b, path, &comparison, err);
     b->different += status == DQ_OK && comparison.different;
-    if (status == DQ_OK && !o->quiet && !b->json)
+    if (status == DQ_OK && o->hash && !b->json) {
+        cli_progress_end();
+        cli_show_hashes(&b->runner->outputs, path);
+    }
+    if (status == DQ_OK && !o->quiet && !b->json && (!o->hash || comparison.compared))
         print_line(b, path, &comparison, written);
     free(written);
     return status;

@@ -52,6 +52,8 @@ static void set_flag(reader *r, cli_option_id id)
     bool *const flags[CLI_OPTIONS] = {
         [CLI_OPTION_JSON] = &to->json,
         [CLI_OPTION_LEAVE_ONE_OUT] = &to->leave_one_out,
+        [CLI_OPTION_HASH] = &to->hash,
+        [CLI_OPTION_HASH_VALUES] = &to->hash_values,
         [CLI_OPTION_DOT] = &to->dot,
         [CLI_OPTION_SVG] = &to->svg,
         [CLI_OPTION_BATCH] = &to->batch,
@@ -66,6 +68,8 @@ static void set_flag(reader *r, cli_option_id id)
         [CLI_OPTION_VERSION] = &to->version,
     };
     *flags[id] = true;
+    to->hash = to->hash || to->hash_values;
+    to->no_fuse = to->no_fuse || to->hash_values;
 }
 
 /* Applies an option. `value` is in the same command-line argument, or NULL. */
@@ -236,7 +240,11 @@ static dq_status check_standard_output(const cli_options *o, dq_error *err)
 {
     if (!o->output || strcmp(o->output, "-") != 0)
         return DQ_OK;
-    const char *other = o->json ? "--json" : o->expect ? "--expect" : o->labels ? "--labels" : NULL;
+    const char *other = o->json     ? "--json"
+                        : o->expect ? "--expect"
+                        : o->labels ? "--labels"
+                        : o->hash   ? "--hash"
+                                    : NULL;
     if (other && !(o->quiet && !o->json))
         return io_fail(err, DQ_INVALID_ARGUMENT, "--output - and %s both write to standard output", other);
     return DQ_OK;
@@ -247,11 +255,14 @@ static dq_status check_combination(const reader *r)
     const cli_options *o = r->options;
     dq_error *err = r->err;
     bool makes_up = o->random || (o->command == CLI_BENCH && !o->input_count) || o->command == CLI_INSPECT;
-    if (o->quiet && (o->verbose || o->why || o->json))
+    if (o->quiet && (o->verbose || o->why || o->json || o->hash))
         return io_fail(err, DQ_INVALID_ARGUMENT, "--quiet and --%s contradict each other",
                        o->verbose ? "verbose"
                        : o->why   ? "why"
-                                  : "json");
+                       : o->json  ? "json"
+                                  : "hash");
+    if (o->hash_values && o->value_count)
+        return io_fail(err, DQ_INVALID_ARGUMENT, "--hash-values gives every value, and excludes --value");
     if ((was_given(r, CLI_OPTION_RTOL) || was_given(r, CLI_OPTION_ATOL)) && !o->expect)
         return io_fail(err, DQ_INVALID_ARGUMENT, "--rtol and --atol need --expect");
     if (o->command == CLI_COMPARE && !o->float_model == !o->ref)

@@ -39,7 +39,7 @@ typedef struct cli_options {
     bool isa_from_environment;
     unsigned threads; /**< 0: the number of cores. */
     bool no_fuse, honor_accuracy_level, quiet, verbose, why, json, profile, batch, no_progress, dot, svg,
-        leave_one_out;
+        leave_one_out, hash, hash_values;
     const char *float_model, *ref, *fix; /**< of dqrun compare */
     const char *report, *trace;          /**< files */
     const char **maps;                   /**< each --map, FLOAT=NAME */

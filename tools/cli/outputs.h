@@ -17,8 +17,11 @@ typedef struct cli_outputs {
 dq_status cli_show(const cli_outputs *outputs, dq_error *err);
 /** Prints "scores float[1,10] -3 … 7.5, …" without the end of line. */
 void cli_show_line(const cli_outputs *outputs);
-/** The same as the array "outputs". */
-void cli_show_json(const cli_outputs *outputs, cli_json *json);
+/** The same as the array "outputs"; with `hashes`, each has its hash, too. */
+void cli_show_json(const cli_outputs *outputs, bool hashes, cli_json *json);
+/** Prints a line "HASH  scores float[1,10]" for each output (io/hash.h); `prefix`, if not NULL, precedes the
+ * name as in "HASH  a.npz: scores float[1,10]". */
+void cli_show_hashes(const cli_outputs *outputs, const char *prefix);
 
 /** The result of a comparison. */
 typedef struct cli_comparison {

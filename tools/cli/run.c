@@ -168,25 +168,63 @@ static dq_status resolve_files_or_values(cli_runner *r, const char **values, siz
     return DQ_OK;
 }
 
+/* Adds the inputs, and the results of the nodes in their order. `names` NULL: counts them only. */
+static dq_status add_all_values(const cli_runner *r, const char **names, size_t *count, dq_error *err)
+{
+    dq_model_info model = DQ_MODEL_INFO_INIT;
+    dq_graph_info graph = DQ_GRAPH_INFO_INIT;
+    dq_status status = dq_model_describe(r->model, &model, err);
+    if (status == DQ_OK)
+        status = dq_graph_describe(model.graph, &graph, err);
+    *count = 0;
+    for (size_t i = 0; i < graph.input_count + graph.node_count && status == DQ_OK; i++) {
+        dq_node_info node = DQ_NODE_INFO_INIT;
+        if (i < graph.input_count) {
+            node.output_count = 1;
+            node.outputs = &graph.inputs[i];
+        } else {
+            status = dq_node_describe(graph.nodes[i - graph.input_count], &node, err);
+        }
+        for (size_t k = 0; k < node.output_count && status == DQ_OK; k++) {
+            dq_value_info value = DQ_VALUE_INFO_INIT;
+            if (!node.outputs[k])
+                continue;
+            status = dq_value_describe(node.outputs[k], &value, err);
+            if (status == DQ_OK && names)
+                status = add_value(r, value.name, err);
+            if (status == DQ_OK && names)
+                names[*count] = value.name;
+            ++*count;
+        }
+    }
+    return status;
+}
+
 /* Chooses the requested values, or all outputs of the graph. */
 static dq_status choose_outputs(cli_runner *r, dq_error *err)
 {
     const cli_options *o = r->options;
     size_t graph_count = dq_model_output_count(r->model), asked = 0;
-    size_t capacity = graph_count + o->value_count + o->file_or_value_count + 1;
+    size_t capacity = graph_count + o->value_count + o->file_or_value_count + 1, all = 0;
     cli_outputs *outputs = &r->outputs;
+    dq_status status = o->hash_values ? add_all_values(r, NULL, &all, err) : DQ_OK;
+    if (status != DQ_OK)
+        return status;
+    capacity += all;
     outputs->names = calloc(capacity, sizeof *outputs->names);
     outputs->tensors = calloc(capacity, sizeof *outputs->tensors);
     if (!outputs->names || !outputs->tensors)
         return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
     r->output = o->output;
     for (; asked < o->value_count; asked++) {
-        dq_status status = add_value(r, o->values[asked], err);
+        status = add_value(r, o->values[asked], err);
         if (status != DQ_OK)
             return status;
         outputs->names[asked] = o->values[asked];
     }
-    dq_status status = resolve_files_or_values(r, outputs->names, &asked, err);
+    status = o->hash_values ? add_all_values(r, outputs->names, &asked, err) : DQ_OK;
+    if (status == DQ_OK)
+        status = resolve_files_or_values(r, outputs->names, &asked, err);
     for (size_t i = 0; i < graph_count && !asked && status == DQ_OK; i++) {
         dq_value_info info = DQ_VALUE_INFO_INIT;
         status = dq_model_output(r->model, i, &info, err);
@@ -229,7 +267,7 @@ static dq_status report_json(cli_runner *r, bool *differ, dq_error *err)
         return status;
     cli_json_begin_object(&json, NULL);
     cli_run_json(r, &json);
-    cli_show_json(&r->outputs, &json);
+    cli_show_json(&r->outputs, o->hash, &json);
     if (o->expect) {
         cli_json_begin_object(&json, "comparison");
         cli_json_begin_array(&json, "outputs");
@@ -250,12 +288,14 @@ static dq_status report_text(cli_runner *r, bool *differ, dq_error *err)
     const cli_options *o = r->options;
     cli_comparison comparison = {.lines = !o->quiet};
     dq_status status = DQ_OK;
+    if (o->hash)
+        cli_show_hashes(&r->outputs, NULL);
     if (o->expect)
         status = cli_expect(&r->outputs, o->expect, o, &comparison, err);
     *differ = comparison.different != 0;
     if (status == DQ_OK && o->labels)
         status = cli_labels(&r->outputs, o, NULL, err);
-    if (status == DQ_OK && !r->output && !o->expect && !o->labels && !o->quiet)
+    if (status == DQ_OK && !r->output && !o->expect && !o->labels && !o->quiet && !o->hash)
         status = cli_show(&r->outputs, err);
     return status;
 }

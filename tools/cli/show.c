@@ -4,6 +4,7 @@
 
 #include "cli/terminal.h"
 #include "io/common.h"
+#include "io/hash.h"
 #include "io/text.h"
 
 #include <inttypes.h>
@@ -188,6 +189,29 @@ void cli_show_line(const cli_outputs *outputs)
     }
 }
 
+/* The type as "float[1,10]" or "seq(float)[2]". */
+static void put_type(const dq_tensor *t, char *cell)
+{
+    char text[IO_TYPE_TEXT];
+    if (dq_tensor_kind(t) == DQ_KIND_TENSOR)
+        snprintf(cell, CELL, "%.300s",
+                 io_type_text(dq_tensor_dtype(t), dq_tensor_rank(t), dq_tensor_dims(t), text));
+    else
+        snprintf(cell, CELL, "%s(%s)[%zu]", dq_tensor_kind(t) == DQ_KIND_SEQUENCE ? "seq" : "optional",
+                 dq_dtype_name(dq_tensor_dtype(t)), dq_tensor_count(t));
+}
+
+void cli_show_hashes(const cli_outputs *outputs, const char *prefix)
+{
+    char hash[SHA256_TEXT], name[1024], type[CELL];
+    for (size_t i = 0; i < outputs->count; i++) {
+        put_type(outputs->tensors[i], type);
+        snprintf(name, sizeof name, "%.500s%s%.500s", prefix ? prefix : "", prefix ? ": " : "",
+                 outputs->names[i]);
+        printf("%s  %s %s\n", io_hash(outputs->tensors[i], hash), io_printable(name), type);
+    }
+}
+
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
 static void put_tensor(const dq_tensor *t, cli_json *json)
@@ -213,7 +237,7 @@ static void put_tensor(const dq_tensor *t, cli_json *json)
     cli_json_end_array(json);
 }
 
-static void put_output(const char *name, const dq_tensor *t, cli_json *json)
+static void put_output(const char *name, const dq_tensor *t, bool hashes, cli_json *json)
 {
     static const char *const kinds[] = {
         [DQ_KIND_TENSOR] = "tensor", [DQ_KIND_SEQUENCE] = "sequence", [DQ_KIND_OPTIONAL] = "optional"};
@@ -222,6 +246,10 @@ static void put_output(const char *name, const dq_tensor *t, cli_json *json)
     cli_json_text(json, "name", name);
     cli_json_text(json, "kind", kinds[kind]);
     cli_json_text(json, "type", dq_dtype_name(dq_tensor_dtype(t)));
+    if (hashes) {
+        char hash[SHA256_TEXT];
+        cli_json_text(json, "sha256", io_hash(t, hash));
+    }
     if (kind == DQ_KIND_TENSOR) {
         put_tensor(t, json);
     } else {
@@ -229,17 +257,17 @@ static void put_output(const char *name, const dq_tensor *t, cli_json *json)
         cli_json_begin_array(json, "items");
         for (size_t i = 0; dq_tensor_item(t, i); i++) {
             snprintf(item, sizeof item, "%.280s[%zu]", name, i);
-            put_output(item, dq_tensor_item(t, i), json);
+            put_output(item, dq_tensor_item(t, i), false, json);
         }
         cli_json_end_array(json);
     }
     cli_json_end_object(json);
 }
 
-void cli_show_json(const cli_outputs *outputs, cli_json *json)
+void cli_show_json(const cli_outputs *outputs, bool hashes, cli_json *json)
 {
     cli_json_begin_array(json, "outputs");
     for (size_t i = 0; i < outputs->count; i++)
-        put_output(outputs->names[i], outputs->tensors[i], json);
+        put_output(outputs->names[i], outputs->tensors[i], hashes, json);
     cli_json_end_array(json);
 }

@@ -122,6 +122,14 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
          "Compare with class labels, one integer for each row (.npy, or an .npz with one "
          "array): print in how many rows the label has the largest score, and which classes "
          "are confused."},
+    [CLI_OPTION_HASH] =
+        {"hash", 0, FLAG, RUN, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
+         "Print for each output the SHA-256 of its type, shape and elements (docs/hash.md), in "
+         "place of the table: two machines agree when diff finds nothing."},
+    [CLI_OPTION_HASH_VALUES] =
+        {"hash-values", 0, FLAG, RUN, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
+         "The same for each value inside the graph, in the order of the nodes: as if --no-fuse and --value "
+         "were given with each input and each result of a node."},
     [CLI_OPTION_JSON] = {"json", 0, FLAG, REPORTS, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
                          "Print the results as JSON (its shape: dqrun(1), section JSON)."},
     [CLI_OPTION_FLOAT] = {"float", 0, "MODEL", COMPARE, CLI_SECTION_COMPARING, CLI_COMPLETE_MODEL, NULL,
@@ -267,7 +275,7 @@ const cli_term cli_json_shapes[] = {
      "number of NaN, \"first\": [up to 5 values]}, where min, max and mean leave NaN out and are null when "
      "there is nothing to tell; or {\"name\", \"kind\": \"sequence\" or \"optional\", \"type\": of the "
      "tensors "
-     "inside, \"items\": [OUTPUT…]}."},
+     "inside, \"items\": [OUTPUT…]}; with --hash each OUTPUT of a list of outputs also has \"sha256\"."},
     {"run, a batch",
      "{\"model\", \"isa\", \"threads\", \"runs\": [{\"input\": FILE, \"outputs\", \"comparison\"} or "
      "{\"input\": FILE, \"error\": {\"status\", \"message\"}}…], \"failed\", \"different\"}, where the "
