@@ -59,6 +59,7 @@ def shapes(h):
     documents("a run", run, RUN)
     documents("a run compared", [*run, "--expect", "good.npz"], RUN | {"comparison": COMPARISON})
     documents("a run that differs", [*run, "--expect", "wrong.npz"], RUN | {"comparison": COMPARISON}, code=1)
+    documents("a run with hashes", [*run, "--hash"], RUN | {"outputs": [OUTPUT | {"sha256": str}]})
     documents("a run with labels", ["scores.onnx", "scores.npz", "--labels", "labels.npy"],
               RUN | {"labels": {"correct": int, "rows": int, "accuracy": NUMBER, "confusion": [[int]]}})
     documents("a batch", ["model.onnx", "batch"], {"model": str, "isa": str, "threads": int, "failed": int,
@@ -82,7 +83,7 @@ def shapes(h):
             if isinstance(shape, dict):
                 return set(shape).union(*map(members, shape.values()))
             return set().union(*map(members, shape)) if isinstance(shape, (list, tuple)) else set()
-        all_members = members([RUN, COMPARISON, CHECK, BENCH, OPS, ISA])
+        all_members = members([{"sha256": str}, RUN, COMPARISON, CHECK, BENCH, OPS, ISA])
         assert all_members <= named, f"the page does not name {all_members - named}"
     h.case("the page names each member", described)
 

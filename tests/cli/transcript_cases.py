@@ -162,7 +162,7 @@ def accept_page(h, name, path):
                 folder.joinpath(what).write_text(content)
                 continue
             got = observe_in_page(h, what, folder)
-            old = block["text"].partition(f"$ {what}\n")[2].partition("\n$ ")[0].splitlines()
+            old = ("\n" + block["text"].partition(f"$ {what}\n")[2]).partition("\n$ ")[0].splitlines()[1:]
             new += "\n".join([f"$ {what}", *(old if MATCHES[kind](content, got) else got)]) + "\n"
         if new:
             text = text.replace(block["text"], new)
