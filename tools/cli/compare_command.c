@@ -40,43 +40,14 @@ static dq_status no_memory(dq_error *err)
 
 /* ---- Models -------------------------------------------------------------------------------------------- */
 
-/* The folder of a file, malloc'ed. */
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-}
-
-/* Edits need the bytes of the file besides the loaded model. */
-static dq_status load(const comparer *x, const char *path, dq_schemas *schemas, dq_model **model,
-                      void **bytes, size_t *size, char **dir, dq_error *err)
-{
-    dq_load_options options = DQ_LOAD_OPTIONS_INIT;
-    options.schemas = schemas;
-    options.limits = &x->o->limits;
-    const uint64_t most = x->o->limits.file_bytes ? x->o->limits.file_bytes : (uint64_t)64 << 30;
-    if (cli_is_standard_input(path)) {
-        dq_status status = cli_read_standard_input("a model", most, bytes, size, err);
-        return status == DQ_OK ? dq_model_load_memory(*bytes, *size, cli_standard_input, &options, model, err)
-                               : status;
-    }
-    *dir = folder_of(path);
-    options.base_dir = *dir;
-    dq_status status = *dir ? dq_model_load(path, &options, model, err) : no_memory(err);
-    if (status != DQ_OK)
-        return status;
-    status = io_read_file(path, most, bytes, size, err);
-    return status == DQ_OK ? DQ_OK : io_prefix(err, status, path);
-}
-
 static dq_status load_models(comparer *x, dq_schemas *schemas, dq_error *err)
 {
     insight_request *r = &x->request;
-    dq_status status = load(x, x->o->model, schemas, &r->quantized, &x->quantized_bytes, &r->quantized_size,
-                            &x->quantized_dir, err);
+    dq_status status = cli_model_load_bytes(x->o, x->o->model, schemas, &r->quantized, &x->quantized_bytes,
+                                            &r->quantized_size, &x->quantized_dir, err);
     if (status == DQ_OK && x->o->float_model)
-        status = load(x, x->o->float_model, schemas, &r->reference, &x->reference_bytes, &r->reference_size,
-                      &x->reference_dir, err);
+        status = cli_model_load_bytes(x->o, x->o->float_model, schemas, &r->reference, &x->reference_bytes,
+                                      &r->reference_size, &x->reference_dir, err);
     r->quantized_bytes = x->quantized_bytes;
     r->reference_bytes = x->reference_bytes;
     r->quantized_dir = x->quantized_dir;

@@ -24,23 +24,16 @@ static void list_levels(bool all, char *text, size_t size)
     }
 }
 
-dq_status cli_choose_isa(cli_options *options, dq_error *err)
+/* Checks a level that an option or variable names. */
+static dq_status check_level(const char *from, const char *level, dq_error *err)
 {
     char list[256], text[CLI_SUGGEST_TEXT];
-    const char *from = "--isa", *level, *name;
+    const char *name;
     bool available;
-    if (!options->isa && cli_options_table[CLI_OPTION_ISA].commands >> options->command & 1) {
-        level = getenv("DQRUN_ISA");
-        options->isa = level && *level ? level : NULL;
-        options->isa_from_environment = options->isa != NULL;
-        from = "environment variable DQRUN_ISA";
-    }
-    if (!options->isa)
-        return DQ_OK;
-    cli_suggestion suggestion = cli_suggest_for(options->isa);
+    cli_suggestion suggestion = cli_suggest_for(level);
     for (size_t i = 0; (name = dq_isa_name(i, &available)) != NULL; i++) {
         cli_suggest_try(&suggestion, name);
-        if (strcmp(name, options->isa) != 0)
+        if (strcmp(name, level) != 0)
             continue;
         list_levels(false, list, sizeof list);
         return available ? DQ_OK
@@ -48,8 +41,22 @@ dq_status cli_choose_isa(cli_options *options, dq_error *err)
                                    "%s is '%s', which this processor lacks; it has %s", from, name, list);
     }
     list_levels(true, list, sizeof list);
-    return io_fail(err, DQ_INVALID_ARGUMENT, "%s is '%s', expected one of %s%s", from, options->isa, list,
+    return io_fail(err, DQ_INVALID_ARGUMENT, "%s is '%s', expected one of %s%s", from, level, list,
                    cli_suggest_text(&suggestion, "", text));
+}
+
+dq_status cli_choose_isa(cli_options *options, dq_error *err)
+{
+    const char *from = "--isa", *level;
+    if (!options->isa && cli_options_table[CLI_OPTION_ISA].commands >> options->command & 1) {
+        level = getenv("DQRUN_ISA");
+        options->isa = level && *level ? level : NULL;
+        options->isa_from_environment = options->isa != NULL;
+        from = "environment variable DQRUN_ISA";
+    }
+    dq_status status = options->isa ? check_level(from, options->isa, err) : DQ_OK;
+    return status == DQ_OK && options->against_isa ? check_level("--against-isa", options->against_isa, err)
+                                                   : status;
 }
 
 /* The highest level that a session uses: one of the processor, not above --isa. */

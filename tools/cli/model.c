@@ -41,3 +41,26 @@ dq_status cli_model_load(const cli_options *options, dq_schemas *schemas, dq_mod
     dq_status status = refuse_terminal("a model", err);
     return status == DQ_OK ? dq_model_load_fd(STDIN_FILENO, cli_standard_input, &load, model, err) : status;
 }
+
+dq_status cli_model_load_bytes(const cli_options *o, const char *path, dq_schemas *schemas, dq_model **model,
+                               void **bytes, size_t *size, char **folder, dq_error *err)
+{
+    dq_load_options options = DQ_LOAD_OPTIONS_INIT;
+    options.schemas = schemas;
+    options.limits = &o->limits;
+    const uint64_t most = o->limits.file_bytes ? o->limits.file_bytes : (uint64_t)64 << 30;
+    if (cli_is_standard_input(path)) {
+        dq_status status = cli_read_standard_input("a model", most, bytes, size, err);
+        return status == DQ_OK ? dq_model_load_memory(*bytes, *size, cli_standard_input, &options, model, err)
+                               : status;
+    }
+    const char *slash = strrchr(path, '/');
+    *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    options.base_dir = *folder;
+    dq_status status =
+        *folder ? dq_model_load(path, &options, model, err) : io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+    if (status != DQ_OK)
+        return status;
+    status = io_read_file(path, most, bytes, size, err);
+    return status == DQ_OK ? DQ_OK : io_prefix(err, status, path);
+}

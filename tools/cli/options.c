@@ -250,6 +250,34 @@ static dq_status check_standard_output(const cli_options *o, dq_error *err)
     return DQ_OK;
 }
 
+/* Values inside the graph are no outputs of reduce: what --output names is its folder. */
+static dq_status complete_reduce(const reader *r)
+{
+    cli_options *o = r->options;
+    if (o->command != CLI_REDUCE)
+        return DQ_OK;
+    if ((o->output != NULL) + o->file_or_value_count > 1)
+        return io_fail(r->err, DQ_INVALID_ARGUMENT, "--output is given twice: '%s' and '%s'",
+                       o->output ? o->output : o->files_or_values[0], o->files_or_values[o->output ? 0 : 1]);
+    o->output = o->output ? o->output : o->file_or_value_count ? o->files_or_values[0] : NULL;
+    if (!o->output || !strcmp(o->output, "-"))
+        return io_fail(r->err, DQ_INVALID_ARGUMENT,
+                       "'reduce' needs a folder for the part of the model: --output FOLDER");
+    if (!o->input_count && !o->random)
+        return io_fail(r->err, DQ_INVALID_ARGUMENT, "'reduce' needs inputs: INPUTS, or --random SEED");
+    if (o->ref && o->against_isa)
+        return io_fail(r->err, DQ_INVALID_ARGUMENT, "--ref and --against-isa exclude each other");
+    if (o->no_fuse && !o->ref && !o->against_isa)
+        return io_fail(r->err, DQ_INVALID_ARGUMENT,
+                       "--no-fuse leaves nothing to compare the graph as written "
+                       "with: expected --against-isa or --ref, too");
+    if (o->against_isa && !was_given(r, CLI_OPTION_RTOL)) /* Levels have the same bits. */
+        o->rtol = 0;
+    if (o->against_isa && !was_given(r, CLI_OPTION_ATOL))
+        o->atol = 0;
+    return DQ_OK;
+}
+
 static dq_status check_combination(const reader *r)
 {
     const cli_options *o = r->options;
@@ -263,7 +291,8 @@ static dq_status check_combination(const reader *r)
                                   : "hash");
     if (o->hash_values && o->value_count)
         return io_fail(err, DQ_INVALID_ARGUMENT, "--hash-values gives every value, and excludes --value");
-    if ((was_given(r, CLI_OPTION_RTOL) || was_given(r, CLI_OPTION_ATOL)) && !o->expect)
+    if ((was_given(r, CLI_OPTION_RTOL) || was_given(r, CLI_OPTION_ATOL)) && !o->expect &&
+        o->command != CLI_REDUCE)
         return io_fail(err, DQ_INVALID_ARGUMENT, "--rtol and --atol need --expect");
     if (o->command == CLI_COMPARE && !o->float_model == !o->ref)
         return io_fail(err, DQ_INVALID_ARGUMENT,
@@ -275,7 +304,9 @@ static dq_status check_combination(const reader *r)
         return io_fail(err, DQ_INVALID_ARGUMENT, "--runs and --seconds contradict each other");
     if (o->dim_count && !makes_up)
         return io_fail(err, DQ_INVALID_ARGUMENT, "--dim needs --random, whose inputs it sizes");
-    dq_status status = check_standard_input(o, err);
+    dq_status status = complete_reduce(r);
+    if (status == DQ_OK)
+        status = check_standard_input(o, err);
     return status == DQ_OK ? check_standard_output(o, err) : status;
 }
 

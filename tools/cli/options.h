@@ -40,7 +40,8 @@ typedef struct cli_options {
     unsigned threads; /**< 0: the number of cores. */
     bool no_fuse, honor_accuracy_level, quiet, verbose, why, json, profile, batch, no_progress, dot, svg,
         leave_one_out, hash, hash_values;
-    const char *float_model, *ref, *fix; /**< of dqrun compare */
+    const char *float_model, *ref, *fix; /**< of dqrun compare; `ref` of dqrun reduce, too */
+    const char *against_isa;             /**< of dqrun reduce */
     const char *report, *trace;          /**< files */
     const char **maps;                   /**< each --map, FLOAT=NAME */
     size_t map_count;
@@ -66,8 +67,8 @@ void cli_options_clear(cli_options *options);
 dq_status cli_set_value(cli_options *options, cli_option_id id, bool is_long, const char *value,
                         dq_error *err);
 
-/** Checks the level of --isa, or of DQRUN_ISA if there is none. DQ_INVALID_ARGUMENT if this build or
- * processor does not have it. */
+/** Checks the levels of --isa, or of DQRUN_ISA if there is none, and --against-isa. DQ_INVALID_ARGUMENT if
+ * this build or processor does not have it. */
 dq_status cli_choose_isa(cli_options *options, dq_error *err);
 
 /** The options of a session. The caller adds the callbacks that watch it. */

@@ -36,6 +36,14 @@ const cli_command_row cli_commands[CLI_COMMANDS] = {
                      "the cure. Each .npz file and folder of INPUTS is one input, as in a batch. Both graphs "
                      "run as written, "
                      "without fusing nodes. docs/compare.md defines each measure."},
+    [CLI_REDUCE] =
+        {"reduce", "MODEL INPUTS…", true, 1, SIZE_MAX, CLI_COMPLETE_MODEL, CLI_COMPLETE_INPUT,
+         "find the smallest part of a model that is computed in two ways with different results",
+         "Computes a model in two ways on the same inputs: as written and with rewritten nodes, or "
+         "at two ISA levels (--against-isa), or against reference values (--ref). Where results "
+         "differ, it searches for the smallest connected part that still differs, runs each "
+         "candidate, and writes the smallest with its inputs. The exit code is that of diff: 0 when "
+         "nothing differs, 1 when a part is written. docs/reduce.md has an example."},
     [CLI_OPS] = {"ops", "[FILTER]", false, 0, 1, CLI_COMPLETE_NOTHING, CLI_COMPLETE_NOTHING,
                  "list the operators that dqrun runs",
                  "Prints each operator version with its element types. FILTER is a part of an operator's or "
@@ -82,12 +90,13 @@ enum {
     BENCH = 1 << CLI_BENCH,
     INSPECT = 1 << CLI_INSPECT,
     COMPARE = 1 << CLI_COMPARE,
+    REDUCE = 1 << CLI_REDUCE,
     OPS = 1 << CLI_OPS,
     PASSES = 1 << CLI_PASSES,
     ALGORITHMS = 1 << CLI_ALGORITHMS,
     ISA = 1 << CLI_ISA,
     RUNS = RUN | BENCH,
-    PLANS = RUNS | INSPECT,
+    PLANS = RUNS | INSPECT | REDUCE,
     MODELS = PLANS | COMPARE | CHECK,
     REPORTS = MODELS | OPS | PASSES | ALGORITHMS | ISA,
     ALL = (1 << CLI_COMMANDS) - 1
@@ -97,10 +106,12 @@ enum {
 #define FLAG NULL
 
 const cli_option cli_options_table[CLI_OPTIONS] = {
-    [CLI_OPTION_OUTPUT] =
-        {"output", 'o', "FILE", RUN, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false, NULL,
-         "Write the outputs to FILE, a .npz archive as numpy.savez writes it, or '-' for "
-         "standard output. The file is written whole or not at all. For a batch: a folder."},
+    [CLI_OPTION_OUTPUT] = {"output", 'o', "FILE", RUN | REDUCE, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL,
+                           false, NULL,
+                           "Write the outputs to FILE, a .npz archive as numpy.savez writes it, or '-' for "
+                           "standard output. The file is written whole or not at all. For a batch: a folder; "
+                           "for reduce: a folder "
+                           "for model.onnx, inputs.npz, expected.npz and rerun.sh."},
     [CLI_OPTION_OUT] = {"out", 0, "FILE", RUN, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false, "output",
                         "An old name of --output."},
     [CLI_OPTION_VALUE] = {"value", 0, "NAME", RUN, CLI_SECTION_OUTPUT, NO_CHOICE, true, NULL,
@@ -111,12 +122,12 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
          "position) or a folder with output_0.pb, output_1.pb… Exit code 1 when they differ. "
          "For a batch: a folder with one such file or folder for each run, of its name."},
     [CLI_OPTION_RTOL] =
-        {"rtol", 0, "X", RUN, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
-         "Relative tolerance of --expect: floats are equal when |got - expected| <= atol + rtol "
+        {"rtol", 0, "X", RUN | REDUCE, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
+         "Relative tolerance of --expect and reduce: floats are equal when |got - expected| <= atol + rtol "
          "* |expected|, NaN equals NaN. Integers, bools and strings are compared exactly. "
-         "Default: 1e-3."},
-    [CLI_OPTION_ATOL] = {"atol", 0, "X", RUN, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
-                         "Absolute tolerance of --expect. Default: 1e-7."},
+         "Default: 1e-3; 0 with --against-isa."},
+    [CLI_OPTION_ATOL] = {"atol", 0, "X", RUN | REDUCE, CLI_SECTION_OUTPUT, NO_CHOICE, false, NULL,
+                         "Absolute tolerance of --expect and reduce. Default: 1e-7; 0 with --against-isa."},
     [CLI_OPTION_LABELS] =
         {"labels", 0, "FILE", RUN | COMPARE, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false, NULL,
          "Compare with class labels, one integer for each row (.npy, or an .npz with one "
@@ -134,9 +145,13 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
                          "Print the results as JSON (its shape: dqrun(1), section JSON)."},
     [CLI_OPTION_FLOAT] = {"float", 0, "MODEL", COMPARE, CLI_SECTION_COMPARING, CLI_COMPLETE_MODEL, NULL,
                           false, NULL, "The float model that MODEL was quantized from."},
-    [CLI_OPTION_REF] = {"ref", 0, "FILE", COMPARE, CLI_SECTION_COMPARING, CLI_COMPLETE_INPUT, NULL, false,
-                        NULL,
-                        "In place of --float: an .npz file with reference values of one input, by name."},
+    [CLI_OPTION_REF] =
+        {"ref", 0, "FILE", COMPARE | REDUCE, CLI_SECTION_COMPARING, CLI_COMPLETE_INPUT, NULL, false, NULL,
+         "An .npz file with reference values of one input, by name: in place of --float, or of the "
+         "second way to compute."},
+    [CLI_OPTION_AGAINST_ISA] = {"against-isa", 0, "LEVEL", REDUCE, CLI_SECTION_COMPARING, CLI_COMPLETE_ISA,
+                                NULL, false, NULL,
+                                "Compare --isa with this level, in place of the graph as written."},
     [CLI_OPTION_MAP] =
         {"map", 0, "FLOAT=NAME", COMPARE, CLI_SECTION_COMPARING, NO_CHOICE, true, NULL,
          "Compare the value FLOAT of the float model with the value NAME of MODEL. Other values are "
@@ -166,7 +181,7 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
          "Run each .npz file and folder of INPUTS on its own and print a line for each; "
          "NAME=FILE inputs are given to every run. A folder of .npz files is always a batch."},
     [CLI_OPTION_RANDOM] =
-        {"random", 0, "SEED", RUNS, CLI_SECTION_INPUT, NO_CHOICE, false, NULL,
+        {"random", 0, "SEED", RUNS | REDUCE, CLI_SECTION_INPUT, NO_CHOICE, false, NULL,
          "Make up inputs that are not given, the same on every machine: floats even in [-1, "
          "1), integers of up to 16 bits in their whole range, wider ones 0 to 9."},
     [CLI_OPTION_DIM] = {"dim", 0, "NAME=SIZE", PLANS, CLI_SECTION_INPUT, NO_CHOICE, true, NULL,
@@ -201,8 +216,8 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
          "What a model may ask for, in bytes or with K, M, G or T: file (default 64G), tensor "
          "(16G), session (64G); or a number: nodes (1000000), nesting (32), and for a run "
          "work, in multiply-adds and elements (no limit)."},
-    [CLI_OPTION_TIMEOUT] = {"timeout", 0, "SECONDS", RUNS | COMPARE, CLI_SECTION_RUNNING, NO_CHOICE, false,
-                            NULL, "Cancel loading and running after this time: exit code 124."},
+    [CLI_OPTION_TIMEOUT] = {"timeout", 0, "SECONDS", RUNS | COMPARE | REDUCE, CLI_SECTION_RUNNING, NO_CHOICE,
+                            false, NULL, "Cancel loading and running after this time: exit code 124."},
     [CLI_OPTION_WARMUP] = {"warmup", 0, "N", BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
                            "Runs after the first one that are not counted. Default: 1."},
     [CLI_OPTION_RUNS] = {"runs", 0, "N", BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
@@ -216,17 +231,18 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
     [CLI_OPTION_TRACE] = {"trace", 0, "FILE", BENCH, CLI_SECTION_BENCH, CLI_COMPLETE_INPUT, NULL, false, NULL,
                           "Also write the steps of the runs over time to FILE, which ui.perfetto.dev opens."},
     [CLI_OPTION_VERBOSE] =
-        {"verbose", 'v', FLAG, RUN | COMPARE, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
+        {"verbose", 'v', FLAG, RUN | COMPARE | REDUCE, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
          "Print the ISA level, the threads and the time of each step to standard error; with "
-         "compare: print every value and weight."},
+         "compare: print every value and weight; with reduce: print each candidate to standard error."},
     [CLI_OPTION_WHY] = {"why", 0, FLAG, RUN, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
                         "Print what the planner decided to standard error."},
     [CLI_OPTION_QUIET] = {"quiet", 'q', FLAG, RUN | CHECK, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
                           "Print errors only."},
-    [CLI_OPTION_NO_PROGRESS] =
-        {"no-progress", 0, FLAG, RUNS | COMPARE, CLI_SECTION_GENERAL, NO_CHOICE, false, NULL,
-         "Show no progress bar. It is shown on a terminal only, for what takes more than "
-         "two seconds."},
+    [CLI_OPTION_NO_PROGRESS] = {"no-progress", 0, FLAG, RUNS | COMPARE | REDUCE, CLI_SECTION_GENERAL,
+                                NO_CHOICE, false, NULL,
+                                "Show no progress bar, nor the steps of reduce. It is shown on a terminal "
+                                "only, for what takes more than "
+                                "two seconds."},
     [CLI_OPTION_COLOR] = {"color", 0, "WHEN", REPORTS, CLI_SECTION_GENERAL, CLI_COMPLETE_CHOICES,
                           "auto always never", false, NULL,
                           "Use colors: auto (on a terminal, unless NO_COLOR is set or TERM is dumb; the "
@@ -301,6 +317,10 @@ const cli_term cli_json_shapes[] = {
      "{\"model\", \"float_model\", \"matched\", \"verdicts\": [{\"cause\", \"value\", \"node\", \"why\", "
      "\"cure\"…}…], the worst first, \"outputs\", \"values\", \"weights\"…}; docs/inspect-json.md lists all "
      "members."},
+    {"reduce",
+     "{\"model\", \"differs\": true or false, \"nodes_before\", \"candidates\": how many were run}; where it "
+     "differs also \"nodes_after\", \"operators\": [TEXT…], \"difference\": TEXT, \"folder\", \"command\": "
+     "TEXT."},
     {"ops",
      "[{\"domain\", \"name\", \"since_version\", \"deprecated\", \"implemented\", \"types\": {CONSTRAINT: "
      "[TYPE…]…}}…]"},
@@ -341,6 +361,10 @@ const cli_example cli_examples[] = {
      "where is accuracy lost, and what cures it?"},
     {CLI_COMPARE, "dqrun compare int8.onnx inputs.npz --float model.onnx --fix fixed.onnx",
      "write the model with better ranges"},
+    {CLI_REDUCE, "dqrun reduce model.onnx inputs.npz --output small",
+     "which nodes do rewrites compute differently?"},
+    {CLI_REDUCE, "dqrun reduce model.onnx inputs.npz --against-isa c --output small",
+     "which nodes does this processor compute differently?"},
     {CLI_OPS, "dqrun ops matmul", "which versions of MatMul and its relatives are there?"},
     {CLI_PASSES, "dqrun passes", "which patterns are replaced, and how exactly?"},
     {CLI_ALGORITHMS, "dqrun algorithms", "in which ways is a convolution computed?"},
@@ -353,7 +377,7 @@ const cli_example cli_examples[] = {
 
 const cli_exit_code cli_exit_codes[] = {
     {0, "success"},
-    {CLI_EXIT_DIFFERS, "outputs differ from --expect, or more than --fail-above"},
+    {CLI_EXIT_DIFFERS, "outputs differ from --expect, or more than --fail-above, or in two ways to compute"},
     {DQ_INVALID_ARGUMENT, "wrong usage"},
     {DQ_BAD_MODEL, "the model is broken or cannot be read"},
     {DQ_BAD_INPUT, "an input is broken, missing or not what the model expects"},

@@ -242,6 +242,9 @@ dq_status cli_set_value(cli_options *to, cli_option_id id, bool is_long, const c
     case CLI_OPTION_ISA:
         to->isa = value;
         return DQ_OK;
+    case CLI_OPTION_AGAINST_ISA:
+        to->against_isa = value;
+        return DQ_OK;
     case CLI_OPTION_DISABLE_PASS:
         to->disabled_passes = value;
         return DQ_OK;

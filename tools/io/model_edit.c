@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "io/model_edit.h"
-
-#include "onnx.pb-c.h"
+#include "io/model_proto.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-struct model_edit {
-    Onnx__ModelProto *model;
-    size_t node_count; /* those of the file; later ones were added */
-};
 
 static dq_status no_memory(dq_error *err)
 {
@@ -183,24 +176,35 @@ static dq_status set_data(Onnx__TensorProto *t, const dq_tensor *tensor, dq_erro
     return DQ_OK;
 }
 
-dq_status model_edit_add_initializer(model_edit *edit, const char *name, const dq_tensor *tensor,
-                                     dq_error *err)
+Onnx__TensorProto *model_proto_tensor(const char *name, const dq_tensor *tensor)
 {
-    Onnx__GraphProto *graph = edit->model->graph;
     Onnx__TensorProto *t = malloc(sizeof *t);
     if (!t)
-        return no_memory(err);
+        return NULL;
     onnx__tensor_proto__init(t);
     t->name = strdup(name);
     t->n_dims = dq_tensor_rank(tensor);
     t->dims = malloc((t->n_dims + 1) * sizeof *t->dims);
     t->has_data_type = 1;
     t->data_type = (int32_t)dq_tensor_dtype(tensor);
-    void **slot = t->name && t->dims ? grow(&graph->initializer, graph->n_initializer) : NULL;
     if (t->dims && t->n_dims)
         memcpy(t->dims, dq_tensor_dims(tensor), t->n_dims * sizeof *t->dims);
-    if (!slot || set_data(t, tensor, err) != DQ_OK) {
+    if (!t->name || !t->dims || set_data(t, tensor, NULL) != DQ_OK) {
         onnx__tensor_proto__free_unpacked(t, NULL);
+        return NULL;
+    }
+    return t;
+}
+
+dq_status model_edit_add_initializer(model_edit *edit, const char *name, const dq_tensor *tensor,
+                                     dq_error *err)
+{
+    Onnx__GraphProto *graph = edit->model->graph;
+    Onnx__TensorProto *t = model_proto_tensor(name, tensor);
+    void **slot = t ? grow(&graph->initializer, graph->n_initializer) : NULL;
+    if (!slot) {
+        if (t)
+            onnx__tensor_proto__free_unpacked(t, NULL);
         return no_memory(err);
     }
     *slot = t;
