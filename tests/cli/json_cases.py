@@ -23,6 +23,7 @@ BENCH = {"model": str, "load_ms": NUMBER, "first_run_ms": NUMBER, "min_ms": NUMB
          "p90_ms": NUMBER, "p99_ms": NUMBER, "runs": int, "peak_rss_kib": int, "threads": int, "isa": str,
          "made_up_inputs": bool}
 OPS = [{"domain": str, "name": str, "since_version": int, "deprecated": bool, "implemented": bool, "types": dict}]
+SAME = {"model": str, "differs": bool, "nodes_before": int, "candidates": int}
 ISA = {"used": str, "set_by": (str, type(None)), "levels": [{"name": str, "available": bool}]}
 
 
@@ -64,6 +65,9 @@ def shapes(h):
               RUN | {"labels": {"correct": int, "rows": int, "accuracy": NUMBER, "confusion": [[int]]}})
     documents("a batch", ["model.onnx", "batch"], {"model": str, "isa": str, "threads": int, "failed": int,
                                                    "different": int, "runs": [{"input": str, "outputs": [OUTPUT]}]})
+    documents("reduce, nothing differs", ["reduce", "model.onnx", "inputs.npz", "--output", "part"], SAME)
+    documents("reduce", ["reduce", "model.onnx", "inputs.npz", "--output", "part", "--ref", "wrong.npz"], SAME | {
+        "nodes_after": int, "operators": [str], "difference": str, "folder": str, "command": str}, code=1)
     documents("check", ["check", "model.onnx"], CHECK)
     documents("check of what cannot run", ["check", "cannot.onnx"], CHECK, code=5)
     documents("bench", ["bench", "model.onnx", "--runs", "2"], BENCH)
@@ -83,7 +87,7 @@ def shapes(h):
             if isinstance(shape, dict):
                 return set(shape).union(*map(members, shape.values()))
             return set().union(*map(members, shape)) if isinstance(shape, (list, tuple)) else set()
-        all_members = members([{"sha256": str}, RUN, COMPARISON, CHECK, BENCH, OPS, ISA])
+        all_members = members([{"sha256": str}, SAME, RUN, COMPARISON, CHECK, BENCH, OPS, ISA])
         assert all_members <= named, f"the page does not name {all_members - named}"
     h.case("the page names each member", described)
 

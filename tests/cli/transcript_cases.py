@@ -78,6 +78,10 @@ def make_quantized(h):
     quantizer.write(h.path("int8.onnx"))
     np.savez(h.path("x.npz"), x=x)
     np.save(h.path("classes.npy"), values["scores"].argmax(axis=1))
+    h.expect(["int8.onnx", "x.npz", "--hash-values", "-o", "values.npz"], out=None)
+    with np.load(h.path("values.npz")) as arrays:
+        written = dict(arrays)
+    np.savez(h.path("wrong_values.npz"), **(written | {"sum1": written["sum1"] + np.eye(16, 6, dtype="f4")}))
 
 
 def observe(h, command):

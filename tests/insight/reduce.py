@@ -265,7 +265,7 @@ def usage(s):
 
     def a_file():
         (s.folder / "taken").write_text("")
-        refuse(["bn.npz", *EXACT, "--output", "taken"], "taken: cannot be made as a folder: File exists", 74)
+        refuse(["bn.npz", *EXACT, "--output", "taken"], "taken: is a file, expected a folder or nothing", 74)
     s.case("a file with the folder's name", a_file)
 
     def script():

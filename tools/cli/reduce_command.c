@@ -217,6 +217,15 @@ static dq_status write_inputs(const insight_trial *best, const char *path, dq_er
     return status;
 }
 
+/* Refuses a file in place of the folder before the search. */
+static dq_status check_folder(const char *folder, dq_error *err)
+{
+    struct stat info;
+    return !stat(folder, &info) && !S_ISDIR(info.st_mode)
+               ? io_fail(err, DQ_IO, "%s: is a file, expected a folder or nothing", folder)
+               : DQ_OK;
+}
+
 static dq_status write_part(const reducer *x, const insight_trial *best, dq_error *err)
 {
     static const char *const names[] = {"model.onnx", "inputs.npz", "expected.npz", "rerun.sh"};
@@ -281,7 +290,8 @@ static void print_text(const reducer *x, const insight_reduction *r, const char 
                r->nodes_before);
         return;
     }
-    printf("%zu of %zu nodes still differ, after %zu candidates:", best->nodes, r->nodes_before, r->trials);
+    printf("%zu of %zu nodes still differ%s, after %zu candidate%s:", best->nodes, r->nodes_before,
+           best->nodes == 1 ? "s" : "", r->trials, r->trials == 1 ? "" : "s");
     for (size_t i = 0; i < best->nodes && i < SHOWN; i++) {
         snprintf(text, sizeof text, "%s", r->operators[i]);
         printf(" %s", io_printable(text));
@@ -352,8 +362,10 @@ dq_status cli_reduce(dq_schemas *schemas, const cli_options *o, bool *differ, dq
     reducer x = {.o = o};
     insight_reduction r = {0};
     set_request(&x, schemas);
-    dq_status status =
-        cli_model_load_bytes(o, o->model, schemas, &x.model, &x.bytes, &x.request.size, &x.model_folder, err);
+    dq_status status = check_folder(o->output, err);
+    if (status == DQ_OK)
+        status = cli_model_load_bytes(o, o->model, schemas, &x.model, &x.bytes, &x.request.size,
+                                      &x.model_folder, err);
     x.request.model = x.model;
     x.request.bytes = x.bytes;
     if (status == DQ_OK)

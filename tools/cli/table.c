@@ -377,7 +377,7 @@ const cli_example cli_examples[] = {
 
 const cli_exit_code cli_exit_codes[] = {
     {0, "success"},
-    {CLI_EXIT_DIFFERS, "outputs differ from --expect, or more than --fail-above, or in two ways to compute"},
+    {CLI_EXIT_DIFFERS, "outputs differ: --expect, --fail-above, reduce"},
     {DQ_INVALID_ARGUMENT, "wrong usage"},
     {DQ_BAD_MODEL, "the model is broken or cannot be read"},
     {DQ_BAD_INPUT, "an input is broken, missing or not what the model expects"},

@@ -4,9 +4,10 @@
 #ifndef DQ_TOOLS_INSIGHT_REDUCE_H
 #define DQ_TOOLS_INSIGHT_REDUCE_H
 
-#include "../compare.h" /* of tensors; this folder has another one */
 #include "insight/pool.h"
 #include "io/model_cut.h"
+
+#include <compare.h> /* of tensors: in quotes it would be this folder's own */
 
 /** A candidate that was run in both ways. */
 typedef struct insight_reduce_step {
