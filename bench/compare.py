@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times dqrun against other engines on single operators and on models, alternating in one run.
 
-    compare.py DQRUN [--peers NAME,…] [--before DQRUN] [--threads N] [--only TEXT] [--isa LEVEL] [--as-avx2] [--rounds N]
+    compare.py DQRUN [--peers NAME,…] [--before DQRUN] [--threads N] [--only TEXT] [--isa LEVEL] [--as LEVEL] [--rounds N]
                [--seconds S] [--load] [--busy N] [--history] [--plot FILE.svg] [MODEL:INPUTS.npz | FOLDER]…
 
 Without models, the operators of cases.py. FOLDER holds models as tests/models/make_models.py makes them, which run on the
 first input. A ratio is the peer's time by dqrun's, of the smallest medians of all rounds: above 1, dqrun is faster. Peers are
 ort (ONNX Runtime in its default mode), ort-exact (its products of uint8 and int8 do not saturate) and openvino, which is left out
 where it refuses a model. --before adds another build of dqrun as a peer: ratios below 1 say what became slower. --load times making a session and its first run instead. --busy lets N processes
-compute beside all of them, as on a machine that others use, too. --as-avx2 lets all of them see a processor with AVX2 and nothing
-above (as_avx2.c; needs a C compiler and a processor that can hide what it has). --history adds the ratios to history.tsv
+compute beside all of them, as on a machine that others use, too. --as lets all of them see a processor of a lower level
+(as_level.py; needs a C compiler, and objdump where cpuid cannot fault). --history adds the ratios to history.tsv
 beside this file, --plot draws them. Nodes of accuracy_level 4 round to 8 bits, as they do in ONNX Runtime.
 Needs the Python packages numpy, onnx, and those of the peers."""
 
@@ -29,29 +29,20 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+import as_level
 import peers
 from cases import CASES
 from plot import draw
 
 
 BEFORE = "before"  # the peer that is another build of dqrun
-AS_AVX2 = "DQRUN_BENCH_AS_AVX2"  # set in the process that as_avx2.c is loaded into
 
 
 def processor():
     names = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
              if line.startswith("model name")]
-    return (names[0] if names else "unknown") + (" as AVX2" if AS_AVX2 in os.environ else "")
-
-
-def run_as_avx2():
-    """This command line again, in a process for which the processor has nothing above AVX2."""
-    with tempfile.TemporaryDirectory(prefix="dqrun-bench-") as folder:
-        mask = Path(folder) / "as_avx2.so"
-        subprocess.run([os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-o", mask, Path(__file__).with_name("as_avx2.c")],
-                       check=True)
-        return subprocess.run([sys.executable, *sys.argv], env={**os.environ, "LD_PRELOAD": str(mask), AS_AVX2: "1"},
-                              check=False).returncode
+    level = os.environ.get(as_level.LEVEL)
+    return (names[0] if names else "unknown") + (f" as {as_level.LEVELS[level]}" if level else "")
 
 
 def save_case(case, folder):
@@ -183,7 +174,7 @@ def main():
     p.add_argument("--seconds", type=float, default=0.3)
     p.add_argument("--only", default="", help="cases whose names contain this")
     p.add_argument("--isa")
-    p.add_argument("--as-avx2", action="store_true", help="hide from all engines what the processor has above AVX2")
+    p.add_argument("--as", dest="level", choices=as_level.LEVELS, help="hide from all engines what the processor has above a level")
     p.add_argument("--load", action="store_true", help="time making a session and its first run")
     p.add_argument("--busy", type=int, default=0, metavar="N", help="processes that compute beside")
     p.add_argument("--history", action="store_true")
@@ -196,8 +187,9 @@ def main():
         p.error("the history is of runs on a machine of their own beside other engines: without --busy, --load and --before")
     if options.before:
         options.peers.append(BEFORE)
-    if options.as_avx2 and AS_AVX2 not in os.environ:
-        return run_as_avx2()
+    if options.level and as_level.LEVEL not in os.environ:
+        return as_level.run(options.level, sorted({peers.PEERS[p][0] for p in options.peers if p != BEFORE}))
+    options.isa = options.isa or options.level
     rows, failed = [], 0
     heading = f"{processor()}, {options.threads} thread{'s' * (options.threads > 1)}"
     heading += f", {options.busy} other busy process{'es' * (options.busy > 1)}" if options.busy else ""
