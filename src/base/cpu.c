@@ -7,11 +7,12 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 #define DQ_X86 1
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
@@ -194,6 +195,56 @@ const char *dq_isa_name(size_t i, bool *available)
     if (available)
         *available = (dq_cpu_isa() & levels[i].bit) != 0;
     return levels[i].name;
+}
+
+/* The size in bytes of the data cache of a level (1 or 2), as Linux tells; 0 if it does not. */
+static size_t cache_of_system(unsigned cache)
+{
+    enum { CACHES = 4 };
+    for (unsigned i = 0; i < CACHES; i++) {
+        static const char *const names[] = {"level", "type", "size"};
+        char path[96], text[3][16] = {"", "", ""};
+        for (unsigned j = 0; j < 3; j++) {
+            snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%u/%s", i, names[j]);
+            FILE *file = fopen(path, "re");
+            if (!file)
+                return 0;
+            if (!fgets(text[j], sizeof text[j], file))
+                text[j][0] = '\0';
+            fclose(file);
+        }
+        if ((unsigned)(text[0][0] - '0') == cache && text[1][0] != 'I') /* data or unified */
+            return (size_t)strtoul(text[2], NULL, 10) << 10;
+    }
+    return 0;
+}
+
+/* The C library knows the sizes on x86-64, and Linux elsewhere. */
+static size_t cache_size(unsigned cache, size_t least, size_t usual, size_t most)
+{
+    long known = 0;
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    known = sysconf(cache == 1 ? _SC_LEVEL1_DCACHE_SIZE : _SC_LEVEL2_CACHE_SIZE);
+#endif
+    size_t size = known > 0 ? (size_t)known : cache_of_system(cache);
+    return size < least ? usual : size < most ? size : most;
+}
+
+dq_cache_sizes dq_cpu_caches(void)
+{
+    /* Larger second-level caches are shared by cores. */
+    enum { L1_LEAST = 1 << 13, L1 = 1 << 15, L1_MOST = 1 << 18 };
+    enum { L2_LEAST = 1 << 16, L2 = 1 << 19, L2_MOST = 1 << 21 };
+    static atomic_size_t l1, l2;
+    dq_cache_sizes sizes = {atomic_load_explicit(&l1, memory_order_relaxed),
+                            atomic_load_explicit(&l2, memory_order_relaxed)};
+    if (sizes.l1 && sizes.l2)
+        return sizes;
+    sizes.l1 = cache_size(1, L1_LEAST, L1, L1_MOST);
+    sizes.l2 = cache_size(2, L2_LEAST, L2, L2_MOST);
+    atomic_store_explicit(&l1, sizes.l1, memory_order_relaxed);
+    atomic_store_explicit(&l2, sizes.l2, memory_order_relaxed);
+    return sizes;
 }
 
 /* Whether the CPU is the first of its core's sibling list, which represents the core. */

@@ -31,6 +31,11 @@ unsigned dq_cpu_isa(void);
 dq_status dq_isa_from_name(const char *name, unsigned *mask, dq_error *err);
 /** The name of the highest level in `mask`. */
 const char *dq_isa_highest(unsigned mask);
+/** Sizes of one core's data caches in bytes, or usual ones where the system does not tell. */
+typedef struct dq_cache_sizes {
+    size_t l1, l2;
+} dq_cache_sizes;
+dq_cache_sizes dq_cpu_caches(void);
 /** Number of physical cores that this process may run on, limited by its CPU quota; at least 1. */
 unsigned dq_cpu_cores(void);
 /** Whether this process may run on processor `cpu`, by the system's numbering. */

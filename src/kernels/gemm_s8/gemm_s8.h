@@ -20,6 +20,7 @@
 enum {
     DQ_GEMM_S8_MR_MAX = 64, /* bounds of dq_gemm_s8.mr and nr */
     DQ_GEMM_S8_NR_MAX = 64,
+    DQ_GEMM_S8_PREFETCH = 8, /* bytes of a row for each prefetch (dq_gemm_s8_a.ahead) */
     DQ_GEMM_S8_SLACK = 64 /* readable bytes after each segment; kernels multiply them by zero or drop them */
 };
 
@@ -28,6 +29,10 @@ typedef struct dq_gemm_s8_a {
     const ptrdiff_t *offsets; /* offset of each of the `runs` segments in a row */
     size_t runs, run;
     bool exceeds_caches; /* the panels are probably not cached */
+    /* The kernel may prefetch: for each DQ_GEMM_S8_PREFETCH bytes of a segment one line into L2, from `ahead`
+     * on, each ahead_step bytes after the one before. NULL and 0: nothing. */
+    const char *ahead;
+    size_t ahead_step;
     const int32_t *sums; /* the sum of each row, if known; or NULL */
     /* packed_a_size bytes, aligned to 64, in which the kernel packs these rows. The first byte is 0 before
      * the first tile of these rows. Other rows follow only after dq_gemm_s8.done. */

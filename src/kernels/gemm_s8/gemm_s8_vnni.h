@@ -18,6 +18,7 @@
 enum {
     NR = VECTORS * LANES,
     GROUP = 4,
+    PREFETCH = DQ_GEMM_S8_PREFETCH / GROUP, /* groups */
     HEAD = 64,  /* bytes before a panel's weights; the first is its number of column vectors */
     NARROW = 16 /* the fewest columns that are packed */
 };
@@ -55,12 +56,14 @@ INLINE void step(const uint8_t *const x[MR], size_t at, const int8_t *b, int row
 
 /* Computes a tile. `rows` and `vectors` are constants in each call; rows from `count` on repeat the last one.
  * Columns that the panel does not have get init. With few accumulators, the latency of the additions would
- * dominate: then twice as many are used, for alternate groups. */
+ * dominate: then twice as many are used, for alternate groups. The next panel is prefetched on the way: all
+ * tiles of a block of rows share its lines, so that memory and multiplications overlap. */
 INLINE void tile_rows(const dq_gemm_s8_a *a, int rows, int vectors, int count, const int8_t *b,
                       const int32_t *init, int32_t *c, size_t c_stride)
 {
     const bool twice = rows * vectors <= MR * VECTORS / 2;
     const size_t groups = (a->run + GROUP - 1) / GROUP, row = (size_t)vectors * LANES * GROUP;
+    const char *ahead = a->ahead ? a->ahead : (const char *)b;
     vec acc[MR][VECTORS], more[MR][VECTORS];
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++) {
@@ -72,11 +75,11 @@ INLINE void tile_rows(const dq_gemm_s8_a *a, int rows, int vectors, int count, c
         for (int i = 0; i < rows; i++)
             x[i] = a->rows[i < count ? i : count - 1] + a->offsets[t];
         size_t g = 0;
-        if (twice)
-            for (; g + 2 <= groups; g += 2, b += 2 * row) {
-                step(x, g * GROUP, b, rows, vectors, acc);
-                step(x, (g + 1) * GROUP, b + row, rows, vectors, more);
-            }
+        for (; g + PREFETCH <= groups; g += PREFETCH, b += PREFETCH * row, ahead += a->ahead_step) {
+            __builtin_prefetch(ahead, 0, 2);
+            step(x, g * GROUP, b, rows, vectors, acc);
+            step(x, (g + 1) * GROUP, b + row, rows, vectors, twice ? more : acc);
+        }
         for (; g < groups; g++, b += row)
             step(x, g * GROUP, b, rows, vectors, acc);
     }

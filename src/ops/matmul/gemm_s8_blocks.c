@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "ops/matmul/blocking.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -171,10 +172,17 @@ bool dq_qscratch_layout(const dq_qweights *w, size_t rows, size_t panels, dq_qst
            dq_reserve_size(&s->size, extra, 1, DQ_ALIGN, &s->extra);
 }
 
+static dq_blocking blocking_of(const dq_gemm_s8 *kernel, size_t panel_bytes)
+{
+    const dq_cache_sizes caches = dq_cpu_caches();
+    const dq_blocking_tile tile = {
+        .mr = kernel->mr, .nr = kernel->nr, .panel_bytes = panel_bytes, .c_columns = DQ_GEMM_S8_NR_MAX};
+    return dq_blocking_of(&caches, &tile);
+}
+
 size_t dq_gemm_s8_block_rows(const dq_gemm_s8 *kernel)
 {
-    enum { ROWS = 64 };
-    return kernel->mr >= ROWS ? kernel->mr : ROWS / kernel->mr * kernel->mr;
+    return blocking_of(kernel, 0).mc;
 }
 
 /* Multiply-adds of one panel with `rows` rows, as a double, which cannot overflow. */
@@ -193,35 +201,66 @@ static size_t even_chunk(size_t panels, size_t blocks, size_t chunk)
     return (panels + chunks - 1) / chunks;
 }
 
-/* Whether the weights exceed the caches. */
+/* Whether blocks of rows read `panels` panels from L2, after the first one has fetched them. */
+static bool fits_in_l2(const dq_qweights *w, size_t panels)
+{
+    const dq_cache_sizes caches = dq_cpu_caches();
+    return dq_blocking_fits_in_l2(&caches, panels * w->panel_size);
+}
+
+/* Whether kernels that pack A read B from memory. */
 static bool exceeds_caches(const dq_qweights *w)
 {
     enum { UNCACHED_BYTES = 3 << 19 };
     return w->size > UNCACHED_BYTES;
 }
 
-size_t dq_gemm_s8_chunk(const dq_qweights *w, const dq_threads *threads, size_t blocks, size_t rows)
+/* Panels of a task for a kernel that packs A. Each task packs the rows of its block again. */
+static size_t chunk_of_packed_a(const dq_qweights *w, size_t count, size_t blocks, size_t rows)
 {
-    enum { MANY_BLOCKS = 32, TASK = 1 << 20, REPAY_PACKING = 8, PIECES = 8 /* for each thread */ };
-    const size_t count = dq_threads_count(threads);
-    /* one thread packs the rows of a block only once; but with dot-product instructions, weights from memory
-     * are the bottleneck */
-    bool alone = count == 1 && !(w->kernel->dots && exceeds_caches(w));
-    if (alone || blocks >= MANY_BLOCKS || w->panels <= 1)
-        return w->panels ? w->panels : 1;
+    enum { TASK = 1 << 20, REPAY_PACKING = 8, PIECES = 8 /* for each thread */ };
+    /* with dot-product instructions, weights from memory are the bottleneck */
+    if (count == 1 && !(w->kernel->dots && exceeds_caches(w)))
+        return w->panels;
     double expected = TASK / (1 + products_of(w, rows)) + 1;
     double most = (double)w->panels * (double)blocks / (double)(PIECES * count);
-    if (w->kernel->packed_a_size && expected < REPAY_PACKING)
+    if (expected < REPAY_PACKING)
         expected = REPAY_PACKING;
-    if (w->kernel->packed_a_size && !w->kernel->dots && expected < most)
+    if (!w->kernel->dots && expected < most)
         expected = most;
-    return even_chunk(w->panels, blocks, expected < (double)w->panels ? (size_t)expected : w->panels);
+    return expected < (double)w->panels ? (size_t)expected : w->panels;
+}
+
+/* Panels of a task for other kernels: NC columns, or fewer if several threads need more tasks. */
+static size_t chunk_of_blocks(const dq_qweights *w, size_t count, size_t blocks, size_t rows)
+{
+    enum { TASK = 1 << 20, PIECES = 8 /* for each thread */ };
+    const dq_blocking blocking = blocking_of(w->kernel, w->panel_size);
+    const size_t most = fits_in_l2(w, w->panels) ? w->panels : blocking.nc / w->kernel->nr;
+    if (count == 1)
+        return blocks == 1 || most > w->panels ? w->panels : most;
+    double expected = TASK / (1 + products_of(w, rows)) + 1;
+    double share = (double)w->panels * (double)blocks / (double)(PIECES * count);
+    if (expected < share)
+        expected = share;
+    return expected < (double)most ? (size_t)expected : most < w->panels ? most : w->panels;
+}
+
+size_t dq_gemm_s8_chunk(const dq_qweights *w, const dq_threads *threads, size_t blocks, size_t rows)
+{
+    enum { MANY_BLOCKS = 32 };
+    const size_t count = dq_threads_count(threads);
+    if (w->panels <= 1 || (w->kernel->packed_a_size && blocks >= MANY_BLOCKS))
+        return w->panels ? w->panels : 1;
+    size_t chunk = w->kernel->packed_a_size ? chunk_of_packed_a(w, count, blocks, rows)
+                                            : chunk_of_blocks(w, count, blocks, rows);
+    return chunk < w->panels ? even_chunk(w->panels, blocks, chunk) : chunk;
 }
 
 dq_qtask dq_gemm_s8_task(const dq_qweights *w, size_t task, size_t blocks, size_t chunks)
 {
-    return exceeds_caches(w) ? (dq_qtask){task % blocks, task / blocks}
-                             : (dq_qtask){task / chunks, task % chunks};
+    const bool exceeds = w->kernel->packed_a_size ? exceeds_caches(w) : !fits_in_l2(w, w->panels);
+    return exceeds ? (dq_qtask){task % blocks, task / blocks} : (dq_qtask){task / chunks, task % chunks};
 }
 
 size_t dq_gemm_s8_grain(size_t products)
@@ -299,8 +338,18 @@ static void run_panel(const dq_qblock *block, size_t p, size_t at, size_t to)
     const char *packed = block->packed;
     const size_t *starts = (const size_t *)(const void *)(packed + w->starts_offset);
     const char *panel = packed + starts[block->matrix * w->panels + p];
-    for (size_t i = 0; i < block->rows; i += kernel->mr) {
+    const size_t tiles = (block->rows + kernel->mr - 1) / kernel->mr;
+    dq_blocking_prefetch prefetch = {0, 0};
+    const char *ahead = NULL;
+    if (block->a.exceeds_caches && p + 1 < w->panels) {
+        ahead = packed + starts[block->matrix * w->panels + p + 1];
+        prefetch = dq_blocking_prefetch_of((size_t)(ahead - panel), tiles,
+                                           block->a.runs * (block->a.run / DQ_GEMM_S8_PREFETCH));
+    }
+    for (size_t t = 0, i = 0; i < block->rows; t++, i += kernel->mr) {
         dq_gemm_s8_a a = block->a;
+        a.ahead = prefetch.step ? ahead + t * prefetch.advance : NULL;
+        a.ahead_step = prefetch.step;
         a.rows += i;
         a.sums = a.sums ? a.sums + i : NULL;
         size_t rows = block->rows - i < kernel->mr ? block->rows - i : kernel->mr;
@@ -314,6 +363,8 @@ void dq_qblock_run(dq_qblock *block)
     size_t nr = w->kernel->nr;
     block->c_stride = nr * block->row_multiple;
     block->a.sums = block->any_zero ? block->row_sums : NULL;
+    if (!w->kernel->packed_a_size && !fits_in_l2(w, block->end_panel - block->first_panel))
+        block->a.exceeds_caches = true; /* for all blocks of rows */
     if (block->any_zero)
         w->kernel->sums(&block->a, block->rows, block->row_sums);
     if (w->kernel->packed_a_size)

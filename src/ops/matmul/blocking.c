@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/matmul/blocking.h"
+
+enum { MC_MAX = 64, LINE = 64 /* bytes of a cache line */ };
+
+static size_t down_to_multiple(size_t n, size_t of)
+{
+    return n < of ? of : n / of * of;
+}
+
+dq_blocking dq_blocking_of(const dq_cache_sizes *caches, const dq_blocking_tile *tile)
+{
+    size_t rows = caches->l1 / 2 / (tile->c_columns * sizeof(int32_t));
+    size_t panels = caches->l2 / 2 / (tile->panel_bytes ? tile->panel_bytes : 1);
+    size_t together = tile->c_columns / tile->nr;
+    return (dq_blocking){.mc = down_to_multiple(rows < MC_MAX ? rows : MC_MAX, tile->mr),
+                         .nc = down_to_multiple(panels, together ? together : 1) * tile->nr};
+}
+
+bool dq_blocking_fits_in_l2(const dq_cache_sizes *caches, size_t bytes)
+{
+    return bytes <= caches->l2 / 2;
+}
+
+dq_blocking_prefetch dq_blocking_prefetch_of(size_t panel_bytes, size_t tiles, size_t count)
+{
+    if (tiles < 2 || count == 0)
+        return (dq_blocking_prefetch){0, 0};
+    size_t share = (panel_bytes + tiles - 1) / tiles, step = (share + count - 1) / count;
+    step = step < LINE ? step : LINE;
+    return (dq_blocking_prefetch){step, step * count};
+}
