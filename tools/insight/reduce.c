@@ -8,6 +8,8 @@
  * What left-out nodes compute is an input, with the value of the graph as written or the reference. */
 #include "insight/reduce.h"
 
+#include "io/common.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,12 +100,14 @@ static size_t first_wrong_node(const search *s)
     return first;
 }
 
-static size_t producer_of(const insight_cuts *c, const char *name)
+/* The value of the output in which the best candidate differs. */
+static const insight_cut_value *different_value(const search *s)
 {
-    for (size_t i = 0; i < c->value_count; i++)
-        if (!strcmp(c->values[i].name, name))
-            return c->values[i].node;
-    return c->node_count;
+    const insight_trial *best = &s->out->best;
+    for (size_t i = 0; i < s->cuts->value_count; i++)
+        if (!strcmp(s->cuts->values[i].name, best->output_names[best->different]))
+            return &s->cuts->values[i];
+    return NULL; /* not reached: outputs are values of the graph */
 }
 
 /* The first k nodes that differ, by bisection: then the node whose result differs, and what it needs. */
@@ -123,10 +127,9 @@ static dq_status find_end(search *s, dq_error *err)
     if (status != DQ_OK || !s->out->best.differs)
         return status;
     const insight_trial *best = &s->out->best;
-    const size_t node = producer_of(s->cuts, best->output_names[best->different]);
     for (size_t i = 0; i < s->cuts->node_count; i++)
         s->keep[i] = best->keep[i];
-    aim_at(s, node);
+    aim_at(s, different_value(s)->node);
     insight_cuts_prune(s->cuts, s->keep);
     differs = best->output_count == 1 && insight_cuts_count(s->cuts, s->keep) == best->nodes;
     status = differs ? DQ_OK : try_candidate(s, &differs, err);
@@ -288,6 +291,13 @@ static dq_status run_search(search *s, dq_error *err)
     }
     if (status == DQ_OK && (differs || !r->against) && !s->out->best.differs)
         status = find_end(s, err);
+    const bool found = status == DQ_OK && s->out->best.differs;
+    if (status == DQ_OK && differs && s->cuts->ends_are_quantized &&
+        !(found && io_is_integer(dq_tensor_dtype(different_value(s)->tensor)))) {
+        /* No quantized value differs: the difference is among floats. */
+        s->cuts->ends_are_quantized = false;
+        status = find_end(s, err);
+    }
     if (status != DQ_OK || !s->out->best.differs)
         return status == DQ_OK && differs && r->against
                    ? io_fail(err, DQ_UNSUPPORTED,

@@ -73,6 +73,7 @@ typedef struct insight_cut_value {
     const char *name;
     size_t node;
     bool used;        /**< a node reads it, or the graph gives it */
+    bool is_output;   /**< the graph gives it */
     bool is_constant; /**< follows from initializers alone */
     const dq_tensor
         *tensor; /**< of the graph as written, or its reference; NULL: the graph cannot be cut here */
@@ -96,13 +97,18 @@ typedef struct insight_cuts {
     insight_cut_value *values; /**< sorted by name */
     dq_session *written;       /**< of all values as written */
     bool *target;              /**< nodes whose results candidates give */
+    /** Candidates end at quantized values and outputs of the model. A part that ends at a float inside the
+     * graph may be rewritten as the whole model is not. */
+    bool ends_are_quantized;
 } insight_cuts;
 
 /** Reads the graph and runs it as written. */
 dq_status insight_cuts_open(const insight_reduce_request *r, insight_cuts *c, dq_error *err);
 void insight_cuts_close(insight_cuts *c);
 
-/** Whether the node has a result that can be compared. */
+/** Whether a candidate may give the value, to be compared. */
+bool insight_cuts_can_compare(const insight_cuts *c, const insight_cut_value *value);
+/** Whether the node has such a result. */
 bool insight_cuts_is_comparable(const insight_cuts *c, const insight_cut_node *node);
 /** Adds to `keep` the nodes whose results cannot be fed: those without a tensor, and Constant. */
 void insight_cuts_complete(const insight_cuts *c, bool *keep);

@@ -2,6 +2,7 @@
 /* The nodes of a model's file and the values between them, at which dqrun reduce cuts. */
 #include "insight/reduce.h"
 
+#include "io/common.h"
 #include "io/text.h"
 
 #include <stdlib.h>
@@ -59,11 +60,10 @@ static dq_status read_results(insight_cuts *c, model_node *nodes, dq_error *err)
     for (size_t i = 0; i < c->node_count; i++)
         for (size_t k = 0; k < nodes[i].output_count; k++)
             if (*nodes[i].outputs[k])
-                c->values[c->value_count++] =
-                    (insight_cut_value){.name = nodes[i].outputs[k],
-                                        .node = i,
-                                        .used = model_cut_is_output(c->edit, nodes[i].outputs[k])};
+                c->values[c->value_count++] = (insight_cut_value){.name = nodes[i].outputs[k], .node = i};
     qsort(c->values, c->value_count, sizeof *c->values, by_name);
+    for (size_t i = 0; i < c->value_count; i++)
+        c->values[i].used = c->values[i].is_output = model_cut_is_output(c->edit, c->values[i].name);
     for (size_t i = 1; i < c->value_count; i++)
         if (!strcmp(c->values[i - 1].name, c->values[i].name))
             return io_fail(err, DQ_BAD_MODEL, "value '%s' is the result of two nodes", c->values[i].name);
@@ -177,6 +177,7 @@ dq_status insight_cuts_open(const insight_reduce_request *r, insight_cuts *c, dq
     model_node *nodes = calloc(c->node_count + 1, sizeof *nodes);
     status = c->nodes && c->target && nodes ? read_graph(c, nodes, err) : insight_no_memory(err);
     free(nodes);
+    c->ends_are_quantized = r->against && r->against->no_fuse && !r->options->no_fuse;
     if (status == DQ_OK) {
         find_constants(c);
         status = run_as_written(c, err);
@@ -194,10 +195,16 @@ void insight_cuts_close(insight_cuts *c)
 
 /* ---- Sets of nodes ------------------------------------------------------------------------------------- */
 
+bool insight_cuts_can_compare(const insight_cuts *c, const insight_cut_value *value)
+{
+    return value->tensor && (c->request->against || value->ref) &&
+           (!c->ends_are_quantized || value->is_output || io_is_integer(dq_tensor_dtype(value->tensor)));
+}
+
 bool insight_cuts_is_comparable(const insight_cuts *c, const insight_cut_node *node)
 {
     for (size_t k = 0; k < node->value_count; k++)
-        if (node->values[k] && node->values[k]->tensor && (c->request->against || node->values[k]->ref))
+        if (node->values[k] && insight_cuts_can_compare(c, node->values[k]))
             return true;
     return false;
 }

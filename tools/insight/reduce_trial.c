@@ -62,8 +62,7 @@ static void find_outputs(const insight_cuts *c, const bool *keep, edges *e)
         for (int unused = 0; unused < 2 && e->output_count == before && keep[i] && c->target[i]; unused++)
             for (size_t k = 0; k < node->value_count; k++) {
                 const insight_cut_value *v = node->values[k];
-                if (v && v->tensor && v->used == !unused && (c->request->against || v->ref) &&
-                    !is_read(c, keep, v))
+                if (v && v->used == !unused && insight_cuts_can_compare(c, v) && !is_read(c, keep, v))
                     e->outputs[e->output_count++] =
                         (model_cut_value){v->name, v->ref ? v->ref : v->tensor, false};
             }
