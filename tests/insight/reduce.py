@@ -124,6 +124,21 @@ def rewrites(s):
         assert found["operators"][0] == "DequantizeLinear" and found["nodes_after"] <= 6, found
     s.case("half precision that is promoted", half)
 
+    def quantum():
+        """16 bits: a quantum. The float before QuantizeLinear is rounded in another way, too, but is no result of the whole model."""
+        q = {"scale": np.array(1e-4, "f4"), "zero": np.array(32768, "u2"), "w": rng.integers(-127, 128, (8, 8)).astype("i1"),
+             "w_scale": np.array(0.01, "f4"), "out_scale": np.array(2e-4, "f4")}
+        middle = [models.node("Transpose", ["in"], "last", perm=[0, 2, 3, 1]), models.node("QuantizeLinear", ["last", "scale", "zero"], "q0"),
+                  models.node("DequantizeLinear", ["q0", "scale", "zero"], "d0"), models.node("DequantizeLinear", ["w", "w_scale"], "weight"),
+                  models.node("MatMul", ["d0", "weight"], "product"), models.node("QuantizeLinear", ["product", "out_scale", "zero"], "q1"),
+                  models.node("DequantizeLinear", ["q1", "out_scale", "zero"], "out")]
+        model, feed = around(rng, middle, q)
+        s.save("quantum", model, {"x": rng.normal(0, 1, (200, *feed["x"].shape[1:])).astype("f4")})
+        found = s.reduce("quantum", *EXACT)
+        assert sorted(found["operators"]) == ["DequantizeLinear", "DequantizeLinear", "MatMul", "QuantizeLinear"], found
+        assert found["difference"].startswith("q1: ") and "is 1 quantum" in found["difference"], found
+    s.case("the end is a quantized value", quantum)
+
     def two_branches():
         middle, arrays = batch_norm(rng)
         middle += [models.node("Relu", ["in"], "side"), models.node("Add", ["out", "side"], "both")]
@@ -132,7 +147,7 @@ def rewrites(s):
         s.save("branch", model, feed)
         found = s.reduce("branch", *EXACT)
         assert found["operators"][:1] == ["Conv"] and found["nodes_after"] <= 3, found
-    s.case("a branch beside it is left out", two_branches)
+    s.case("another branch is left out", two_branches)
 
     def norm():
         arrays = {"two": np.array(2, "f4"), "eps": np.array(1e-5, "f4"), "g": np.ones(6, "f4"), "o": np.zeros(6, "f4") + 0.1}
