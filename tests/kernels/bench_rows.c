@@ -30,6 +30,7 @@ MEASURE(qlinear_mul_u8, 2, 1, X(uint8_t), 9, Z(uint8_t), 7, 1, 0.01f, 3.0f, c->n
 MEASURE(qlinear_mul_s8, 2, 1, X(int8_t), 9, Z(int8_t), 7, 1, 0.01f, 3.0f, c->n, Y(int8_t))
 MEASURE(lookup_x8, 1, 1, X(uint8_t), c->n, bench_third, Y(uint8_t))
 MEASURE(dequantize_acc_f32, 4, 4, Y(float), c->n, 0.5f, 1.0f, NULL, -100.0f, 100.0f)
+MEASURE(dequantize_columns_f32, 8, 4, X(int32_t), c->n, Z(float), NULL, Y(float))
 MEASURE(dwconv_pairs_s8, 1, 4, X(uint8_t), 1, 1, c->n, Y(int16_t))
 
 static void run_max_windows_x8(call *c)
@@ -165,6 +166,7 @@ const measure bench_rows[] = {
     ROW(qlinear_mul_s8),
     ROW(lookup_x8),
     ROW(dequantize_acc_f32),
+    ROW(dequantize_columns_f32),
     ROW(dwconv_pairs_s8),
     ROW(max_windows_x8),
     ROW(transpose_x8),

@@ -38,3 +38,25 @@ void check_dequantize_acc_f32(const dq_kernels *k)
         kernel_done();
     }
 }
+
+void check_dequantize_columns_f32(const dq_kernels *k)
+{
+    size_t n;
+    for (size_t i = 0; kernel_size(i / 2, &n); i++) {
+        float *y = kernel_bytes(n * sizeof *y), *factors = kernel_floats(n);
+        const float *bias = i % 2 ? kernel_floats(n) : NULL;
+        int32_t *sums = kernel_memory(n * sizeof *sums);
+        for (size_t j = 0; j < n; j++)
+            sums[j] = (int32_t)(kernel_random(UINT32_MAX) >> kernel_random(32));
+        k->dequantize_columns_f32(sums, n, factors, bias, y);
+        for (size_t j = 0; j < n; j++) {
+            float want = (float)sums[j] * factors[j];
+            if (bias)
+                want = want + bias[j];
+            KERNEL_FAIL_UNLESS((isnan(want) && isnan(y[j])) || memcmp(&want, &y[j], sizeof want) == 0,
+                               "n %zu, element %zu: %d is %.9g, expected %.9g", n, j, sums[j], (double)y[j],
+                               (double)want);
+        }
+        kernel_done();
+    }
+}

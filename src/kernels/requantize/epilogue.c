@@ -4,6 +4,17 @@
 
 #include <string.h>
 
+void dq_dequantize_columns_f32_c(const int32_t *restrict c, size_t n, const float *restrict factors,
+                                 const float *restrict bias, float *restrict y)
+{
+    if (bias)
+        for (size_t j = 0; j < n; j++)
+            y[j] = (float)c[j] * factors[j] + bias[j];
+    else
+        for (size_t j = 0; j < n; j++)
+            y[j] = (float)c[j] * factors[j];
+}
+
 void dq_dequantize_acc_f32_c(float *y, size_t n, float scale, float bias, const float *z, float low,
                              float high)
 {

@@ -12,4 +12,9 @@
 typedef void dq_dequantize_acc_f32_fn(float *y, size_t n, float scale, float bias, const float *z, float low,
                                       float high);
 
+/** Dequantizes n accumulators with a factor for each: y[j] = (float)c[j] * factors[j] (+ bias[j], unless bias
+ * is NULL), each step rounded to float. The arrays do not overlap. */
+typedef void dq_dequantize_columns_f32_fn(const int32_t *c, size_t n, const float *factors, const float *bias,
+                                          float *y);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Template: dq_dequantize_acc_f32 and dq_subtract_scaled_s32 for rows of int32 accumulators. Included once
- * per ISA level, after its vec_<isa>.h and ISA(name). The vector minimum and maximum return the same operand
- * as the portable code's comparisons. */
+/* Template: dq_dequantize_acc_f32, dq_dequantize_columns_f32 and dq_subtract_scaled_s32 for rows of int32
+ * accumulators. Included once per ISA level, after its vec_<isa>.h and ISA(name). The vector minimum and
+ * maximum return the same operand as the portable code's comparisons. */
 #include "kernels/kernels.h"
 
 typedef struct finish {
@@ -30,6 +30,20 @@ void ISA(dq_dequantize_acc_f32)(float *y, size_t n, float scale, float bias, con
         for (; i + VF_LANES <= n; i += VF_LANES)
             put(&f, y + i, finished(&f, y + i));
     dq_dequantize_acc_f32_c(y + i, n - i, scale, bias, z ? z + i : NULL, low, high);
+}
+
+void ISA(dq_dequantize_columns_f32)(const int32_t *c, size_t n, const float *factors, const float *bias,
+                                    float *y)
+{
+    size_t j = 0;
+    if (bias)
+        for (; j + VF_LANES <= n; j += VF_LANES)
+            vf_store(y + j,
+                     vf_add(vf_mul(vi_to_float(vi_load(c + j)), vf_load(factors + j)), vf_load(bias + j)));
+    else
+        for (; j + VF_LANES <= n; j += VF_LANES)
+            vf_store(y + j, vf_mul(vi_to_float(vi_load(c + j)), vf_load(factors + j)));
+    dq_dequantize_columns_f32_c(c + j, n - j, factors + j, bias ? bias + j : NULL, y + j);
 }
 
 void ISA(dq_subtract_scaled_s32)(int32_t *c, size_t n, int32_t factor, const int32_t *v)

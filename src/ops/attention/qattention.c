@@ -64,7 +64,8 @@ static void store(const dq_int_sums *sums)
     }
     to += (sums->batch * s->mm.m + sums->row) * n + sums->col;
     for (size_t i = 0; i < sums->rows; i++)
-        dq_qsums_scale(sums->c + i * sums->c_stride, sums->cols, factors, add, to + i * n);
+        call->kernels->dequantize_columns_f32(sums->c + i * sums->c_stride, sums->cols, factors, add,
+                                              to + i * n);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)

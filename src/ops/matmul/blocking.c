@@ -12,9 +12,9 @@ dq_blocking dq_blocking_of(const dq_cache_sizes *caches, const dq_blocking_tile 
 {
     size_t rows = caches->l1 / 2 / (tile->c_columns * sizeof(int32_t));
     size_t panels = caches->l2 / 2 / (tile->panel_bytes ? tile->panel_bytes : 1);
-    size_t together = tile->c_columns / tile->nr;
+    size_t at_once = tile->c_columns / tile->nr;
     return (dq_blocking){.mc = down_to_multiple(rows < MC_MAX ? rows : MC_MAX, tile->mr),
-                         .nc = down_to_multiple(panels, together ? together : 1) * tile->nr};
+                         .nc = down_to_multiple(panels, at_once ? at_once : 1) * tile->nr};
 }
 
 bool dq_blocking_fits_in_l2(const dq_cache_sizes *caches, size_t bytes)

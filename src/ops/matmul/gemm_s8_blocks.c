@@ -381,14 +381,3 @@ void dq_qblock_run(dq_qblock *block)
     if (w->kernel->done)
         w->kernel->done();
 }
-
-void dq_qsums_scale(const int32_t *restrict c, size_t n, const float *restrict factors,
-                    const float *restrict bias, float *restrict y)
-{
-    if (bias)
-        for (size_t j = 0; j < n; j++)
-            y[j] = (float)c[j] * factors[j] + bias[j];
-    else
-        for (size_t j = 0; j < n; j++)
-            y[j] = (float)c[j] * factors[j];
-}

@@ -100,9 +100,6 @@ void dq_qblock_columns(dq_qblock *block, int32_t value);
 /** Computes the compensation of each column: once for a range of panels, before the blocks of rows on it. */
 void dq_qblock_terms(dq_qblock *block);
 
-/** Dequantizes a row of sums: y[j] = (float)c[j] * factors[j] + bias[j]. Each operation rounds. bias may be
- * NULL. */
-void dq_qsums_scale(const int32_t *c, size_t n, const float *factors, const float *bias, float *y);
 /** Computes the sums of the block and calls `store` for each group of panels. */
 void dq_qblock_run(dq_qblock *block);
 

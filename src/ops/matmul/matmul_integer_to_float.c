@@ -93,13 +93,16 @@ static void find_columns(const dq_int_sums *sums, const state *st, columns *to)
     const dq_op_call *call = sums->call;
     const dq_tensor *bias = call->in[st->at->bias];
     size_t b_at = dq_qparam_offset(&st->b_scale, &st->mm.s, sums->batch);
-    for (size_t j = 0; j < sums->cols; j++) {
-        size_t col = sums->col + j;
-        to->scales[j] = j > 0 && st->b_scale.single
-                            ? to->scales[0]
-                            : (float)dq_qparam_scale(call, &st->b_scale, b_at + col * st->b_scale.step);
-        to->bias[j] = bias ? (float)dq_tensor_get_double(bias, st->bias_broadcast ? 0 : col) : -0.0f;
-    }
+    const bool floats = bias && bias->dtype == DQ_FLOAT && !st->bias_broadcast;
+    for (size_t j = 0; j < sums->cols; j++)
+        to->scales[j] =
+            j > 0 && st->b_scale.single
+                ? to->scales[0]
+                : (float)dq_qparam_scale(call, &st->b_scale, b_at + (sums->col + j) * st->b_scale.step);
+    if (floats)
+        memcpy(to->bias, dq_data(bias, float) + sums->col, sums->cols * sizeof(float));
+    for (size_t j = 0; bias && !floats && j < sums->cols; j++)
+        to->bias[j] = (float)dq_tensor_get_double(bias, st->bias_broadcast ? 0 : sums->col + j);
 }
 
 static void store(const dq_int_sums *sums)
@@ -112,6 +115,7 @@ static void store(const dq_int_sums *sums)
     float factors[DQ_GEMM_S8_NR_MAX], halves[DQ_GEMM_S8_NR_MAX];
     columns shared;
     find_columns(sums, st, &shared);
+    const float *bias = call->in[st->at->bias] ? shared.bias : NULL;
     for (size_t i = 0; i < sums->rows; i++, from += n) {
         const int32_t *c = sums->c + i * sums->c_stride;
         float *to = y->dtype == DQ_FLOAT ? dq_data(y, float) + from : halves;
@@ -120,7 +124,7 @@ static void store(const dq_int_sums *sums)
             for (size_t j = 0; j < cols; j++)
                 factors[j] = a_scale * shared.scales[j];
         }
-        dq_qsums_scale(c, cols, factors, shared.bias, to);
+        call->kernels->dequantize_columns_f32(c, cols, factors, bias, to);
         if (to == halves)
             call->kernels->convert_f32_f16(halves, cols, dq_data(y, uint16_t) + from);
     }

@@ -61,7 +61,8 @@ static void store_floats(const dq_int_sums *sums, float *y)
     for (size_t j = 0; j < sums->cols; j++)
         scales[j] = factor * dq_data(w_scale, float)[w_scale->count == 1 ? 0 : sums->col + j];
     for (size_t i = 0; i < sums->rows; i++)
-        dq_qsums_scale(sums->c + i * sums->c_stride, sums->cols, scales, NULL, y + i * sums->mm->s.n);
+        sums->call->kernels->dequantize_columns_f32(sums->c + i * sums->c_stride, sums->cols, scales, NULL,
+                                                    y + i * sums->mm->s.n);
 }
 
 static void store_quantized(const dq_int_sums *sums, uint8_t *y)

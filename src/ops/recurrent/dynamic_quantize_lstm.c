@@ -143,6 +143,7 @@ static void *at_scratch(const dq_op_call *call, size_t offset)
 }
 
 typedef struct product {
+    const dq_kernels *kernels;
     const float *scale; /* of the weights */
     size_t scale_step, columns;
     float a_scale;
@@ -157,7 +158,8 @@ static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, c
     for (size_t j = 0; j < cols; j++)
         factors[j] = p->a_scale * p->scale[(col + j) * p->scale_step];
     for (size_t i = 0; i < rows; i++)
-        dq_qsums_scale(c + i * c_stride, cols, factors, NULL, p->to + (row + i) * p->columns + col);
+        p->kernels->dequantize_columns_f32(c + i * c_stride, cols, factors, NULL,
+                                           p->to + (row + i) * p->columns + col);
 }
 
 /* Quantizes `rows` rows of `a`, multiplies them by weights W or R of a direction, and dequantizes the sums to
@@ -173,7 +175,8 @@ static void multiply(const dq_op_call *call, const dq_qproduct *by, size_t direc
     dq_dynamic found = dq_dynamic_find(call, a, count, DQ_UINT8, at_scratch(call, s->at.range));
     dq_dynamic_quantize(call, a, count, &found, qvalues);
     dq_qproduct_sign_xor(by, qvalues, count);
-    product p = {.scale = dq_data(scale, float) + direction * (scale->rank == 2 ? columns : 1),
+    product p = {.kernels = call->kernels,
+                 .scale = dq_data(scale, float) + direction * (scale->rank == 2 ? columns : 1),
                  .scale_step = scale->rank == 2,
                  .columns = columns,
                  .a_scale = found.scale,
