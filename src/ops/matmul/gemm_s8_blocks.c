@@ -361,7 +361,7 @@ void dq_qblock_run(dq_qblock *block)
 {
     const dq_qweights *w = block->w;
     size_t nr = w->kernel->nr;
-    block->c_stride = nr * block->row_multiple;
+    int32_t *const c = block->c;
     block->a.sums = block->any_zero ? block->row_sums : NULL;
     if (!w->kernel->packed_a_size && !fits_in_l2(w, block->end_panel - block->first_panel))
         block->a.exceeds_caches = true; /* for all blocks of rows */
@@ -372,12 +372,17 @@ void dq_qblock_run(dq_qblock *block)
     for (size_t p = block->first_panel, many; p < block->end_panel; p += many) {
         size_t at = (p - block->first_panel) * nr, first = p * nr;
         many = block->end_panel - p < block->row_multiple ? block->end_panel - p : block->row_multiple;
+        const bool in_result = block->result && w->b.cols - first >= many * nr;
+        block->c = in_result ? block->result + first : c;
+        block->c_stride = in_result ? block->result_stride : nr * block->row_multiple;
         for (size_t i = 0; i < many; i++)
             run_panel(block, p + i, at + i * nr, i * nr);
         if (block->any_zero || block->per_row)
             correct_rows(block, at, many * nr);
-        block->store(block, first, w->b.cols - first < many * nr ? w->b.cols - first : many * nr);
+        if (!in_result)
+            block->store(block, first, w->b.cols - first < many * nr ? w->b.cols - first : many * nr);
     }
+    block->c = c;
     if (w->kernel->done)
         w->kernel->done();
 }

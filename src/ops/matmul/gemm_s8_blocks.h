@@ -87,6 +87,10 @@ struct dq_qblock {
     int32_t *init, *cols, *zero;
     bool any_zero; /* some zb is not 0; set by dq_qblock_terms */
     char *extra;
+    /* If not NULL: C of the whole matrix from the block's first row on, for results that are the sums
+     * themselves. Groups of whole panels go there, and `store` gets the columns that are left. */
+    int32_t *result;
+    size_t result_stride;
     dq_qblock_store_fn *store;
     const void *arg;
 };

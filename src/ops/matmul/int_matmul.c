@@ -65,6 +65,7 @@ typedef struct run_state {
     const dq_int_matmul *mm;
     const void *packed;
     dq_int_sums_fn *store;
+    int32_t *result; /* NULL: `store` gets all sums */
 } run_state;
 
 typedef struct where {
@@ -171,6 +172,9 @@ static void run_task(const run_state *run, size_t task, unsigned worker)
     block.a.run = mm->s.k;
     block.a.exceeds_caches = at.row == 0;
     block.store = store_block;
+    if (run->result)
+        block.result = run->result + (at.batch * mm->m + at.row) * mm->s.n;
+    block.result_stride = mm->s.n;
     block.arg = &at;
     size_t matrix = mm->batches == 1 ? 0 : dq_matmul_offset(&mm->s, at.batch, mm->s.a_strides);
     if (mm->a_transposed)
@@ -188,13 +192,23 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         run_task(arg, task, worker);
 }
 
-void dq_int_matmul_run(const dq_op_call *call, const dq_int_matmul *mm, dq_int_sums_fn *store)
+static void run_with(const dq_op_call *call, const dq_int_matmul *mm, int32_t *result, dq_int_sums_fn *store)
 {
     if (!call->out[0] || call->out[0]->count == 0)
         return;
-    run_state run = {call, mm, NULL, store};
+    run_state run = {.call = call, .mm = mm, .store = store, .result = result};
     run.packed = dq_qweights_ready(call, mm->b, &mm->w, mm->packed, call->scratch);
     size_t products = mm->block_rows * mm->chunk * mm->w.kernel->nr * (mm->s.k + 1);
     dq_parallel(call->threads, mm->batches * mm->row_blocks * mm->chunks, dq_gemm_s8_grain(products),
                 run_tasks, &run);
+}
+
+void dq_int_matmul_run(const dq_op_call *call, const dq_int_matmul *mm, dq_int_sums_fn *store)
+{
+    run_with(call, mm, NULL, store);
+}
+
+void dq_int_matmul_run_s32(const dq_op_call *call, const dq_int_matmul *mm, int32_t *y, dq_int_sums_fn *store)
+{
+    run_with(call, mm, y, store);
 }

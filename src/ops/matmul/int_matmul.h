@@ -43,5 +43,8 @@ dq_status dq_int_matmul_infer(const dq_op_call *call, uint32_t a, uint32_t b, ui
 dq_status dq_int_matmul_prepare(dq_op_call *call, bool same_rows, dq_int_matmul *mm, dq_error *err);
 /** Computes all sums and calls `store` for each block of them, on the thread that computed it. */
 void dq_int_matmul_run(const dq_op_call *call, const dq_int_matmul *mm, dq_int_sums_fn *store);
+/** The same for a result of sums: most of them are written to y directly, and `store` gets the others. */
+void dq_int_matmul_run_s32(const dq_op_call *call, const dq_int_matmul *mm, int32_t *y,
+                           dq_int_sums_fn *store);
 
 #endif

@@ -35,7 +35,7 @@ static void store(const dq_int_sums *sums)
 static dq_status run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
-    dq_int_matmul_run(call, call->state, store);
+    dq_int_matmul_run_s32(call, call->state, call->out[0] ? dq_data(call->out[0], int32_t) : NULL, store);
     return DQ_OK;
 }
 
