@@ -233,15 +233,15 @@ static size_t cache_size(unsigned cache, size_t least, size_t usual, size_t most
 dq_cache_sizes dq_cpu_caches(void)
 {
     /* Larger second-level caches are shared by cores. */
-    enum { L1_LEAST = 1 << 13, L1 = 1 << 15, L1_MOST = 1 << 18 };
-    enum { L2_LEAST = 1 << 16, L2 = 1 << 19, L2_MOST = 1 << 21 };
+    enum { L1_MIN = 1 << 13, L1 = 1 << 15, L1_MAX = 1 << 18 };
+    enum { L2_MIN = 1 << 16, L2 = 1 << 19, L2_MAX = 1 << 21 };
     static atomic_size_t l1, l2;
     dq_cache_sizes sizes = {atomic_load_explicit(&l1, memory_order_relaxed),
                             atomic_load_explicit(&l2, memory_order_relaxed)};
     if (sizes.l1 && sizes.l2)
         return sizes;
-    sizes.l1 = cache_size(1, L1_LEAST, L1, L1_MOST);
-    sizes.l2 = cache_size(2, L2_LEAST, L2, L2_MOST);
+    sizes.l1 = cache_size(1, L1_MIN, L1, L1_MAX);
+    sizes.l2 = cache_size(2, L2_MIN, L2, L2_MAX);
     atomic_store_explicit(&l1, sizes.l1, memory_order_relaxed);
     atomic_store_explicit(&l2, sizes.l2, memory_order_relaxed);
     return sizes;
