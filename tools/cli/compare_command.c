@@ -6,11 +6,11 @@
 #include "cli/model.h"
 #include "cli/outputs.h"
 #include "cli/paths.h"
+#include "cli/references.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "insight/json.h"
 #include "io/common.h"
-#include "io/npz.h"
 #include "io/out_file.h"
 
 #include <errno.h>
@@ -27,10 +27,8 @@ typedef struct comparer {
     insight_map *maps;
     char **map_names; /* malloc'ed: the float names */
     int64_t *labels;
-    npz *archive;      /* of --ref */
-    const char *stage; /* that the progress bar shows */
-    const char **ref_names;
-    dq_tensor **ref_tensors;
+    const char *stage;         /* that the progress bar shows */
+    cli_references references; /* of --ref */
 } comparer;
 
 static dq_status no_memory(dq_error *err)
@@ -59,21 +57,12 @@ static dq_status load_models(comparer *x, dq_schemas *schemas, dq_error *err)
 
 static dq_status read_references(comparer *x, dq_error *err)
 {
-    dq_status status = npz_open(x->o->ref, &x->archive, err);
-    const size_t count = status == DQ_OK ? npz_count(x->archive) : 0;
-    x->ref_names = calloc(count + 1, sizeof *x->ref_names);
-    x->ref_tensors = calloc(count + 1, sizeof *x->ref_tensors);
-    if (status == DQ_OK && (!x->ref_names || !x->ref_tensors))
-        return no_memory(err);
-    for (size_t i = 0; i < count && status == DQ_OK; i++) {
-        x->ref_names[i] = npz_name(x->archive, i);
-        status = npz_read(x->archive, i, DQ_UNDEFINED, IO_TENSOR_LIMIT, &x->ref_tensors[i], err);
-    }
+    dq_status status = cli_references_read(x->o->ref, NULL, &x->references, err);
     if (status != DQ_OK)
-        return io_prefix(err, status, x->o->ref);
-    x->request.ref_count = count;
-    x->request.ref_names = x->ref_names;
-    x->request.ref_tensors = (const dq_tensor *const *)x->ref_tensors;
+        return status;
+    x->request.ref_count = x->references.count;
+    x->request.ref_names = x->references.names;
+    x->request.ref_tensors = (const dq_tensor *const *)x->references.tensors;
     return x->list.count == 1
                ? DQ_OK
                : io_fail(err, DQ_INVALID_ARGUMENT,
@@ -217,17 +206,12 @@ static dq_status check_labels(const comparer *x, const insight_comparison *c, dq
 
 static void clear(comparer *x)
 {
-    for (size_t i = 0; x->ref_tensors && i < npz_count(x->archive); i++)
-        dq_tensor_free(x->ref_tensors[i]);
     for (size_t i = 0; x->map_names && i < x->o->map_count; i++)
         free(x->map_names[i]);
-    free(x->ref_tensors);
-    free(x->ref_names);
     free(x->map_names);
     free(x->maps);
     free(x->labels);
-    if (x->archive)
-        npz_close(x->archive);
+    cli_references_clear(&x->references);
     cli_inputs_clear(&x->inputs);
     cli_paths_clear(&x->list);
     dq_model_free(x->request.quantized);

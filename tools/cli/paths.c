@@ -77,13 +77,13 @@ static dq_status out_of_memory(dq_error *err)
 
 static dq_status add_path(cli_paths *b, const char *folder, const char *name, dq_error *err)
 {
-    if (b->count == b->workspace) {
-        size_t workspace = b->workspace ? 2 * b->workspace : 64;
-        char **grown = realloc(b->paths, workspace * sizeof *grown);
+    if (b->count == b->capacity) {
+        size_t capacity = b->capacity ? 2 * b->capacity : 64;
+        char **grown = realloc(b->paths, capacity * sizeof *grown);
         if (!grown)
             return out_of_memory(err);
         b->paths = grown;
-        b->workspace = workspace;
+        b->capacity = capacity;
     }
     size_t size = strlen(folder) + strlen(name) + 2;
     char *path = malloc(size);

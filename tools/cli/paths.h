@@ -7,7 +7,7 @@
 
 typedef struct cli_paths {
     char **paths; /**< malloc'ed, one a run */
-    size_t count, workspace;
+    size_t count, capacity;
     const char *
         *arguments; /**< of a run: those that all runs are given, then a free entry for its own path */
     size_t shared;  /**< how many all are given */

@@ -4,6 +4,7 @@
 #include "cli/inputs.h"
 #include "cli/json.h"
 #include "cli/model.h"
+#include "cli/references.h"
 #include "cli/terminal.h"
 #include "insight/reduce.h"
 #include "io/common.h"
@@ -26,10 +27,8 @@ typedef struct reducer {
     char *model_folder;
     cli_inputs inputs;
     const char **input_names;
-    npz *archive; /* of --ref */
-    const char **ref_names;
-    dq_tensor **ref_tensors;
-    char *options_text; /* of the command that shows the difference */
+    cli_references references; /* of --ref */
+    char *options_text;        /* of the command that shows the difference */
 } reducer;
 
 static dq_status no_memory(dq_error *err)
@@ -59,31 +58,13 @@ static dq_status read_inputs(reducer *x, dq_error *err)
     return status;
 }
 
-/* The element type of the model's value, for arrays whose file does not say it. */
-static dq_dtype type_of(const dq_model *model, const char *name)
-{
-    const dq_value *value = dq_model_find_value(model, name);
-    dq_value_info info = DQ_VALUE_INFO_INIT;
-    return value && dq_value_describe(value, &info, NULL) == DQ_OK ? info.dtype : DQ_UNDEFINED;
-}
-
 static dq_status read_references(reducer *x, dq_error *err)
 {
-    dq_status status = npz_open(x->o->ref, &x->archive, err);
-    const size_t count = status == DQ_OK ? npz_count(x->archive) : 0;
-    x->ref_names = calloc(count + 1, sizeof *x->ref_names);
-    x->ref_tensors = calloc(count + 1, sizeof *x->ref_tensors);
-    if (status == DQ_OK && (!x->ref_names || !x->ref_tensors))
-        return no_memory(err);
-    for (size_t i = 0; i < count && status == DQ_OK; i++) {
-        x->ref_names[i] = npz_name(x->archive, i);
-        status = npz_read(x->archive, i, type_of(x->model, x->ref_names[i]), IO_TENSOR_LIMIT,
-                          &x->ref_tensors[i], err);
-    }
-    x->request.ref_count = count;
-    x->request.ref_names = x->ref_names;
-    x->request.ref_tensors = (const dq_tensor *const *)x->ref_tensors;
-    return status == DQ_OK ? DQ_OK : io_prefix(err, status, x->o->ref);
+    dq_status status = cli_references_read(x->o->ref, x->model, &x->references, err);
+    x->request.ref_count = x->references.count;
+    x->request.ref_names = x->references.names;
+    x->request.ref_tensors = (const dq_tensor *const *)x->references.tensors;
+    return status;
 }
 
 /* ---- Progress ------------------------------------------------------------------------------------------ */
@@ -327,12 +308,7 @@ static dq_status print(const reducer *x, const insight_reduction *r, dq_error *e
 
 static void clear(reducer *x)
 {
-    for (size_t i = 0; x->ref_tensors && x->archive && i < npz_count(x->archive); i++)
-        dq_tensor_free(x->ref_tensors[i]);
-    free(x->ref_tensors);
-    free(x->ref_names);
-    if (x->archive)
-        npz_close(x->archive);
+    cli_references_clear(&x->references);
     free(x->input_names);
     cli_inputs_clear(&x->inputs);
     dq_model_free(x->model);

@@ -19,15 +19,15 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static bool keep(cli_trace_event **list, size_t *count, size_t *workspace, cli_trace_event event)
+static bool keep(cli_trace_event **list, size_t *count, size_t *capacity, cli_trace_event event)
 {
-    if (*count == *workspace) {
-        const size_t more = *workspace ? 2 * *workspace : 256;
+    if (*count == *capacity) {
+        const size_t more = *capacity ? 2 * *capacity : 256;
         cli_trace_event *grown = realloc(*list, more * sizeof *grown);
         if (!grown)
             return false;
         *list = grown;
-        *workspace = more;
+        *capacity = more;
     }
     (*list)[(*count)++] = event;
     return true;
@@ -45,14 +45,14 @@ static cli_trace_event ended(cli_trace *trace, size_t step, double seconds)
 void cli_trace_add(cli_trace *trace, size_t step, double seconds)
 {
     trace->full = trace->full || trace->count >= MOST_EVENTS;
-    if (!trace->full && !keep(&trace->events, &trace->count, &trace->workspace, ended(trace, step, seconds)))
+    if (!trace->full && !keep(&trace->events, &trace->count, &trace->capacity, ended(trace, step, seconds)))
         trace->status = DQ_OUT_OF_MEMORY;
 }
 
 void cli_trace_end_run(cli_trace *trace, double seconds)
 {
-    if (!trace->full && !keep(&trace->runs, &trace->run_count, &trace->run_workspace,
-                              ended(trace, trace->run_count, seconds)))
+    if (!trace->full &&
+        !keep(&trace->runs, &trace->run_count, &trace->run_capacity, ended(trace, trace->run_count, seconds)))
         trace->status = DQ_OUT_OF_MEMORY;
 }
 

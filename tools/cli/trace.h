@@ -14,7 +14,7 @@ typedef struct cli_trace_event {
 /** Starts as {0}. */
 typedef struct cli_trace {
     cli_trace_event *events, *runs; /* of runs: `step` is the number of the run */
-    size_t count, workspace, run_count, run_workspace;
+    size_t count, capacity, run_count, run_capacity;
     double origin; /* seconds of the clock; 0: not begun */
     bool full;     /* later runs are left out */
     dq_status status;

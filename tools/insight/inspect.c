@@ -305,7 +305,7 @@ static dq_status count_operators(insight_model *m, dq_error *err)
 
 typedef struct findings {
     insight_model *m;
-    size_t workspace;
+    size_t capacity;
     dq_status status;
 } findings;
 
@@ -328,9 +328,9 @@ static void find_problem(void *arg, const dq_error *why)
     findings *f = arg;
     insight_model *m = f->m;
     const char *message = insight_copy(&m->pool, why->message);
-    if (m->problem_count == f->workspace) {
-        const size_t workspace = f->workspace ? 2 * f->workspace : 16;
-        const char **grown = insight_alloc(&m->pool, workspace, sizeof *grown);
+    if (m->problem_count == f->capacity) {
+        const size_t capacity = f->capacity ? 2 * f->capacity : 16;
+        const char **grown = insight_alloc(&m->pool, capacity, sizeof *grown);
         if (!grown) {
             f->status = DQ_OUT_OF_MEMORY;
             return;
@@ -338,7 +338,7 @@ static void find_problem(void *arg, const dq_error *why)
         if (m->problem_count)
             memcpy(grown, m->problems, m->problem_count * sizeof *grown);
         m->problems = grown;
-        f->workspace = workspace;
+        f->capacity = capacity;
     }
     if (!message) {
         f->status = DQ_OUT_OF_MEMORY;

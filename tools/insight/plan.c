@@ -228,7 +228,7 @@ static void classify_unused(insight_model *m)
 
 typedef struct lives {
     insight_model *m;
-    size_t workspace;
+    size_t capacity;
     bool out_of_memory;
 } lives;
 
@@ -245,16 +245,16 @@ static int take_life(void *arg, const dq_lifetime *life)
 {
     lives *l = arg;
     insight_model *m = l->m;
-    if (m->life_count == l->workspace) {
-        const size_t workspace = l->workspace ? 2 * l->workspace : 64;
-        insight_life *grown = insight_alloc(&m->pool, workspace, sizeof *grown);
+    if (m->life_count == l->capacity) {
+        const size_t capacity = l->capacity ? 2 * l->capacity : 64;
+        insight_life *grown = insight_alloc(&m->pool, capacity, sizeof *grown);
         l->out_of_memory = !grown;
         if (!grown)
             return 1;
         if (m->life_count)
             memcpy(grown, m->lives, m->life_count * sizeof *grown);
         m->lives = grown;
-        l->workspace = workspace;
+        l->capacity = capacity;
     }
     m->lives[m->life_count++] = (insight_life){
         name_of(m, life->value), name_of(m, life->memory_of), life->offset, life->bytes, life->first_step,
