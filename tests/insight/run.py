@@ -423,8 +423,18 @@ def noisy(q):
     return np.clip(np.round(q.astype(np.float64) + noise), -127, 127)
 
 
-# model, form: faults as (name, initializers, value, cause, whether --fix mends it)
+def coarse(q):
+    return np.round(q / 16.0)
+
+
+# model, form: faults as (name, initializers, value, cause, whether --fix mends it). MiniLM has no int32 bias that could overflow.
 LARGE = {
+    ("squeezenet", "qdq_u8s8"): [
+        ("channel spread", {"conv10_w_0_quantized": coarse, "conv10_w_0_quantized_scale": lambda s: s * 16}, "r64", "channel_spread", False),
+    ],
+    ("minilm", "qdq_u8s8"): [
+        ("channel spread, as onnxruntime quantizes it", {}, "encoder.layer.3.output.dense.product", "channel_spread", False),
+    ],
     ("squeezenet", "qdq_u8s8_channel"): [
         ("clipped", {"r19_scale": lambda s: s / 16}, "r19", "clipped", True),
         ("wide", {"r19_scale": lambda s: s * 100}, "r19", "wide_range", True),
@@ -436,6 +446,7 @@ LARGE = {
     ("minilm", "qdq_u8s8_channel"): [
         ("clipped", {"encoder.layer.2.attention.q.heads_scale": lambda s: s / 16}, "encoder.layer.2.attention.q.heads", "clipped", True),
         ("wide", {"encoder.layer.2.attention.q.heads_scale": lambda s: s * 100}, "encoder.layer.2.attention.q.heads", "wide_range", True),
+        ("zero point", {"encoder.layer.2.attention.q.heads_zero_point": lambda z: 240}, "encoder.layer.2.attention.q.heads", "zero_point", True),
         ("bad layer", {"encoder.layer.2.attention.self.query.weight_quantized": noisy},
          "encoder.layer.2.attention.self.query.product", "weights_differ", False),
     ],
