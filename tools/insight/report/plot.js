@@ -191,7 +191,7 @@ function nameAxis(f, names, place, step) {
 
 /* Horizontal bars with names: rows of {name, parts: [[length, colour]], label, text, layer}. */
 function barPlot(rows, width) {
-  const ROW = 24, names = Math.min(Math.round(width * 0.36), 260), characters = Math.max(8, Math.floor((names - 12) / 6.9));
+  const ROW = 24, names = Math.min(Math.round(width * 0.36), 260), characters = Math.max(8, Math.floor((names - 12) / 7.3));
   const f = frame(width, rows.length * ROW + 8, { left: names, right: 74, top: 4, bottom: 4 });
   const most = largest(rows.map((row) => sum(row.parts.map(([length]) => length))), 0) || 1;
   const place = linear(0, most, f.left, f.right), marks = [];
