@@ -28,16 +28,6 @@ typedef struct product {
     void *weights, *data;
 } product;
 
-static dq_status add_scalar(dq_builder *b, const char *name, dq_dtype dtype, const void *data, size_t size)
-{
-    dq_tensor *t = NULL;
-    dq_status status = dq_tensor_wrap_const(dtype, 0, NULL, data, size, &t, NULL);
-    if (status == DQ_OK)
-        status = dq_builder_initializer(b, name, t, NULL);
-    dq_tensor_free(t);
-    return status;
-}
-
 static dq_status add_weights(product *p, dq_dtype dtype, size_t size)
 {
     static const int64_t dims[2] = {ROWS, ROWS};
@@ -58,36 +48,28 @@ static dq_status add_weights(product *p, dq_dtype dtype, size_t size)
     return status;
 }
 
+/* MatMul of floats, or MatMulInteger of uint8 and int8, whose sums are the result: no requantization. */
 static dq_status add_nodes(product *p, bool integers)
 {
     static const int64_t dims[2] = {ROWS, ROWS};
-    static const float scale = 0.01f;
-    static const uint8_t zero = 128;
-    static const int8_t w_zero = 0;
-    static const char *const of_float[] = {"x", "w"};
-    static const char *const of_integers[] = {"x", "s", "z", "w", "s", "wz", "s", "z"};
-    const dq_dtype dtype = integers ? DQ_UINT8 : DQ_FLOAT;
+    static const char *const inputs[] = {"x", "w"};
     dq_node_spec spec = DQ_NODE_SPEC_INIT;
     const char *output = NULL;
-    spec.op_type = integers ? "QLinearMatMul" : "MatMul";
-    spec.inputs = integers ? of_integers : of_float;
-    spec.input_count = integers ? 8 : 2;
+    spec.op_type = integers ? "MatMulInteger" : "MatMul";
+    spec.inputs = inputs;
+    spec.input_count = 2;
     spec.output_count = 1;
     dq_status status = dq_builder_opset(p->builder, "", 21, NULL);
     if (status == DQ_OK)
-        status = dq_builder_input(p->builder, "x", dtype, 2, dims, NULL, NULL);
+        status = dq_builder_input(p->builder, "x", integers ? DQ_UINT8 : DQ_FLOAT, 2, dims, NULL, NULL);
     if (status == DQ_OK)
         status = add_weights(p, integers ? DQ_INT8 : DQ_FLOAT,
                              (size_t)ROWS * ROWS * (integers ? 1 : sizeof(float)));
-    if (status == DQ_OK && integers)
-        status = add_scalar(p->builder, "s", DQ_FLOAT, &scale, sizeof scale);
-    if (status == DQ_OK && integers)
-        status = add_scalar(p->builder, "z", DQ_UINT8, &zero, sizeof zero);
-    if (status == DQ_OK && integers)
-        status = add_scalar(p->builder, "wz", DQ_INT8, &w_zero, sizeof w_zero);
     if (status == DQ_OK)
         status = dq_builder_node(p->builder, &spec, &output, NULL);
-    return status == DQ_OK ? dq_builder_output(p->builder, output, dtype, 2, dims, NULL, NULL) : status;
+    return status == DQ_OK
+               ? dq_builder_output(p->builder, output, integers ? DQ_INT32 : DQ_FLOAT, 2, dims, NULL, NULL)
+               : status;
 }
 
 static dq_status start(product *p, const dq_session_options *options, bool integers)
