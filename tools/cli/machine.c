@@ -96,7 +96,7 @@ static dq_status start(product *p, const dq_session_options *options, bool integ
 static double product_rate(const dq_session_options *options, bool integers)
 {
     product p = {0};
-    double best = INFINITY;
+    double best = HUGE_VAL;
     dq_status status = start(&p, options, integers);
     const double end = now() + SECONDS;
     for (int run = 0; status == DQ_OK && (run < 3 || now() < end); run++) {
