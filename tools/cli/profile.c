@@ -123,7 +123,9 @@ static size_t join(row *rows, size_t count)
 /* The step's work a second in units of 10^9; blank where it has none. */
 static const char *rate(uint64_t work, double ms, char text[16])
 {
-    snprintf(text, 16, work && ms > 0 ? "%.1f" : "", (double)work / ms * 1e-6);
+    text[0] = '\0';
+    if (work && ms > 0)
+        snprintf(text, 16, "%.1f", (double)work / ms * 1e-6);
     return text;
 }
 
