@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of tools/check_docs.py on projects of one page. The last line is `N passed, N failed, N skipped`."""
 
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
+from checker import problem  # noqa: E402  pylint: disable=wrong-import-position
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "check_docs.py"
 
@@ -66,24 +67,11 @@ OTHER_FILES = (
 )
 
 
-def problem(text, expected, more=None):
-    with tempfile.TemporaryDirectory() as folder:
-        for path, content in {**PROJECT, **(more or {}), "docs/page.md": f"# Title\n\n{text}"}.items():
-            target = Path(folder, path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(content, encoding="utf-8")
-        done = subprocess.run([sys.executable, str(SCRIPT), folder], capture_output=True, text=True, check=False)
-    if expected is None:
-        return None if done.returncode == 0 else f"expected nothing, got {done.stdout}{done.stderr}"
-    good = done.returncode == 1 and expected in done.stdout
-    return None if good else f"expected '{expected}', got {done.stdout}{done.stderr}"
-
-
 def main():
     failed = 0
     cases = [(text, expected, None) for text, expected in CASES] + [("", expected, more) for more, expected in OTHER_FILES]
     for text, expected, more in cases:
-        what = problem(text, expected, more)
+        what = problem(SCRIPT, {**PROJECT, **(more or {}), "docs/page.md": f"# Title\n\n{text}"}, expected)
         if what:
             failed += 1
             print(f"FAILED {text[:60]!r} {more or ''}: {what}")

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of tools/check_layers.py on projects of one file. The last line is `N passed, N failed, N skipped`."""
 
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
+from checker import problem  # noqa: E402  pylint: disable=wrong-import-position
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "check_layers.py"
 
-# File, text, and what the sentence must hold; None: nothing is wrong with it.
+# File, text, and a part of the expected message; None: nothing is wrong with it.
 CASES = (
     ("src/ops/a.c", '#include "kernels/kernels.h"\n#include <math.h>\n', None),
     ("src/ops/a.c", '#include "plan/plan.h"\n', "plan/plan.h, which is past its layer"),
@@ -42,23 +43,10 @@ CASES = (
 )
 
 
-def problem(name, text, expected):
-    with tempfile.TemporaryDirectory() as folder:
-        for path, content in ((name, text), ("README.md", "")):
-            target = Path(folder, path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(content, encoding="utf-8")
-        done = subprocess.run([sys.executable, str(SCRIPT), folder], capture_output=True, text=True, check=False)
-    if expected is None:
-        return None if done.returncode == 0 else f"expected nothing, got {done.stdout}{done.stderr}"
-    good = done.returncode == 1 and expected in done.stdout
-    return None if good else f"expected '{expected}', got {done.stdout}{done.stderr}"
-
-
 def main():
     failed = 0
     for name, text, expected in CASES:
-        what = problem(name, text, expected)
+        what = problem(SCRIPT, {name: text, "README.md": ""}, expected)
         if what:
             failed += 1
             print(f"FAILED {name}: {what}")
