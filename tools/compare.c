@@ -103,7 +103,7 @@ static void say_difference(const dq_tensor *got, const dq_tensor *want, uint64_t
                  quanta == 1 ? "quantum" : "quanta");
     else if (dq_tensor_dtype(got) != DQ_BOOL && !isnan(r->largest))
         snprintf(by, sizeof by, "the largest difference is %.3g, ", r->largest);
-    snprintf(r->sentence, sizeof r->sentence, "%zu of %zu elements differ; %sat %s: got %s, expected %s",
+    snprintf(r->message, sizeof r->message, "%zu of %zu elements differ; %sat %s: got %s, expected %s",
              r->differ, r->count, by, io_index_text(got, r->where, at),
              io_value_text(got, r->where, digits, g), io_value_text(want, r->where, digits, w));
 }
@@ -132,10 +132,10 @@ static void lists(const dq_tensor *got, const dq_tensor *want, const compare_tol
                   compare_result *result)
 {
     size_t count = dq_tensor_count(got);
-    *result = (compare_result){.same = true, .comparable = true, .count = count, .sentence = "equal"};
+    *result = (compare_result){.same = true, .comparable = true, .count = count, .message = "equal"};
     if (count != dq_tensor_count(want) || dq_tensor_dtype(got) != dq_tensor_dtype(want)) {
         result->same = result->comparable = false;
-        snprintf(result->sentence, sizeof result->sentence, "got %s of %zu items of %s, expected %zu of %s",
+        snprintf(result->message, sizeof result->message, "got %s of %zu items of %s, expected %zu of %s",
                  kind_name(got), count, dq_dtype_name(dq_tensor_dtype(got)), dq_tensor_count(want),
                  dq_dtype_name(dq_tensor_dtype(want)));
         return;
@@ -149,7 +149,7 @@ static void lists(const dq_tensor *got, const dq_tensor *want, const compare_tol
         result->same = false;
         result->where = i;
         result->largest = item.largest;
-        snprintf(result->sentence, sizeof result->sentence, "item %zu: %.600s", i, item.sentence);
+        snprintf(result->message, sizeof result->message, "item %zu: %.600s", i, item.message);
     }
 }
 
@@ -158,7 +158,7 @@ void compare_tensors(const dq_tensor *got, const dq_tensor *want, const compare_
 {
     if (dq_tensor_kind(got) != dq_tensor_kind(want)) {
         *result = (compare_result){.count = dq_tensor_count(got)};
-        snprintf(result->sentence, sizeof result->sentence, "got %s, expected %s", kind_name(got),
+        snprintf(result->message, sizeof result->message, "got %s, expected %s", kind_name(got),
                  kind_name(want));
         return;
     }
@@ -172,7 +172,7 @@ void compare_tensors(const dq_tensor *got, const dq_tensor *want, const compare_
         char g[IO_TYPE_TEXT], w[IO_TYPE_TEXT];
         io_type_text(dtype, dq_tensor_rank(got), dq_tensor_dims(got), g);
         io_type_text(dq_tensor_dtype(want), dq_tensor_rank(want), dq_tensor_dims(want), w);
-        snprintf(result->sentence, sizeof result->sentence, "got %.150s, expected %.150s", g, w);
+        snprintf(result->message, sizeof result->message, "got %.150s, expected %.150s", g, w);
         return;
     }
     result->comparable = true;
@@ -185,7 +185,7 @@ void compare_tensors(const dq_tensor *got, const dq_tensor *want, const compare_
         floats(got, want, tolerance, result);
     result->same = result->differ == 0;
     if (result->same)
-        snprintf(result->sentence, sizeof result->sentence, "equal");
+        snprintf(result->message, sizeof result->message, "equal");
     else
         say_difference(got, want, quanta, result);
 }

@@ -22,8 +22,8 @@ typedef struct compare_result {
     size_t count, differ; /**< Number of elements (items of a list), and how many of them differ. */
     /** Index of the element with the largest difference, or of the first string or item that differs. */
     size_t where;
-    double largest;     /**< The largest difference; NaN if one of the two is NaN, infinity or a string. */
-    char sentence[640]; /**< "equal", or a description of the difference, its size and position. */
+    double largest;    /**< The largest difference; NaN if one of the two is NaN, infinity or a string. */
+    char message[640]; /**< "equal", or a description of the difference, its size and position. */
 } compare_result;
 
 /** Fills `result`; never fails. `got` is the computed value, `want` the expected one. */

@@ -329,13 +329,13 @@ static dq_status list_values(tiler *s, list *l, dq_error *err)
 
 static void tell(const tiler *s)
 {
-    char sentence[128];
+    char message[128];
     if (!s->request->why)
         return;
-    snprintf(sentence, sizeof sentence,
+    snprintf(message, sizeof message,
              "the first %u of %u nodes run in batch tiles, %" PRId64 " of %" PRId64 " images at a time",
              s->end, s->node_count, s->each, s->length);
-    s->request->why(s->request->why_arg, sentence);
+    s->request->why(s->request->why_arg, message);
 }
 
 static dq_status make_plans(tiler *s, dq_plan **out, dq_error *err)

@@ -105,7 +105,7 @@ typedef struct dq_plan {
     dq_pass_set disabled_passes;
     const dq_forced_algorithms *forced_algorithms; /* NULL: none. */
     bool honor_accuracy_level;
-    void (*why)(void *arg, const char *sentence);
+    void (*why)(void *arg, const char *message);
     void *why_arg;
 
     dq_arena outline; /* Memory of the following fields: */
@@ -177,7 +177,7 @@ typedef struct dq_plan_request {
     bool by_batch_tiles; /* Allows batch tiling: if it pays off, the plan has `slices`. */
     bool part;           /* Weights are packed later, with those of the plan that is made next. */
     size_t ahead;        /* Bytes of the buffer that are in use before the first step. */
-    void (*why)(void *arg, const char *sentence); /* Receives the decision for each node; NULL: nobody. */
+    void (*why)(void *arg, const char *message); /* Receives the decision for each node; NULL: nobody. */
     void *why_arg;
 } dq_plan_request;
 

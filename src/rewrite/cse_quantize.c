@@ -26,7 +26,7 @@ static bool same_attrs(const dq_node *a, const dq_node *b)
     return same;
 }
 
-static bool are_twins(const dq_node *a, const dq_node *b)
+static bool are_duplicates(const dq_node *a, const dq_node *b)
 {
     bool same = strcmp(a->op_type, b->op_type) == 0 && strcmp(a->domain, b->domain) == 0 &&
                 a->version == b->version && a->in_count == b->in_count && same_attrs(a, b);
@@ -40,14 +40,14 @@ static bool quantizes(const dq_node *node)
     return strcmp(node->op_type, "QuantizeLinear") == 0 && node->schema && node->in[0] && node->out[0];
 }
 
-typedef struct twins {
+typedef struct duplicates {
     dq_value **first; /* By value id: the quantized values that replace it, or NULL. */
     /* By value id. quantizer: the last QuantizeLinear of the value. next: of quantized values, the
      * QuantizeLinear before. */
     const dq_node **quantizer, **next;
-} twins;
+} duplicates;
 
-static void merge(const dq_graph *g, const twins *t)
+static void merge(const dq_graph *g, const duplicates *t)
 {
     for (uint32_t n = 0; n < g->node_count; n++) {
         dq_node *node = g->nodes[n];
@@ -58,7 +58,7 @@ static void merge(const dq_graph *g, const twins *t)
             continue;
         const uint32_t of = node->in[0]->id;
         const dq_node *other = t->quantizer[of];
-        for (int i = 1; other && !(other->graph == g && are_twins(node, other)); i++)
+        for (int i = 1; other && !(other->graph == g && are_duplicates(node, other)); i++)
             other = i < MAX_COMPARED ? t->next[other->out[0]->id] : NULL;
         if (other) {
             t->first[node->out[0]->id] = other->out[0];
@@ -72,8 +72,8 @@ static void merge(const dq_graph *g, const twins *t)
 bool dq_cse_quantize(dq_ir *ir)
 {
     const size_t count = (size_t)ir->value_count + 1;
-    twins t = {calloc(count, sizeof *t.first), calloc(count, sizeof *t.quantizer),
-               calloc(count, sizeof *t.next)};
+    duplicates t = {calloc(count, sizeof *t.first), calloc(count, sizeof *t.quantizer),
+                    calloc(count, sizeof *t.next)};
     const bool good = t.first && t.quantizer && t.next;
     for (const dq_graph *g = ir->last_made; good && g; g = g->made_before)
         if (g->linked)

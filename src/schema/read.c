@@ -20,12 +20,12 @@ typedef struct field {
 
 dq_status dq_read_fail(const dq_schema_reader *r, unsigned line, const char *format, ...)
 {
-    char sentence[sizeof r->err->message];
+    char message[sizeof r->err->message];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    return dq_fail(r->err, DQ_BAD_MODEL, "%s:%u: %s", r->source, line, sentence);
+    return dq_fail(r->err, DQ_BAD_MODEL, "%s:%u: %s", r->source, line, message);
 }
 
 dq_status dq_read_no_memory(const dq_schema_reader *r)

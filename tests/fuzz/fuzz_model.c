@@ -23,7 +23,7 @@ static void ignore(void *arg, const dq_error *why)
         __builtin_trap(); /* every fault has a sentence */
 }
 
-static void need_sentence(dq_status status, const dq_error *err)
+static void need_message(dq_status status, const dq_error *err)
 {
     if (status != DQ_OK && (status != err->status || err->message[0] == '\0' || status == DQ_INTERNAL))
         __builtin_trap();
@@ -72,7 +72,7 @@ static void run(dq_model *model, bool no_fuse)
     }
     if (status == DQ_OK)
         status = dq_session_run(session, &err); /* also without an input that could not be made: it says so */
-    need_sentence(status, &err);
+    need_message(status, &err);
     dq_session_free(session);
     for (size_t i = 0; i < INPUTS_MAX; i++)
         dq_tensor_free(inputs[i]);
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     dq_model *model = NULL;
     dq_error err = {0};
     dq_status status = dq_model_load_memory(bytes, size, "fuzz.onnx", &options, &model, &err);
-    need_sentence(status, &err);
+    need_message(status, &err);
     if (status == DQ_OK && dq_model_check(model, ignore, NULL, &err) == DQ_OK) {
         run(model, false);
         run(model, true);

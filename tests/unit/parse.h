@@ -22,11 +22,11 @@ static inline dq_ir *parsed(const ow *model)
     return ir;
 }
 
-static inline void refused(const ow *model, dq_status status, const char *sentence)
+static inline void refused(const ow *model, dq_status status, const char *message)
 {
     dq_ir *ir = NULL;
     ck_assert_int_eq(parse(model, &ir), status);
-    ck_assert_str_eq(err.message, sentence);
+    ck_assert_str_eq(err.message, message);
     ck_assert_int_eq(err.status, status);
     ck_assert_ptr_null(ir);
 }

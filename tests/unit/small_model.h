@@ -11,10 +11,10 @@ static dq_builder *b;
 static dq_tensor *made[64];
 static size_t made_count;
 
-static inline void refused(dq_status status, dq_status expected, const char *sentence)
+static inline void refused(dq_status status, dq_status expected, const char *message)
 {
     ck_assert_int_eq(status, expected);
-    ck_assert_str_eq(err.message, sentence);
+    ck_assert_str_eq(err.message, message);
 }
 
 static inline void tear_down(void)

@@ -381,13 +381,13 @@ START_TEST(attributes_without_a_value)
     };
     const char *x = "x";
     for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++) {
-        char sentence[80];
+        char message[80];
         const char *y = "y";
         begin();
-        snprintf(sentence, sizeof sentence, "m: attribute '%s' has no value of kind %d",
+        snprintf(message, sizeof message, "m: attribute '%s' has no value of kind %d",
                  empty[i].name ? "a" : "", (int)empty[i].kind);
         refused(add_node(b, "", "Relu", NULL, 1, &x, 1, &y, 1, &empty[i], &err), DQ_INVALID_ARGUMENT,
-                sentence);
+                message);
         dq_builder_free(b);
     }
 }

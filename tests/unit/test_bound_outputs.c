@@ -31,14 +31,14 @@ static void count_record(void *arg, const dq_log_record *record)
 START_TEST(outputs_are_computed_in_memory_that_moves)
 {
     float s[4] = {-1, 2, -3, 4}, x[4] = {0, 1, 2, -8}, y[10] = {0}, z[5];
-    unsigned sentences = 0, planned;
+    unsigned messages = 0, planned;
     make_sum();
     dq_session_free(session);
-    open_session(1, false, count_record, &sentences);
+    open_session(1, false, count_record, &messages);
     must(dq_session_set_input(session, "s", row(4, s), &err));
     must(dq_session_set_input(session, "x", row(4, x), &err));
     must(dq_session_run(session, &err));
-    planned = sentences;
+    planned = messages;
     for (int i = 0; i < 6; i++) {
         y[i + 4] = 77;
         must(dq_session_set_output(session, "y", row(4, y + i), &err));
@@ -50,7 +50,7 @@ START_TEST(outputs_are_computed_in_memory_that_moves)
         ck_assert_mem_eq(data_of("z"), ((float[]){0, 3, 0, 0}), sizeof s);
         ck_assert_int_eq(data_of("z") == z + 1, i % 2);
     }
-    ck_assert_uint_eq(sentences, planned);
+    ck_assert_uint_eq(messages, planned);
 }
 END_TEST
 

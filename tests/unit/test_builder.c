@@ -88,10 +88,10 @@ START_TEST(a_built_model_runs_and_comes_back_from_a_file)
 }
 END_TEST
 
-static void must_refuse(dq_status got, dq_status expected, const char *sentence)
+static void must_refuse(dq_status got, dq_status expected, const char *message)
 {
     ck_assert_int_eq(got, expected);
-    ck_assert_str_eq(err.message, sentence);
+    ck_assert_str_eq(err.message, message);
 }
 
 static dq_builder *begin(void)
@@ -129,13 +129,13 @@ START_TEST(what_is_wrong_is_said)
 END_TEST
 
 /* The schema's refusals: a session of such a model is refused with the sentence that a file would give. */
-static void refused_session(dq_builder *b, dq_status expected, const char *sentence)
+static void refused_session(dq_builder *b, dq_status expected, const char *message)
 {
     dq_model *model = NULL;
     dq_session *session = NULL;
     must(dq_builder_output(b, "y", DQ_UNDEFINED, DQ_ANY_SHAPE, NULL, NULL, &err));
     must(dq_builder_finish(b, NULL, &model, &err));
-    must_refuse(dq_session_create(model, NULL, &session, &err), expected, sentence);
+    must_refuse(dq_session_create(model, NULL, &session, &err), expected, message);
     dq_model_free(model);
 }
 

@@ -37,12 +37,12 @@ START_TEST(integers_at_the_ends)
     ck_assert_uint_eq(r.count, 3);
     ck_assert_uint_eq(r.differ, 2);
     ck_assert_uint_eq(r.where, 0);
-    ck_assert_str_eq(r.sentence,
+    ck_assert_str_eq(r.message,
                      "2 of 3 elements differ; the largest difference is 18446744073709551615 quanta, at [0]: "
                      "got -9223372036854775808, expected 9223372036854775807");
     uint64_t low[] = {0}, high[] = {UINT64_MAX};
     ck_assert_str_eq(
-        compare(DQ_UINT64, low, high, 1, exact).sentence,
+        compare(DQ_UINT64, low, high, 1, exact).message,
         "1 of 1 elements differ; the largest difference is 18446744073709551615 quanta, at [0]: got 0, "
         "expected 18446744073709551615");
 }
@@ -53,10 +53,10 @@ START_TEST(packed_integers)
     /* int4: 7, -8, 1 against 7, 7, 1; the bits past the third element are not compared. */
     uint8_t got[] = {0x87, 0xF1}, want[] = {0x77, 0x01};
     ck_assert_str_eq(
-        compare(DQ_INT4, got, want, 3, exact).sentence,
+        compare(DQ_INT4, got, want, 3, exact).message,
         "1 of 3 elements differ; the largest difference is 15 quanta, at [1]: got -8, expected 7");
     ck_assert_str_eq(
-        compare(DQ_UINT4, got, want, 3, exact).sentence,
+        compare(DQ_UINT4, got, want, 3, exact).message,
         "1 of 3 elements differ; the largest difference is 1 quantum, at [1]: got 8, expected 7");
 }
 END_TEST
@@ -64,7 +64,7 @@ END_TEST
 START_TEST(bools)
 {
     uint8_t got[] = {1, 0}, want[] = {1, 1};
-    ck_assert_str_eq(compare(DQ_BOOL, got, want, 2, exact).sentence,
+    ck_assert_str_eq(compare(DQ_BOOL, got, want, 2, exact).message,
                      "1 of 2 elements differ; at [1]: got false, expected true");
 }
 END_TEST
@@ -77,7 +77,7 @@ START_TEST(floats)
     want[1] = 3;
     compare_result r = compare(DQ_FLOAT, got, want, 4, (compare_tolerance){1e9, 1e9});
     ck_assert(!r.same && isnan(r.largest));
-    ck_assert_str_eq(r.sentence, "1 of 4 elements differ; at [1]: got nan, expected 3");
+    ck_assert_str_eq(r.message, "1 of 4 elements differ; at [1]: got nan, expected 3");
     /* A NaN counts as larger than any number, wherever it stands. */
     want[0] = 100;
     ck_assert_uint_eq(compare(DQ_FLOAT, got, want, 4, exact).where, 1);
@@ -96,7 +96,7 @@ END_TEST
 START_TEST(complex_numbers)
 {
     float got[] = {3, 4, 1, 1}, want[] = {0, 0, 1, 1};
-    ck_assert_str_eq(compare(DQ_COMPLEX64, got, want, 2, exact).sentence,
+    ck_assert_str_eq(compare(DQ_COMPLEX64, got, want, 2, exact).message,
                      "1 of 2 elements differ; the largest difference is 5, at [0]: got 3+4i, expected 0+0i");
     ck_assert(compare(DQ_COMPLEX64, got, want, 2, (compare_tolerance){0, 5}).same);
 }
@@ -118,9 +118,9 @@ START_TEST(strings)
     compare_result r;
     compare_tensors(got, got, &exact, &r);
     ck_assert(r.same);
-    ck_assert_str_eq(r.sentence, "equal");
+    ck_assert_str_eq(r.message, "equal");
     compare_tensors(got, want, &exact, &r);
-    ck_assert_str_eq(r.sentence, "1 of 2 elements differ; at [0,1]: got 'abc', expected 'ab'");
+    ck_assert_str_eq(r.message, "1 of 2 elements differ; at [0,1]: got 'abc', expected 'ab'");
     dq_tensor_free(got);
     dq_tensor_free(want);
 }
@@ -136,7 +136,7 @@ START_TEST(shapes_and_types)
     ck_assert_int_eq(dq_tensor_wrap(DQ_INT32, 1, flat, data, 16, &b, NULL), DQ_OK);
     compare_tensors(a, b, &exact, &r);
     ck_assert(!r.same && !r.comparable);
-    ck_assert_str_eq(r.sentence, "got float[2,2], expected int32[4]");
+    ck_assert_str_eq(r.message, "got float[2,2], expected int32[4]");
     dq_tensor_free(a);
     dq_tensor_free(b);
 }

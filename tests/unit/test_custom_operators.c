@@ -60,7 +60,7 @@ static void want(const one_node *n, const dq_tensor *a, const void *expected, si
     dq_model_free(model);
 }
 
-static void refuse(const one_node *n, const dq_tensor *a, const char *sentence)
+static void refuse(const one_node *n, const dq_tensor *a, const char *message)
 {
     dq_model *model = NULL;
     dq_session *session = NULL;
@@ -70,7 +70,7 @@ static void refuse(const one_node *n, const dq_tensor *a, const char *sentence)
         status = dq_session_run(session, &err);
     }
     ck_assert_int_ne(status, DQ_OK);
-    ck_assert_str_eq(err.message, sentence);
+    ck_assert_str_eq(err.message, message);
     dq_session_free(session);
     dq_model_free(model);
 }

@@ -131,14 +131,14 @@ static void becomes(const ow *model, const char *expected)
 }
 
 static void inlining_refused(const ow *model, const dq_limits *limits, dq_status expected,
-                             const char *sentence)
+                             const char *message)
 {
     dq_ir *ir = NULL;
     dq_status status =
         dq_parse_memory(model->bytes, model->size, "t.onnx", &(dq_load_options){.limits = limits}, &ir, &err);
     ck_assert_msg(status == DQ_OK, "%s", err.message);
     ck_assert_int_eq(dq_inline_functions(ir, &err), expected);
-    ck_assert_str_eq(err.message, sentence);
+    ck_assert_str_eq(err.message, message);
     dq_ir_free(ir);
 }
 

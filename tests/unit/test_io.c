@@ -160,7 +160,7 @@ START_TEST(counts_that_overflow)
 }
 END_TEST
 
-START_TEST(long_sentences_are_cut_between_characters)
+START_TEST(long_messages_are_cut_between_characters)
 {
     dq_error err;
     char text[1200];
@@ -239,7 +239,7 @@ int main(void)
     add_test(&tests, read_that_fails_in_the_middle);
     add_test(&tests, packed_bits);
     add_test(&tests, counts_that_overflow);
-    add_test(&tests, long_sentences_are_cut_between_characters);
+    add_test(&tests, long_messages_are_cut_between_characters);
     add_test(&tests, written_whole);
     add_test(&tests, bits_behind_the_last_element_are_cleared);
     return test_program_run(&tests);

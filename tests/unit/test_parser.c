@@ -347,11 +347,11 @@ END_TEST
 
 /* ---- Hostile bytes ------------------------------------------------------------------------------------ */
 
-static void refused_bytes(const char *bytes, size_t size, const char *sentence)
+static void refused_bytes(const char *bytes, size_t size, const char *message)
 {
     dq_ir *ir = NULL;
     ck_assert_int_eq(dq_parse_memory(bytes, size, "t.onnx", NULL, &ir, &err), DQ_BAD_MODEL);
-    ck_assert_str_eq(err.message, sentence);
+    ck_assert_str_eq(err.message, message);
 }
 
 START_TEST(what_is_no_model_is_refused)
@@ -428,12 +428,12 @@ static uint8_t *many(size_t path_length, const unsigned *path, unsigned id, size
     return bytes;
 }
 
-static void refused_limits(const uint8_t *bytes, size_t size, const dq_limits *limits, const char *sentence)
+static void refused_limits(const uint8_t *bytes, size_t size, const dq_limits *limits, const char *message)
 {
     dq_ir *ir = NULL;
     ck_assert_int_eq(dq_parse_memory(bytes, size, "t.onnx", &(dq_load_options){.limits = limits}, &ir, &err),
                      DQ_OUT_OF_MEMORY);
-    ck_assert_str_eq(err.message, sentence);
+    ck_assert_str_eq(err.message, message);
 }
 
 START_TEST(numbers_of_nodes_and_memory_are_bounded)

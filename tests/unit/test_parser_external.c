@@ -109,7 +109,7 @@ START_TEST(external_data_is_read_in_place)
 END_TEST
 
 typedef struct attack {
-    const char *location, *offset, *length, *sentence;
+    const char *location, *offset, *length, *message;
 } attack;
 
 #define OUTSIDE "external data '%s' is not the path of a file inside the model's folder"
@@ -155,13 +155,13 @@ START_TEST(external_data_stays_inside)
     external(&graph, "w", a->location, a->offset, a->length);
     ow model = ow_model(&graph);
     char expected[512] = "t.onnx: initializer 'w' ";
-    const char *rest = strstr(a->sentence, "%s");
+    const char *rest = strstr(a->message, "%s");
     size_t used = strlen(expected);
     if (rest)
-        snprintf(expected + used, sizeof expected - used, "%.*s%s%s", (int)(rest - a->sentence), a->sentence,
+        snprintf(expected + used, sizeof expected - used, "%.*s%s%s", (int)(rest - a->message), a->message,
                  a->location, rest + 2);
     else
-        snprintf(expected + used, sizeof expected - used, "%s", a->sentence);
+        snprintf(expected + used, sizeof expected - used, "%s", a->message);
     dq_ir *ir = NULL;
     ck_assert_int_eq(
         dq_parse_memory(model.bytes, model.size, "t.onnx", &(dq_load_options){.base_dir = dir}, &ir, &err),

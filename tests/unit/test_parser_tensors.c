@@ -170,7 +170,7 @@ START_TEST(raw_data_stays_in_the_file_where_it_is_aligned)
 END_TEST
 
 typedef struct wrong_tensor {
-    const char *sentence;
+    const char *message;
     dq_status status;
     int dtype;
     size_t rank;
@@ -279,9 +279,9 @@ START_TEST(wrong_tensors_are_refused)
         ow_raw(&tensor, 9, raw, w->raw);
     ow_msg(&graph, OW_GRAPH_INIT, &tensor);
     ow model = ow_model(&graph);
-    char sentence[256];
-    snprintf(sentence, sizeof sentence, "t.onnx: initializer 'w' %s", w->sentence);
-    refused(&model, w->status, sentence);
+    char message[256];
+    snprintf(message, sizeof message, "t.onnx: initializer 'w' %s", w->message);
+    refused(&model, w->status, message);
 }
 END_TEST
 

@@ -87,9 +87,9 @@ START_TEST(types_that_an_attribute_gives_are_held_against_the_schema)
         const dq_binding bindings = {.value = g->inputs[0], .tensor = &x};
         dq_status status = make_plan(&bindings, 1);
         ck_assert_int_eq(status, opset == 13 ? DQ_BAD_MODEL : DQ_OK);
-        static const char sentence[] =
+        static const char message[] =
             "m.onnx: node 0 (Cast-13): output 0 'output' is tensor(float8e5m2), expected ";
-        ck_assert(opset > 13 || strncmp(err.message, sentence, sizeof sentence - 1) == 0);
+        ck_assert(opset > 13 || strncmp(err.message, message, sizeof message - 1) == 0);
     }
 }
 END_TEST

@@ -51,11 +51,11 @@ static dq_node *node_of(uint32_t in, uint32_t out, uint32_t attrs, const char *g
     return node;
 }
 
-static void expect(dq_status got, dq_status expected, const char *sentence)
+static void expect(dq_status got, dq_status expected, const char *message)
 {
     ck_assert_int_eq(got, expected);
     ck_assert_int_eq(err.status, expected);
-    ck_assert_str_eq(err.message, sentence);
+    ck_assert_str_eq(err.message, message);
 }
 
 /* ---- Finding ----------------------------------------------------------------------------------------- */

@@ -23,11 +23,11 @@ static void teardown(void)
     dq_schemas_free(set);
 }
 
-static void expect(dq_status got, dq_status expected, const char *sentence)
+static void expect(dq_status got, dq_status expected, const char *message)
 {
     ck_assert_int_eq(got, expected);
     ck_assert_int_eq(err.status, expected);
-    ck_assert_str_eq(err.message, sentence);
+    ck_assert_str_eq(err.message, message);
 }
 
 static dq_status add(const char *yaml)
@@ -202,7 +202,7 @@ END_TEST
 static const struct {
     const char *yaml;
     dq_status status;
-    const char *sentence;
+    const char *message;
 } bad[] = {
     {"name: [", DQ_BAD_MODEL, NULL},
     {"\x01", DQ_BAD_MODEL, NULL},
@@ -281,12 +281,12 @@ static const struct {
      DQ_OUT_OF_MEMORY, "f.yaml:5: too many nodes, aliases expanded, the limit is 100000"},
 };
 
-START_TEST(bad_text_gets_one_sentence)
+START_TEST(bad_text_gets_one_message)
 {
     dq_status status = add(bad[_i].yaml);
     ck_assert_msg(status == bad[_i].status, "case %d gave %u: %s", _i, (unsigned)status, err.message);
-    if (bad[_i].sentence)
-        ck_assert_str_eq(err.message, bad[_i].sentence);
+    if (bad[_i].message)
+        ck_assert_str_eq(err.message, bad[_i].message);
     else
         ck_assert_int_eq(strncmp(err.message, "f.yaml", 6), 0);
 }
@@ -319,14 +319,14 @@ START_TEST(anchors_belong_to_one_document)
 }
 END_TEST
 
-static void expect_limit(const char *head, const char *text, size_t times, const char *sentence)
+static void expect_limit(const char *head, const char *text, size_t times, const char *message)
 {
     char *many = repeated(text, times);
     char *all = malloc(strlen(head) + strlen(many) + 3);
     ck_assert_ptr_nonnull(all);
     sprintf(all, "%s%s", head, many);
     ck_assert_int_eq(add(all), DQ_OUT_OF_MEMORY);
-    ck_assert_str_eq(err.message, sentence);
+    ck_assert_str_eq(err.message, message);
     free(all);
     free(many);
 }
@@ -369,7 +369,7 @@ int main(void)
     add_test(&tests, a_row_given_before_the_first_look_up_wins_too);
     add_test(&tests, a_wrong_text_adds_nothing);
     add_test(&tests, a_folder_is_read_with_its_folders);
-    add_loop_test(&tests, bad_text_gets_one_sentence, 0, sizeof bad / sizeof *bad);
+    add_loop_test(&tests, bad_text_gets_one_message, 0, sizeof bad / sizeof *bad);
     add_test(&tests, large_text_meets_a_limit);
     add_test(&tests, a_mapping_with_many_keys_meets_a_limit);
     add_test(&tests, long_lists_meet_a_limit);

@@ -29,7 +29,7 @@ typedef struct comparison {
 static void print_line(const char *name, const dq_tensor *want, const compare_result *result)
 {
     cli_style style = result->same ? CLI_STYLE_GOOD : CLI_STYLE_BAD;
-    printf("%s: %s%s%s", name, cli_style_on(stdout, style), result->sentence, cli_style_off(stdout));
+    printf("%s: %s%s%s", name, cli_style_on(stdout, style), result->message, cli_style_off(stdout));
     if (result->same)
         printf(" (%zu %s%s)", result->count, dq_tensor_kind(want) == DQ_KIND_TENSOR ? "element" : "item",
                result->count == 1 ? "" : "s");
@@ -42,7 +42,7 @@ static void print_json(cli_json *json, const char *name, const compare_result *r
     cli_json_text(json, "name", name);
     cli_json_bool(json, "equal", result->same);
     cli_json_size(json, "count", result->count);
-    cli_json_text(json, "message", result->sentence);
+    cli_json_text(json, "message", result->message);
     cli_json_end_object(json);
 }
 
@@ -57,7 +57,7 @@ static void compare_one(comparison *c, size_t output, const dq_tensor *want)
     io_printable(name);
     to->compared++;
     if (!result.same && !to->different++)
-        snprintf(to->first, sizeof to->first, "%s: %s", name, result.sentence);
+        snprintf(to->first, sizeof to->first, "%s: %s", name, result.message);
     if (to->lines)
         print_line(name, want, &result);
     if (to->json)

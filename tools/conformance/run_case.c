@@ -158,7 +158,7 @@ static bool compare_outputs(case_run *run, const values *requested, const compar
         compare_result compared;
         compare_tensors(got, requested->tensors[i], tolerance, &compared);
         if (!compared.same)
-            return fail(run, "output '%s': %s", info.name, compared.sentence);
+            return fail(run, "output '%s': %s", info.name, compared.message);
     }
     return true;
 }
@@ -207,7 +207,7 @@ static bool run_into(case_run *run, const values *requested, const compare_toler
         if (good && buffers[i])
             compare_tensors(buffers[i], requested->tensors[i], tolerance, &compared);
         if (!compared.same)
-            good = fail(run, "output '%s' in the caller's memory: %s", info.name, compared.sentence);
+            good = fail(run, "output '%s' in the caller's memory: %s", info.name, compared.message);
         if (buffers[i])
             dq_session_set_output(run->session, info.name, NULL, &err);
         dq_tensor_free(buffers[i]);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "insight/twin.h"
+#include "insight/float_forms.h"
 
 #include <string.h>
 
-enum { MOST_OPERANDS = 3, MOST_INPUTS = 4 };
+enum { MAX_OPERANDS = 3, MAX_INPUTS = 4 };
 
 /* An operator over quantized values: which inputs are its operands (value, scale, zero point each), its bias
  * and the quantizer of its result. */
 typedef struct form {
     const char *op_type, *float_op;
-    size_t operand_count, operands[MOST_OPERANDS];
+    size_t operand_count, operands[MAX_OPERANDS];
     size_t bias; /* 0: none */
     size_t scale, zero_point;
     bool has_attributes;
@@ -35,12 +35,12 @@ typedef struct builder {
     insight_comparison *c;
     model_edit *edit;
     const insight_switches *switches;
-    const char **twins; /* by value of the quantized model */
+    const char **float_names; /* float form by value of the quantized model; NULL: none */
     size_t serial;
     dq_error *err;
 } builder;
 
-bool insight_needs_twin(const insight_pair *p)
+bool insight_needs_float_form(const insight_pair *p)
 {
     return p->codes && (p->is_qoperator || p->is_edit);
 }
@@ -68,7 +68,7 @@ dq_status insight_unfold(insight_comparison *c, model_edit *edit, const insight_
                          const char **unfolded, dq_error *err)
 {
     const insight_model *f = &c->reference;
-    const char *inputs[MOST_INPUTS] = {real, NULL, NULL, NULL};
+    const char *inputs[MAX_INPUTS] = {real, NULL, NULL, NULL};
     const size_t pair = (size_t)(p - c->pairs), node = insight_producer(f, p->name);
     *unfolded = real;
     if (!is_folded(c, p) || node == INSIGHT_NONE)
@@ -105,7 +105,7 @@ static const char *value_name(const builder *b, const insight_node *n, size_t in
 }
 
 /* A new node; *name is its result. */
-static dq_status add(builder *b, const char *op_type, const char *const inputs[MOST_INPUTS], const char *like,
+static dq_status add(builder *b, const char *op_type, const char *const inputs[MAX_INPUTS], const char *like,
                      const char **name)
 {
     *name = new_name(b);
@@ -145,7 +145,7 @@ static dq_status add_constant(builder *b, size_t value, const char **name)
                       : insight_no_memory(b->err);
     if (status == DQ_OK)
         status = model_edit_add_initializer(b->edit, original, info.initializer, b->err);
-    const char *const inputs[MOST_INPUTS] = {on, original, quantized, NULL};
+    const char *const inputs[MAX_INPUTS] = {on, original, quantized, NULL};
     return status == DQ_OK ? add(b, "Where", inputs, NULL, name) : status;
 }
 
@@ -153,14 +153,14 @@ static dq_status add_constant(builder *b, size_t value, const char **name)
 static dq_status add_operand(builder *b, const insight_node *n, size_t input, const char **name)
 {
     const size_t value = n->inputs[input];
-    if (b->twins[value]) {
-        *name = b->twins[value];
+    if (b->float_names[value]) {
+        *name = b->float_names[value];
         return DQ_OK;
     }
     if (b->c->quantized.values[value].is_initializer)
         return add_constant(b, value, name);
-    const char *const inputs[MOST_INPUTS] = {value_name(b, n, input), value_name(b, n, input + 1),
-                                             value_name(b, n, input + 2), NULL};
+    const char *const inputs[MAX_INPUTS] = {value_name(b, n, input), value_name(b, n, input + 1),
+                                            value_name(b, n, input + 2), NULL};
     return add(b, "DequantizeLinear", inputs, NULL, name);
 }
 
@@ -175,23 +175,23 @@ static const insight_pair *switched_pair(const builder *b, const char *quantized
     return NULL;
 }
 
-/* The twin of a value that `real` gives, quantized with these parameters. */
+/* The float form of a value that `real` gives, quantized with these parameters. */
 static dq_status add_quantizer(builder *b, size_t value, const char *real, const char *scale,
                                const char *zero_point)
 {
     const insight_pair *p = switched_pair(b, b->c->quantized.values[value].name);
     const char *quantized = NULL, *dequantized = NULL;
-    const char *const first[MOST_INPUTS] = {real, scale, zero_point, NULL};
+    const char *const first[MAX_INPUTS] = {real, scale, zero_point, NULL};
     dq_status status = add(b, "QuantizeLinear", first, NULL, &quantized);
-    const char *const second[MOST_INPUTS] = {quantized, scale, zero_point, NULL};
+    const char *const second[MAX_INPUTS] = {quantized, scale, zero_point, NULL};
     if (status == DQ_OK)
         status = add(b, "DequantizeLinear", second, NULL, &dequantized);
-    b->twins[value] = dequantized;
+    b->float_names[value] = dequantized;
     if (status != DQ_OK || !p)
         return status;
     status = insight_unfold(b->c, b->edit, p, real, &real, b->err);
-    const char *const third[MOST_INPUTS] = {b->switches->pairs[p - b->c->pairs], real, dequantized, NULL};
-    return status == DQ_OK ? add(b, "Where", third, NULL, &b->twins[value]) : status;
+    const char *const third[MAX_INPUTS] = {b->switches->pairs[p - b->c->pairs], real, dequantized, NULL};
+    return status == DQ_OK ? add(b, "Where", third, NULL, &b->float_names[value]) : status;
 }
 
 static const form *form_of(const insight_node *n)
@@ -206,7 +206,7 @@ static const form *form_of(const insight_node *n)
 
 static dq_status add_operator(builder *b, const insight_node *n, const form *f)
 {
-    const char *inputs[MOST_INPUTS] = {NULL}, *real = NULL;
+    const char *inputs[MAX_INPUTS] = {NULL}, *real = NULL;
     dq_status status = DQ_OK;
     for (size_t i = 0; i < f->operand_count && status == DQ_OK; i++)
         status = add_operand(b, n, f->operands[i], &inputs[i]);
@@ -224,25 +224,26 @@ static bool is_movement(const insight_node *n)
 {
     for (size_t i = 0; i < sizeof movements / sizeof *movements; i++)
         if (!strcmp(movements[i], n->op_type) && !*n->domain)
-            return n->input_count && n->input_count <= MOST_INPUTS && n->output_count == 1;
+            return n->input_count && n->input_count <= MAX_INPUTS && n->output_count == 1;
     return false;
 }
 
 static dq_status add_movement(builder *b, const insight_node *n)
 {
-    const char *inputs[MOST_INPUTS] = {b->twins[n->inputs[0]]};
+    const char *inputs[MAX_INPUTS] = {b->float_names[n->inputs[0]]};
     for (size_t i = 1; i < n->input_count; i++)
         inputs[i] = value_name(b, n, i) ? value_name(b, n, i) : "";
-    return add(b, n->op_type, inputs, b->c->quantized.values[n->outputs[0]].name, &b->twins[n->outputs[0]]);
+    return add(b, n->op_type, inputs, b->c->quantized.values[n->outputs[0]].name,
+               &b->float_names[n->outputs[0]]);
 }
 
-/* What reads the dequantized value reads the twin. */
-static dq_status use_twin(builder *b, const char *dequantized, const char *twin)
+/* Lets the readers of the dequantized value read its float form. */
+static dq_status redirect_readers(builder *b, const char *dequantized, const char *float_name)
 {
     for (size_t k = 0; k < b->c->output_count; k++)
         if (!strcmp(b->c->outputs[k].name, dequantized))
-            b->switches->outputs[k] = twin;
-    return model_edit_redirect(b->edit, dequantized, twin, b->err);
+            b->switches->outputs[k] = float_name;
+    return model_edit_redirect(b->edit, dequantized, float_name, b->err);
 }
 
 static dq_status add_node(builder *b, const insight_node *n)
@@ -252,20 +253,20 @@ static dq_status add_node(builder *b, const insight_node *n)
         return DQ_OK;
     if (f && value_name(b, n, f->scale))
         return add_operator(b, n, f);
-    const char *twin = b->twins[n->inputs[0]];
+    const char *float_name = b->float_names[n->inputs[0]];
     if (!strcmp(n->op_type, "QuantizeLinear") && switched_pair(b, b->c->quantized.values[n->outputs[0]].name))
         return add_quantizer(b, n->outputs[0], value_name(b, n, 0), value_name(b, n, 1), value_name(b, n, 2));
-    if (twin && !strcmp(n->op_type, "DequantizeLinear"))
-        return use_twin(b, b->c->quantized.values[n->outputs[0]].name, twin);
-    return twin && is_movement(n) ? add_movement(b, n) : DQ_OK;
+    if (float_name && !strcmp(n->op_type, "DequantizeLinear"))
+        return redirect_readers(b, b->c->quantized.values[n->outputs[0]].name, float_name);
+    return float_name && is_movement(n) ? add_movement(b, n) : DQ_OK;
 }
 
-dq_status insight_add_twins(insight_comparison *c, model_edit *edit, const insight_switches *switches,
-                            dq_error *err)
+dq_status insight_add_float_forms(insight_comparison *c, model_edit *edit, const insight_switches *switches,
+                                  dq_error *err)
 {
     builder b = {.c = c, .edit = edit, .switches = switches, .err = err};
-    b.twins = insight_alloc(&c->pool, c->quantized.value_count, sizeof *b.twins);
-    dq_status status = b.twins ? DQ_OK : insight_no_memory(err);
+    b.float_names = insight_alloc(&c->pool, c->quantized.value_count, sizeof *b.float_names);
+    dq_status status = b.float_names ? DQ_OK : insight_no_memory(err);
     for (size_t i = 0; i < c->quantized.node_count && status == DQ_OK; i++)
         status = add_node(&b, &c->quantized.nodes[i]);
     return status;

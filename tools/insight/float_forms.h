@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Float forms of operators that compute quantized values (QLinearConv …), so that their quantizers can be
  * left out. */
-#ifndef DQ_TOOLS_INSIGHT_TWIN_H
-#define DQ_TOOLS_INSIGHT_TWIN_H
+#ifndef DQ_TOOLS_INSIGHT_FLOAT_FORMS_H
+#define DQ_TOOLS_INSIGHT_FLOAT_FORMS_H
 
 #include "insight/compare.h"
 #include "io/model_edit.h"
@@ -14,8 +14,8 @@ typedef struct insight_switches {
     const char **outputs; /**< by output: replaced by the value that stands for it in the edited model */
 } insight_switches;
 
-/** Whether the quantizer of the value or constant is one that only twins can leave out. */
-bool insight_needs_twin(const insight_pair *p);
+/** Whether the quantizer of the value or constant is one that only a float form can leave out. */
+bool insight_needs_float_form(const insight_pair *p);
 
 /** The initializer of that name; NULL: none. */
 const dq_tensor *insight_constant_named(const insight_model *m, const char *name);
@@ -34,7 +34,7 @@ dq_status insight_unfold(insight_comparison *c, model_edit *edit, const insight_
  * Readers of the model's DequantizeLinear nodes read it. Data movement on quantized values moves it. After an
  * operator that has no float form here, the quantized values of the model are dequantized: what is left out
  * before it has no effect after it. */
-dq_status insight_add_twins(insight_comparison *c, model_edit *edit, const insight_switches *switches,
-                            dq_error *err);
+dq_status insight_add_float_forms(insight_comparison *c, model_edit *edit, const insight_switches *switches,
+                                  dq_error *err);
 
 #endif

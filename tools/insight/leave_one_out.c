@@ -5,7 +5,7 @@
  * value), and the switches are inputs. With many quantizers, groups are left out first; a group without a
  * gain is not looked into. */
 #include "insight/edited.h"
-#include "insight/twin.h"
+#include "insight/float_forms.h"
 
 #include "io/common.h"
 
@@ -100,7 +100,7 @@ static dq_status switch_pairs(experiment *x, model_edit *edit, size_t i, size_t 
 {
     dq_status status = DQ_OK;
     for (size_t k = 0; k < x->c->pair_count && status == DQ_OK; k++)
-        if (shares_scale(x->elements[i].pair, &x->c->pairs[k]) && !insight_needs_twin(&x->c->pairs[k]))
+        if (shares_scale(x->elements[i].pair, &x->c->pairs[k]) && !insight_needs_float_form(&x->c->pairs[k]))
             status = switch_pair(x, edit, i, &x->c->pairs[k], serial, err);
     return status;
 }
@@ -113,7 +113,7 @@ static const dq_tensor *float_data(const experiment *x, const insight_weight *w)
 static dq_status switch_weight(experiment *x, model_edit *edit, size_t i, size_t *serial, dq_error *err)
 {
     if (!x->elements[i].weight->dequantized)
-        return DQ_OK; /* add_twins does it */
+        return DQ_OK; /* add_float_forms does it */
     char name[INSIGHT_EDIT_NAME];
     const insight_weight *w = x->elements[i].weight;
     dq_status status = model_edit_add_initializer(edit, edit_name(name, "weight", i), float_data(x, w), err);
@@ -152,7 +152,7 @@ static dq_status list_elements(experiment *x, dq_error *err)
 }
 
 /* Switches of operators that compute quantized values. */
-static dq_status add_twins(experiment *x, model_edit *edit, dq_error *err)
+static dq_status add_float_forms(experiment *x, model_edit *edit, dq_error *err)
 {
     insight_comparison *c = x->c;
     char name[INSIGHT_EDIT_NAME];
@@ -167,7 +167,7 @@ static dq_status add_twins(experiment *x, model_edit *edit, dq_error *err)
         if (!on)
             return insight_no_memory(err);
         for (size_t k = 0; k < c->pair_count && x->elements[i].pair; k++) {
-            if (!insight_needs_twin(&c->pairs[k]) || !shares_scale(x->elements[i].pair, &c->pairs[k]))
+            if (!insight_needs_float_form(&c->pairs[k]) || !shares_scale(x->elements[i].pair, &c->pairs[k]))
                 continue;
             switches.pairs[k] = on;
             any = true;
@@ -175,7 +175,7 @@ static dq_status add_twins(experiment *x, model_edit *edit, dq_error *err)
         if (x->elements[i].weight && !x->elements[i].weight->dequantized)
             switches.weights[x->elements[i].weight - c->weights] = on;
     }
-    return any ? insight_add_twins(c, edit, &switches, err) : DQ_OK;
+    return any ? insight_add_float_forms(c, edit, &switches, err) : DQ_OK;
 }
 
 static dq_status open_switched(experiment *x, dq_error *err)
@@ -191,7 +191,7 @@ static dq_status open_switched(experiment *x, dq_error *err)
                                          : switch_weight(x, edit, i, &serial, err);
     }
     if (status == DQ_OK)
-        status = add_twins(x, edit, err);
+        status = add_float_forms(x, edit, err);
     if (status == DQ_OK)
         status = insight_run_edit(&x->run, edit, x->r->quantized, x->r->quantized_dir, x->r, err);
     for (size_t k = 0; k < x->c->output_count && status == DQ_OK; k++)

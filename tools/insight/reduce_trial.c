@@ -144,7 +144,7 @@ static dq_status compare(const insight_cuts *c, insight_trial *t, dq_error *err)
             continue;
         t->differs = true;
         t->different = i;
-        say(t, t->output_names[i], result.sentence);
+        say(t, t->output_names[i], result.message);
     }
     return status;
 }

@@ -40,9 +40,9 @@ dq_status io_prefix(dq_error *err, dq_status status, const char *where)
 {
     if (!err)
         return status;
-    char sentence[sizeof err->message];
-    memcpy(sentence, err->message, sizeof sentence);
-    return io_fail(err, status, "%s: %s", where, sentence);
+    char message[sizeof err->message];
+    memcpy(message, err->message, sizeof message);
+    return io_fail(err, status, "%s: %s", where, message);
 }
 
 bool io_count(size_t rank, const int64_t *dims, size_t *count)
