@@ -34,11 +34,6 @@ static bool is_folder(const char *path)
     return !stat(path, &info) && S_ISDIR(info.st_mode);
 }
 
-static dq_status out_of_memory(dq_error *err)
-{
-    return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
-}
-
 /* ---- Files of a run ------------------------------------------------------------------------------------ */
 
 /* The last name of a path, without slashes at its end: its first byte and length. */
@@ -80,11 +75,11 @@ static dq_status check_names(const batch *b, dq_error *err)
     dq_status status = DQ_OK;
     char **names = calloc(b->list.count + 1, sizeof *names);
     if (!names)
-        return out_of_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < b->list.count && status == DQ_OK; i++) {
         names[i] = file_of("", b->list.paths[i], true);
         if (!names[i])
-            status = out_of_memory(err);
+            status = io_no_memory(err);
     }
     if (status == DQ_OK)
         qsort(names, b->list.count, sizeof *names, by_text);
@@ -125,7 +120,7 @@ static dq_status compare(batch *b, const char *path, cli_comparison *comparison,
 {
     const cli_options *o = b->runner->options;
     char *folder = file_of(o->expect, path, false), *file = file_of(o->expect, path, true);
-    dq_status status = !folder || !file ? out_of_memory(err) : DQ_OK;
+    dq_status status = !folder || !file ? io_no_memory(err) : DQ_OK;
     if (status == DQ_OK) {
         comparison->json = b->json;
         if (b->json) {
@@ -174,7 +169,7 @@ static dq_status use_outputs(batch *b, const char *path, dq_error *err)
         cli_show_json(&b->runner->outputs, o->hash, b->json);
     if (b->runner->output) {
         written = file_of(b->runner->output, path, true);
-        status = written ? cli_write_outputs(written, &b->runner->outputs, err) : out_of_memory(err);
+        status = written ? cli_write_outputs(written, &b->runner->outputs, err) : io_no_memory(err);
     }
     if (status == DQ_OK && o->expect)
         status = compare(b, path, &comparison, err);

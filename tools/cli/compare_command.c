@@ -31,11 +31,6 @@ typedef struct comparer {
     cli_references references; /* of --ref */
 } comparer;
 
-static dq_status no_memory(dq_error *err)
-{
-    return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
-}
-
 /* ---- Models -------------------------------------------------------------------------------------------- */
 
 static dq_status load_models(comparer *x, dq_schemas *schemas, dq_error *err)
@@ -74,12 +69,12 @@ static dq_status read_maps(comparer *x, dq_error *err)
     x->maps = calloc(x->o->map_count + 1, sizeof *x->maps);
     x->map_names = calloc(x->o->map_count + 1, sizeof *x->map_names);
     if (!x->maps || !x->map_names)
-        return no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < x->o->map_count; i++) {
         const char *equals = strchr(x->o->maps[i], '=');
         x->map_names[i] = strndup(x->o->maps[i], (size_t)(equals - x->o->maps[i]));
         if (!x->map_names[i])
-            return no_memory(err);
+            return io_no_memory(err);
         x->maps[i] = (insight_map){x->map_names[i], equals + 1};
         if (!dq_model_find_value(x->request.quantized, equals + 1))
             return io_fail(err, DQ_INVALID_ARGUMENT, "--map is '%s', and %s has no value '%s'", x->o->maps[i],
@@ -102,7 +97,7 @@ static dq_status read_labels(comparer *x, dq_error *err)
     x->request.label_count = dq_tensor_count(t);
     x->labels = calloc(x->request.label_count + 1, sizeof *x->labels);
     if (status == DQ_OK && !x->labels)
-        status = no_memory(err);
+        status = io_no_memory(err);
     for (size_t i = 0; i < x->request.label_count && status == DQ_OK; i++)
         x->labels[i] = (int64_t)io_get_int(t, i);
     x->request.labels = x->labels;

@@ -178,7 +178,7 @@ static dq_status expect_folder(comparison *c)
     size_t capacity = strlen(c->path) + 300;
     char *file = malloc(capacity);
     if (!file)
-        status = io_fail(c->err, DQ_OUT_OF_MEMORY, "out of memory");
+        status = io_no_memory(c->err);
     if (!count)
         status = io_fail(c->err, DQ_BAD_INPUT, "%s: holds no output_0.pb, output_1.pb…", c->path);
     for (int i = 0; i < count; i++) {
@@ -200,7 +200,7 @@ dq_status cli_expect(const cli_outputs *outputs, const char *path, const cli_opt
     comparison c = {.outputs = outputs, .options = options, .path = path, .result = result, .err = err};
     c.seen = calloc(outputs->count + 1, sizeof *c.seen);
     if (!c.seen)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+        return io_no_memory(err);
     struct stat info;
     bool folder = !stat(c.path, &info) && S_ISDIR(info.st_mode);
     dq_status status = folder ? expect_folder(&c) : expect_npz(&c);

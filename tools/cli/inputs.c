@@ -261,7 +261,7 @@ static dq_status take_folder(const char *path, cli_inputs *inputs, dq_error *err
     size_t capacity = strlen(path) + 300, found = 0, position = 0;
     char *file = malloc(capacity);
     if (!file)
-        status = io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+        status = io_no_memory(err);
     for (struct dirent *entry; status == DQ_OK && (entry = readdir(folder)) != NULL;) {
         if (!cli_position(entry->d_name, "input_", ".pb", &position))
             continue;
@@ -443,7 +443,7 @@ dq_status cli_inputs_gather(const dq_model *model, const cli_options *options, c
     inputs->infos = calloc(count + 1, sizeof *inputs->infos);
     inputs->tensors = calloc(count + 1, sizeof *inputs->tensors);
     if (!inputs->infos || !inputs->tensors)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+        return io_no_memory(err);
     for (size_t i = 0; i < count; i++)
         inputs->infos[i] = (dq_value_info)DQ_VALUE_INFO_INIT;
     dq_status status = DQ_OK;

@@ -14,7 +14,7 @@ dq_status cli_json_start(cli_json *json, dq_error *err)
 {
     *json = (cli_json){.first = true};
     json->to = open_memstream(&json->text, &json->size);
-    return json->to ? DQ_OK : io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+    return json->to ? DQ_OK : io_no_memory(err);
 }
 
 dq_status cli_json_take(cli_json *json, char **text, size_t *size, dq_error *err)
@@ -29,7 +29,7 @@ dq_status cli_json_take(cli_json *json, char **text, size_t *size, dq_error *err
         return DQ_OK;
     free(*text);
     *text = NULL;
-    return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+    return io_no_memory(err);
 }
 
 dq_status cli_json_finish(cli_json *json, dq_status status, dq_error *err)

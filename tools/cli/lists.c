@@ -157,7 +157,7 @@ static char *types_of(listing *l, const dq_operator_info *info)
     if (text)
         dq_schemas_types(l->schemas, info, text, length + 1);
     else
-        l->status = io_fail(l->err, DQ_OUT_OF_MEMORY, "out of memory");
+        l->status = io_no_memory(l->err);
     return text;
 }
 

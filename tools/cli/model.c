@@ -57,8 +57,7 @@ dq_status cli_model_load_bytes(const cli_options *o, const char *path, dq_schema
     const char *slash = strrchr(path, '/');
     *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
     options.base_dir = *folder;
-    dq_status status =
-        *folder ? dq_model_load(path, &options, model, err) : io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+    dq_status status = *folder ? dq_model_load(path, &options, model, err) : io_no_memory(err);
     if (status != DQ_OK)
         return status;
     status = io_read_file(path, most, bytes, size, err);

@@ -354,7 +354,7 @@ dq_status cli_parse(int argc, char **argv, cli_options *options, dq_error *err)
     dq_status status = DQ_OK;
     if (!options->inputs || !options->values || !options->files_or_values || !options->schema_dirs ||
         !options->dims || !options->maps || !r.words)
-        status = io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+        status = io_no_memory(err);
     if (status == DQ_OK)
         status = interpret(&r);
     free(r.words);

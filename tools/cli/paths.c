@@ -70,25 +70,20 @@ bool cli_is_batch(const cli_options *options)
     return found;
 }
 
-static dq_status out_of_memory(dq_error *err)
-{
-    return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
-}
-
 static dq_status add_path(cli_paths *b, const char *folder, const char *name, dq_error *err)
 {
     if (b->count == b->capacity) {
         size_t capacity = b->capacity ? 2 * b->capacity : 64;
         char **grown = realloc(b->paths, capacity * sizeof *grown);
         if (!grown)
-            return out_of_memory(err);
+            return io_no_memory(err);
         b->paths = grown;
         b->capacity = capacity;
     }
     size_t size = strlen(folder) + strlen(name) + 2;
     char *path = malloc(size);
     if (!path)
-        return out_of_memory(err);
+        return io_no_memory(err);
     snprintf(path, size, "%s%s%s", folder, !*folder || ends_with(folder, "/") ? "" : "/", name);
     b->paths[b->count++] = path;
     return DQ_OK;
@@ -134,7 +129,7 @@ dq_status cli_paths_list(const cli_options *o, cli_paths *list, dq_error *err)
 {
     *list = (cli_paths){0};
     list->arguments = calloc(o->input_count + 1, sizeof *list->arguments);
-    return list->arguments ? list_all(o, list, err) : out_of_memory(err);
+    return list->arguments ? list_all(o, list, err) : io_no_memory(err);
 }
 
 void cli_paths_clear(cli_paths *list)

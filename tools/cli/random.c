@@ -56,7 +56,7 @@ static dq_status list_codes(dq_dtype dtype, coded **out, size_t *count, dq_error
     dq_status status = dq_tensor_create(dtype, 1, &all, &codes, err);
     coded *list = status == DQ_OK ? malloc((size_t)all * sizeof *list) : NULL;
     if (status == DQ_OK && !list)
-        status = io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+        status = io_no_memory(err);
     size_t n = 0;
     for (unsigned code = 0; status == DQ_OK && code < all; code++) {
         uint16_t wide = (uint16_t)code;

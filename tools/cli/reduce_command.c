@@ -31,11 +31,6 @@ typedef struct reducer {
     char *options_text;        /* of the command that shows the difference */
 } reducer;
 
-static dq_status no_memory(dq_error *err)
-{
-    return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
-}
-
 /* ---- What is read -------------------------------------------------------------------------------------- */
 
 static dq_status read_inputs(reducer *x, dq_error *err)
@@ -43,7 +38,7 @@ static dq_status read_inputs(reducer *x, dq_error *err)
     dq_status status = cli_inputs_gather(x->model, x->o, x->o->inputs, x->o->input_count, &x->inputs, err);
     x->input_names = calloc(x->inputs.count + 1, sizeof *x->input_names);
     if (status == DQ_OK && !x->input_names)
-        return no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < x->inputs.count && status == DQ_OK; i++) {
         x->input_names[i] = x->inputs.infos[i].name;
         if (x->inputs.tensors[i] && dq_tensor_kind(x->inputs.tensors[i]) != DQ_KIND_TENSOR)
@@ -132,7 +127,7 @@ static dq_status make_options(reducer *x, dq_error *err)
     size_t size = 0;
     FILE *to = open_memstream(&x->options_text, &size);
     if (!to)
-        return no_memory(err);
+        return io_no_memory(err);
     if (o->rtol < COMPARE_RTOL || o->rtol > COMPARE_RTOL)
         fprintf(to, " --rtol %.9g", o->rtol);
     if (o->atol < COMPARE_ATOL || o->atol > COMPARE_ATOL)
@@ -146,7 +141,7 @@ static dq_status make_options(reducer *x, dq_error *err)
         fprintf(to, " --threads %u", o->threads);
     fputs(o->no_fuse ? " --no-fuse" : "", to);
     fputs(o->honor_accuracy_level ? " --honor-accuracy-level" : "", to);
-    return fclose(to) ? no_memory(err) : DQ_OK;
+    return fclose(to) ? io_no_memory(err) : DQ_OK;
 }
 
 /* The command, malloc'ed, for files that have `before` in front of their names. */
@@ -170,10 +165,10 @@ static dq_status write_script(const reducer *x, const char *path, dq_error *err)
     char *command = command_of(x, "\"$folder\"/"), *text = NULL;
     size_t size = 0;
     FILE *to = command ? open_memstream(&text, &size) : NULL;
-    dq_status status = to ? DQ_OK : no_memory(err);
+    dq_status status = to ? DQ_OK : io_no_memory(err);
     if (to) {
         fprintf(to, "#!/bin/sh\nfolder=$(dirname \"$0\")\n%s\n", command);
-        status = fclose(to) ? no_memory(err) : write_bytes(path, text, size, err);
+        status = fclose(to) ? io_no_memory(err) : write_bytes(path, text, size, err);
     }
     free(command);
     free(text);
@@ -185,7 +180,7 @@ static dq_status write_inputs(const insight_trial *best, const char *path, dq_er
     const char **names = calloc(best->input_count + 1, sizeof *names);
     const dq_tensor **tensors = calloc(best->input_count + 1, sizeof *tensors);
     size_t count = 0;
-    dq_status status = names && tensors ? DQ_OK : no_memory(err);
+    dq_status status = names && tensors ? DQ_OK : io_no_memory(err);
     for (size_t i = 0; i < best->input_count && status == DQ_OK; i++) {
         if (!best->input_tensors[i])
             continue;
@@ -217,7 +212,7 @@ static dq_status write_part(const reducer *x, const insight_trial *best, dq_erro
     dq_status status = DQ_OK;
     for (size_t i = 0; i < sizeof names / sizeof *names && status == DQ_OK; i++) {
         char *path = path_of(x, names[i]);
-        status = !path    ? no_memory(err)
+        status = !path    ? io_no_memory(err)
                  : i == 0 ? write_bytes(path, best->bytes, best->size, err)
                  : i == 1 ? write_inputs(best, path, err)
                  : i == 2 ? npz_write(path, best->output_count, best->output_names, best->expected, err)
@@ -293,7 +288,7 @@ static dq_status print(const reducer *x, const insight_reduction *r, dq_error *e
         fclose(to);
     }
     char *command = quoted ? command_of(x, quoted) : NULL;
-    dq_status status = command ? DQ_OK : no_memory(err);
+    dq_status status = command ? DQ_OK : io_no_memory(err);
     if (command && x->o->json)
         status = print_json(x, r, command, err);
     else if (command)

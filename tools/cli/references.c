@@ -25,7 +25,7 @@ dq_status cli_references_read(const char *path, const dq_model *model, cli_refer
     r->names = calloc(count + 1, sizeof *r->names);
     r->tensors = calloc(count + 1, sizeof *r->tensors);
     if (!r->names || !r->tensors)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+        return io_no_memory(err);
     for (; r->count < count && status == DQ_OK; r->count += status == DQ_OK) {
         const size_t i = r->count;
         r->names[i] = npz_name(r->archive, i);

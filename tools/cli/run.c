@@ -214,7 +214,7 @@ static dq_status choose_outputs(cli_runner *r, dq_error *err)
     outputs->names = calloc(capacity, sizeof *outputs->names);
     outputs->tensors = calloc(capacity, sizeof *outputs->tensors);
     if (!outputs->names || !outputs->tensors)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+        return io_no_memory(err);
     r->output = o->output;
     for (; asked < o->value_count; asked++) {
         status = add_value(r, o->values[asked], err);

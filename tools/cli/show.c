@@ -159,7 +159,7 @@ dq_status cli_show(const cli_outputs *outputs, dq_error *err)
         count += rows_of(outputs->tensors[i]);
     row *rows = calloc(count + 1, sizeof *rows);
     if (!rows)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+        return io_no_memory(err);
     int widths[COLUMNS] = {0};
     rows[0] = titles;
     row *next = rows + 1;

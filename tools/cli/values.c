@@ -76,7 +76,7 @@ static dq_status set_dim(cli_options *to, const char *value, dq_error *err)
         return refuse(CLI_OPTION_DIM, value, "NAME=SIZE with a size of 0 or more", err);
     char *name = malloc((size_t)(equals - value) + 1);
     if (!name)
-        return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+        return io_no_memory(err);
     memcpy(name, value, (size_t)(equals - value));
     name[equals - value] = 0;
     to->dims[to->dim_count++] = (cli_dim){name, (int64_t)size};

@@ -6,6 +6,7 @@
  * folds into the one before (BatchNormalization, Relu, Clip) is skipped where the quantized model does not
  * have it. */
 #include "insight/compare.h"
+#include "io/common.h"
 
 #include <string.h>
 
@@ -117,7 +118,7 @@ dq_status insight_align(insight_comparison *c, size_t *to, dq_error *err)
     aligner a = {.q = &c->quantized, .f = &c->reference, .to = to};
     a.claimed = insight_alloc(&c->pool, a.f->node_count, sizeof *a.claimed);
     if (!a.claimed)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < a.q->value_count; i++)
         if (a.q->values[i].is_input && to[i] == INSIGHT_NONE)
             to[i] = insight_value_named(a.f, a.q->values[i].name);

@@ -2,6 +2,7 @@
 #include "insight/document.h"
 
 #include "insight/report.h"
+#include "io/common.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,10 @@ static dq_status write_html(const insight_report *report, insight_document *out,
 {
     FILE *to = open_memstream(&out->html, &out->html_size);
     if (!to)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     dq_status status = insight_write_report(report, to, err);
     const bool bad = ferror(to) != 0;
-    return (fclose(to) || bad) && status == DQ_OK ? insight_no_memory(err) : status;
+    return (fclose(to) || bad) && status == DQ_OK ? io_no_memory(err) : status;
 }
 
 dq_status insight_document_inspect(dq_model *model, const dq_session_options *options,
@@ -85,7 +86,7 @@ dq_status insight_document_compare(const insight_task *task, insight_document *o
     insight_map *maps = calloc(task->map_count + 1, sizeof *maps);
     *out = (insight_document){0};
     if (!maps)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < task->map_count; i++)
         maps[i] = (insight_map){task->map_floats[i], task->map_names[i]};
     const insight_request request = request_of(task, maps);

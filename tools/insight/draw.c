@@ -196,7 +196,7 @@ static dq_status make_vertices(const insight_model *m, layout *l, dq_error *err)
     l->value_vertex = insight_alloc(&l->pool, m->value_count, sizeof *l->value_vertex);
     vertex *own = insight_alloc(&l->pool, m->node_count + m->value_count, sizeof *own);
     if (!l->node_vertex || !l->value_vertex || !own)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < m->value_count; i++) {
         const bool drawn = (m->values[i].is_input || m->values[i].is_output) && !m->values[i].is_initializer;
         l->value_vertex[i] = drawn ? l->vertex_count : INSIGHT_NONE;
@@ -216,7 +216,7 @@ static dq_status make_vertices(const insight_model *m, layout *l, dq_error *err)
     l->vertices = insight_alloc(&l->pool, l->vertex_limit, sizeof *l->vertices);
     l->edges = insight_alloc(&l->pool, l->edge_limit, sizeof *l->edges);
     if (!l->vertices || !l->edges)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     memcpy(l->vertices, own, l->vertex_count * sizeof *own);
     each_link(m, l, add_link, l);
     return DQ_OK;
@@ -227,7 +227,7 @@ static dq_status list_neighbours(layout *l, dq_error *err)
     l->ups = insight_alloc(&l->pool, l->edge_count, sizeof *l->ups);
     l->downs = insight_alloc(&l->pool, l->edge_count, sizeof *l->downs);
     if (!l->ups || !l->downs)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t e = 0; e < l->edge_count; e++) {
         l->vertices[l->edges[e].to].up_count++;
         l->vertices[l->edges[e].from].down_count++;
@@ -257,13 +257,13 @@ static dq_status make_layers(layout *l, dq_error *err)
     l->layers = insight_alloc(&l->pool, l->layer_count, sizeof *l->layers);
     l->layer_sizes = insight_alloc(&l->pool, l->layer_count, sizeof *l->layer_sizes);
     if (!l->layers || !l->layer_sizes)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < l->vertex_count; i++)
         l->layer_sizes[l->vertices[i].layer]++;
     for (size_t k = 0; k < l->layer_count; k++) {
         l->layers[k] = insight_alloc(&l->pool, l->layer_sizes[k], sizeof **l->layers);
         if (!l->layers[k])
-            return insight_no_memory(err);
+            return io_no_memory(err);
         l->layer_sizes[k] = 0;
     }
     for (size_t i = 0; i < l->vertex_count; i++) {

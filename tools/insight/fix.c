@@ -211,7 +211,7 @@ static dq_status mend_bias(fixer *f, insight_pool *pool, const bias *b, dq_error
     double *values = insight_alloc(pool, count, sizeof *values),
            *scales = insight_alloc(pool, count, sizeof *scales);
     if (!values || !scales)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < count; i++) {
         scales[i] = (double)(float)(ch->new_scale * dq_tensor_value(w, dq_tensor_count(w) > 1 ? i : 0));
         const double q = nearbyint(real_bias(f, b, i) / scales[i]);
@@ -231,8 +231,8 @@ dq_status insight_fix(const insight_request *r, const insight_comparison *c, voi
     insight_pool pool = {0};
     fixer f = {.c = c};
     f.changes = insight_alloc(&pool, c->verdict_count, sizeof *f.changes);
-    dq_status status = f.changes ? model_edit_open(r->quantized_bytes, r->quantized_size, &f.edit, err)
-                                 : insight_no_memory(err);
+    dq_status status =
+        f.changes ? model_edit_open(r->quantized_bytes, r->quantized_size, &f.edit, err) : io_no_memory(err);
     for (size_t i = 0; i < c->verdict_count && status == DQ_OK; i++)
         if (c->verdicts[i].has_fix)
             add_change(&f, &c->pairs[c->verdicts[i].pair]);

@@ -80,13 +80,13 @@ dq_status insight_unfold(insight_comparison *c, model_edit *edit, const insight_
             value == INSIGHT_NONE ? NULL : insight_constant_named(f, f->values[value].name);
         inputs[k] = end ? insight_format(&c->pool, "dqrun_end_%zu_%zu", pair, k) : "";
         if (!inputs[k])
-            return insight_no_memory(err);
+            return io_no_memory(err);
         if (end)
             status = model_edit_add_initializer(edit, inputs[k], end, err);
     }
     *unfolded = insight_format(&c->pool, "dqrun_unfolded_%zu", pair);
     if (!*unfolded)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     return status == DQ_OK ? model_edit_add_node(edit, p->float_op, inputs, *unfolded, NULL, err) : status;
 }
 
@@ -109,8 +109,7 @@ static dq_status add(builder *b, const char *op_type, const char *const inputs[M
                      const char **name)
 {
     *name = new_name(b);
-    return *name ? model_edit_add_node(b->edit, op_type, inputs, *name, like, b->err)
-                 : insight_no_memory(b->err);
+    return *name ? model_edit_add_node(b->edit, op_type, inputs, *name, like, b->err) : io_no_memory(b->err);
 }
 
 /* ---- Constants ----------------------------------------------------------------------------------------- */
@@ -131,8 +130,7 @@ static dq_status add_constant(builder *b, size_t value, const char **name)
     const size_t weight = weight_of(b, b->c->quantized.values[value].name);
     const char *on = weight == INSIGHT_NONE ? NULL : b->switches->weights[weight];
     dq_value_info info = DQ_VALUE_INFO_INIT;
-    dq_status status =
-        quantized ? insight_dequantized(b->c, value, &real, b->err) : insight_no_memory(b->err);
+    dq_status status = quantized ? insight_dequantized(b->c, value, &real, b->err) : io_no_memory(b->err);
     if (status == DQ_OK)
         status = model_edit_add_initializer(b->edit, quantized, real, b->err);
     dq_tensor_free(real);
@@ -142,7 +140,7 @@ static dq_status add_constant(builder *b, size_t value, const char **name)
     const size_t reference = insight_value_named(&b->c->reference, b->c->weights[weight].float_name);
     const char *original = new_name(b);
     status = original ? dq_value_describe(b->c->reference.values[reference].value, &info, b->err)
-                      : insight_no_memory(b->err);
+                      : io_no_memory(b->err);
     if (status == DQ_OK)
         status = model_edit_add_initializer(b->edit, original, info.initializer, b->err);
     const char *const inputs[MAX_INPUTS] = {on, original, quantized, NULL};
@@ -266,7 +264,7 @@ dq_status insight_add_float_forms(insight_comparison *c, model_edit *edit, const
 {
     builder b = {.c = c, .edit = edit, .switches = switches, .err = err};
     b.float_names = insight_alloc(&c->pool, c->quantized.value_count, sizeof *b.float_names);
-    dq_status status = b.float_names ? DQ_OK : insight_no_memory(err);
+    dq_status status = b.float_names ? DQ_OK : io_no_memory(err);
     for (size_t i = 0; i < c->quantized.node_count && status == DQ_OK; i++)
         status = add_node(&b, &c->quantized.nodes[i]);
     return status;

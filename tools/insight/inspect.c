@@ -51,7 +51,7 @@ static dq_status index_handles(insight_model *m, dq_error *err)
 {
     m->handles = insight_alloc(&m->pool, m->value_count + m->node_count, sizeof *m->handles);
     if (!m->handles)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < m->value_count; i++)
         m->handles[m->handle_count++] = (struct insight_handle){m->values[i].value, i};
     for (size_t i = 0; i < m->node_count; i++)
@@ -171,7 +171,7 @@ static dq_status count_weights(insight_model *m, dq_error *err)
 {
     m->weights = insight_alloc(&m->pool, DQ_DTYPE_COUNT, sizeof *m->weights);
     if (!m->weights)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < DQ_DTYPE_COUNT; i++)
         m->weights[i].dtype = (dq_dtype)i;
     for (size_t i = 0; i < m->value_count; i++) {
@@ -216,7 +216,7 @@ static dq_status read_node(insight_model *m, const dq_node *node, insight_node *
                          .compute = insight_compute_of(node)};
     to->op = insight_format(&m->pool, "%s%s%s-%d", info.domain, *info.domain ? "." : "", info.op_type,
                             info.since_version ? info.since_version : info.opset);
-    return to->op ? DQ_OK : insight_no_memory(err);
+    return to->op ? DQ_OK : io_no_memory(err);
 }
 
 /* Connects nodes and values by index. */
@@ -230,7 +230,7 @@ static dq_status connect_node(insight_model *m, size_t index, dq_error *err)
     if (status != DQ_OK)
         return status;
     if (!inputs || !outputs)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     bool all_constant = true;
     for (size_t i = 0; i < info.input_count; i++) {
         inputs[i] = insight_find_value(m, info.inputs[i]);
@@ -263,7 +263,7 @@ static dq_status read_graph(insight_model *m, const dq_graph *handle, dq_error *
     m->values = insight_alloc(&m->pool, graph.value_count, sizeof *m->values);
     m->nodes = insight_alloc(&m->pool, graph.node_count, sizeof *m->nodes);
     if (!m->values || !m->nodes)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < graph.value_count && status == DQ_OK; i++)
         status = read_value(m, graph.values[i], &m->values[i], err);
     for (size_t i = 0; i < graph.node_count && status == DQ_OK; i++)
@@ -285,7 +285,7 @@ static dq_status count_operators(insight_model *m, dq_error *err)
 {
     m->operators = insight_alloc(&m->pool, m->node_count, sizeof *m->operators);
     if (!m->operators)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < m->node_count; i++) {
         const insight_node *n = &m->nodes[i];
         size_t k = 0;
@@ -353,7 +353,7 @@ static dq_status read_problems(insight_model *m, dq_error *err)
     findings f = {.m = m};
     const dq_status status = dq_model_check(m->model, find_problem, &f, err);
     if (f.status != DQ_OK)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     return m->problem_count ? DQ_OK : status;
 }
 
@@ -376,7 +376,7 @@ static dq_status read_header(insight_model *m, const dq_model_info *info, dq_err
             insight_format(&m->pool, "%s%s%s %d", text, i ? ", " : "", *domain ? domain : "ai.onnx", version);
     }
     m->opsets = text;
-    return m->producer && text ? DQ_OK : insight_no_memory(err);
+    return m->producer && text ? DQ_OK : io_no_memory(err);
 }
 
 dq_status insight_inspect(dq_model *model, const dq_session_options *options, dq_tensor *const *tensors,

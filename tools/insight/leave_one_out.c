@@ -60,7 +60,7 @@ static dq_status add_switch(experiment *x, model_edit *edit, size_t i, const cha
         if (strcmp(x->c->outputs[k].name, quantized) != 0)
             continue;
         x->outputs[k] = insight_copy(&x->c->pool, name);
-        status = x->outputs[k] ? DQ_OK : insight_no_memory(err);
+        status = x->outputs[k] ? DQ_OK : io_no_memory(err);
     }
     return status;
 }
@@ -127,7 +127,7 @@ static dq_status list_elements(experiment *x, dq_error *err)
     x->outputs = insight_alloc(&c->pool, c->output_count, sizeof *x->outputs);
     x->references = insight_alloc(&c->pool, c->output_count * x->r->feed.count, sizeof *x->references);
     if (!x->elements || !x->outputs || !x->references)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t k = 0; k < c->output_count; k++)
         x->outputs[k] = c->outputs[k].name;
     for (size_t i = 0; i < c->pair_count; i++) {
@@ -160,12 +160,12 @@ static dq_status add_float_forms(experiment *x, model_edit *edit, dq_error *err)
     switches.pairs = insight_alloc(&c->pool, c->pair_count, sizeof *switches.pairs);
     switches.weights = insight_alloc(&c->pool, c->weight_count, sizeof *switches.weights);
     if (!switches.pairs || !switches.weights)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     bool any = false;
     for (size_t i = 0; i < x->count; i++) {
         const char *on = insight_copy(&c->pool, edit_name(name, "switch", i));
         if (!on)
-            return insight_no_memory(err);
+            return io_no_memory(err);
         for (size_t k = 0; k < c->pair_count && x->elements[i].pair; k++) {
             if (!insight_needs_float_form(&c->pairs[k]) || !shares_scale(x->elements[i].pair, &c->pairs[k]))
                 continue;
@@ -260,7 +260,7 @@ static dq_status measure(experiment *x, double *ratio, dq_error *err)
     dq_status status = DQ_OK;
     insight_error *errors = calloc(x->c->output_count + 1, sizeof *errors);
     if (!errors)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     x->c->runs++;
     for (size_t i = 0; i < x->r->feed.count && status == DQ_OK; i++) {
         dq_tensor *const *tensors = NULL;

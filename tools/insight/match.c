@@ -210,7 +210,7 @@ static dq_status add_pair(matcher *x, const insight_pair *candidate, size_t refe
         p->observed = insight_format(&c->pool, "dqrun_observed_%zu", c->pair_count);
         p->is_edit = true;
         if (!p->observed)
-            return insight_no_memory(err);
+            return io_no_memory(err);
     }
     if (!p->codes)
         p->observed = p->got;
@@ -277,7 +277,7 @@ static dq_status match_structure(matcher *x, dq_error *err)
     const insight_model *m = &x->c->quantized;
     size_t *to = insight_alloc(&x->c->pool, m->value_count, sizeof *to);
     if (!to)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     know_pairs(x, to);
     dq_status status = insight_align(x->c, to, err);
     for (int quantized = 1; quantized >= 0; quantized--) {
@@ -368,7 +368,7 @@ static dq_status list_unmatched(const matcher *x, dq_error *err)
     insight_comparison *c = x->c;
     c->unmatched = insight_alloc(&c->pool, x->count, sizeof *c->unmatched);
     if (!c->unmatched)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < x->count; i++) {
         if (!can_match(x, i))
             continue;
@@ -391,7 +391,7 @@ dq_status insight_match(const insight_request *r, insight_comparison *c, dq_erro
     x.pair_of = insight_alloc(&c->pool, x.count, sizeof *x.pair_of);
     c->pairs = insight_alloc(&c->pool, x.count, sizeof *c->pairs);
     if (!x.taken || !x.pair_of || !c->pairs)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     dq_status status = match_quantized(&x, err);
     if (status == DQ_OK)
         status = match_plain(&x, err);

@@ -128,7 +128,7 @@ dq_status insight_range_start(insight_range *r, dq_dtype dtype, double scale, do
     r->low = ((double)r->q_min - zero_point) * scale;
     r->high = ((double)r->q_max - zero_point) * scale;
     r->codes = insight_alloc(pool, (size_t)(r->q_max - r->q_min) + 1, sizeof *r->codes);
-    return r->codes ? DQ_OK : insight_no_memory(err);
+    return r->codes ? DQ_OK : io_no_memory(err);
 }
 
 /* The first input sets the histogram's ends, with as much again for later ones; values beyond go to the end

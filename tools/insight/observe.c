@@ -164,7 +164,7 @@ static dq_status skip_own(observer *o, dq_status status, const dq_error *why, dq
         return status;
     }
     o->c->own_missing = insight_copy(&o->c->pool, why->message);
-    return o->c->own_missing ? DQ_OK : insight_no_memory(err);
+    return o->c->own_missing ? DQ_OK : io_no_memory(err);
 }
 
 static dq_status open_all(observer *o, dq_error *err)
@@ -242,7 +242,7 @@ static dq_status note_flip(observer *o, insight_output *out, size_t row, dq_erro
         const size_t limit = out->flip_limit ? 2 * out->flip_limit : 64;
         size_t *grown = insight_alloc(&o->c->pool, limit, sizeof *grown);
         if (!grown)
-            return insight_no_memory(err);
+            return io_no_memory(err);
         if (out->flips)
             memcpy(grown, out->flipped, out->flips * sizeof *grown);
         out->flipped = grown;
@@ -425,7 +425,7 @@ static dq_status start_outputs(observer *o, dq_error *err)
     o->refs = insight_alloc(&c->pool, c->pair_count, sizeof *o->refs);
     o->floors = insight_alloc(&c->pool, c->pair_count, sizeof *o->floors);
     if (!c->outputs || !o->refs || !o->floors)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < c->output_count && status == DQ_OK; i++) {
         dq_value_info info = DQ_VALUE_INFO_INIT;
         status = dq_model_output(o->r->quantized, i, &info, err);

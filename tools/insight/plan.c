@@ -168,7 +168,7 @@ static dq_status read_step(insight_model *m, dq_session *session, size_t index, 
                          .macs = step.macs,
                          .bytes = step.bytes};
     if (!nodes || !to->op || !to->name)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < step.written_count; i++) {
         const size_t written = insight_find_node(m, step.written[i]);
         if (written == INSIGHT_NONE)
@@ -274,7 +274,7 @@ static dq_status sum_live_bytes(insight_model *m, dq_error *err)
 {
     insight_life *sorted = insight_alloc(&m->pool, m->life_count, sizeof *sorted);
     if (!sorted)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     if (m->life_count)
         memcpy(sorted, m->lives, m->life_count * sizeof *sorted);
     qsort(sorted, m->life_count, sizeof *sorted, by_start);
@@ -305,7 +305,7 @@ static dq_status read_memory(insight_model *m, dq_session *session, dq_error *er
     if (status == DQ_OK)
         status = dq_session_lifetimes(session, take_life, &l, err);
     if (status == DQ_OK && l.out_of_memory)
-        status = insight_no_memory(err);
+        status = io_no_memory(err);
     m->activation_bytes = memory.activation_bytes;
     m->packed_bytes = memory.weight_bytes;
     m->constant_bytes = memory.constant_bytes;
@@ -339,7 +339,7 @@ static dq_status read_steps(insight_model *m, dq_session *session, dq_error *err
     m->steps = insight_alloc(&m->pool, m->step_count, sizeof *m->steps);
     m->isa = insight_copy(&m->pool, dq_session_isa(session));
     if (!m->steps || !m->isa)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     dq_status status = DQ_OK;
     for (size_t i = 0; i < m->step_count && status == DQ_OK; i++)
         status = read_step(m, session, i, err);
@@ -367,9 +367,9 @@ dq_status insight_read_plan(insight_model *m, dq_model *model, const dq_session_
         status = dq_session_prepare(session, err);
         if (is_finding(status)) {
             m->not_planned = insight_copy(&m->pool, err ? err->message : "planning failed");
-            status = m->not_planned ? DQ_OK : insight_no_memory(err);
+            status = m->not_planned ? DQ_OK : io_no_memory(err);
         } else if (status == DQ_OK) {
-            status = n.out_of_memory ? insight_no_memory(err) : read_steps(m, session, err);
+            status = n.out_of_memory ? io_no_memory(err) : read_steps(m, session, err);
         }
     }
     dq_session_free(session);
@@ -420,7 +420,7 @@ static dq_status take_input_shapes(insight_model *m, dq_tensor *const *tensors, 
         const size_t v = insight_find_value(m, dq_model_find_value(m->model, info.name));
         int64_t *dims = insight_alloc(&m->pool, dq_tensor_rank(tensors[i]), sizeof *dims);
         if (!dims)
-            return insight_no_memory(err);
+            return io_no_memory(err);
         memcpy(dims, dq_tensor_dims(tensors[i]), dq_tensor_rank(tensors[i]) * sizeof *dims);
         if (v == INSIGHT_NONE)
             continue;
@@ -452,6 +452,6 @@ dq_status insight_read_shapes(insight_model *m, dq_model *model, dq_tensor *cons
         status = dq_session_infer(session, 0, NULL, take_shape, &s, NULL, err);
     dq_session_free(session);
     if (status == DQ_OK && s.out_of_memory)
-        status = insight_no_memory(err);
+        status = io_no_memory(err);
     return is_finding(status) ? DQ_OK : status; /* shapes that depend on data stay unknown */
 }

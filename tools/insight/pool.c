@@ -73,8 +73,3 @@ void insight_pool_free(insight_pool *pool)
         pool->chunks = next;
     }
 }
-
-dq_status insight_no_memory(dq_error *err)
-{
-    return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
-}

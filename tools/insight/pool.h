@@ -18,7 +18,4 @@ const char *insight_copy(insight_pool *pool, const char *text);
 const char *insight_format(insight_pool *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void insight_pool_free(insight_pool *pool);
 
-/** DQ_OUT_OF_MEMORY with its message. */
-dq_status insight_no_memory(dq_error *err);
-
 #endif

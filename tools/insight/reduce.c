@@ -271,7 +271,7 @@ static dq_status list_operators(insight_reduction *out, const insight_cuts *c, d
     size_t count = 0;
     out->operators = calloc(out->best.nodes + 1, sizeof *out->operators);
     if (!out->operators)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < c->node_count; i++)
         if (out->best.keep[i])
             out->operators[count++] = c->nodes[i].op_type;
@@ -316,14 +316,14 @@ dq_status insight_reduce(const insight_reduce_request *request, insight_reductio
     search s = {.request = request, .out = out};
     out->cuts = s.cuts = calloc(1, sizeof *s.cuts);
     if (!s.cuts)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     dq_status status = insight_cuts_open(request, s.cuts, err);
     out->nodes_before = s.cuts->node_count;
     s.keep = calloc(s.cuts->node_count + 1, sizeof *s.keep);
     s.distance = calloc(s.cuts->node_count + 1, sizeof *s.distance);
     s.order = calloc(s.cuts->node_count + 1, sizeof *s.order);
     if (status == DQ_OK)
-        status = s.keep && s.distance && s.order ? run_search(&s, err) : insight_no_memory(err);
+        status = s.keep && s.distance && s.order ? run_search(&s, err) : io_no_memory(err);
     free(s.keep);
     free(s.distance);
     free(s.order);

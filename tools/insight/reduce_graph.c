@@ -33,7 +33,7 @@ static dq_status read_reads(insight_cuts *c, insight_cut_node *node, const model
     node->reads = insight_alloc(&c->pool, from->read_count, sizeof(void *));
     node->outer = insight_alloc(&c->pool, from->read_count + 1, sizeof(char *));
     if (!node->reads || !node->outer)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     qsort(from->reads, from->read_count, sizeof *from->reads, by_text);
     for (size_t i = 0; i < from->read_count; i++) {
         if (!*from->reads[i] || (i && !strcmp(from->reads[i], from->reads[i - 1])))
@@ -56,7 +56,7 @@ static dq_status read_results(insight_cuts *c, model_node *nodes, dq_error *err)
         count += nodes[i].output_count;
     c->values = insight_alloc(&c->pool, count, sizeof *c->values);
     if (!c->values)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < c->node_count; i++)
         for (size_t k = 0; k < nodes[i].output_count; k++)
             if (*nodes[i].outputs[k])
@@ -83,7 +83,7 @@ static dq_status read_graph(insight_cuts *c, model_node *nodes, dq_error *err)
         *node = (insight_cut_node){.name = nodes[i].name, .op_type = nodes[i].op_type};
         node->value_count = nodes[i].output_count;
         node->values = insight_alloc(&c->pool, nodes[i].output_count, sizeof(void *));
-        status = node->values ? read_reads(c, node, &nodes[i], err) : insight_no_memory(err);
+        status = node->values ? read_reads(c, node, &nodes[i], err) : io_no_memory(err);
         for (size_t k = 0; k < nodes[i].output_count && status == DQ_OK; k++)
             node->values[k] = *nodes[i].outputs[k] ? find_value(c, nodes[i].outputs[k]) : NULL;
     }
@@ -175,7 +175,7 @@ dq_status insight_cuts_open(const insight_reduce_request *r, insight_cuts *c, dq
     c->nodes = insight_alloc(&c->pool, c->node_count, sizeof *c->nodes);
     c->target = insight_alloc(&c->pool, c->node_count, sizeof *c->target);
     model_node *nodes = calloc(c->node_count + 1, sizeof *nodes);
-    status = c->nodes && c->target && nodes ? read_graph(c, nodes, err) : insight_no_memory(err);
+    status = c->nodes && c->target && nodes ? read_graph(c, nodes, err) : io_no_memory(err);
     free(nodes);
     c->ends_are_quantized = r->against && r->against->no_fuse && !r->options->no_fuse;
     if (status == DQ_OK) {

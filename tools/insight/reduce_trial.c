@@ -77,7 +77,7 @@ static dq_status find_edges(const insight_cuts *c, const bool *keep, edges *e, d
     e->inputs = calloc(reads, sizeof *e->inputs);
     e->outputs = calloc(c->value_count + 1, sizeof *e->outputs);
     if (!e->inputs || !e->outputs)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     find_inputs(c, keep, e);
     find_outputs(c, keep, e);
     return DQ_OK;
@@ -96,7 +96,7 @@ static dq_status bind(const insight_cuts *c, const bool *keep, const edges *e, i
     t->output_names = calloc(e->output_count + 1, sizeof *t->output_names);
     t->expected = calloc(e->output_count + 1, sizeof *t->expected);
     if (!t->input_names || !t->input_tensors || !t->output_names || !t->expected)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < r->input_count; i++) {
         bool read = false;
         for (size_t n = 0; n < c->node_count && !read; n++)
@@ -186,7 +186,7 @@ dq_status insight_trial_run(const insight_cuts *c, const bool *keep, insight_tri
     dq_error why = {0};
     t->nodes = insight_cuts_count(c, keep);
     t->keep = calloc(c->node_count + 1, sizeof *t->keep);
-    dq_status status = t->keep ? find_edges(c, keep, &e, err) : insight_no_memory(err);
+    dq_status status = t->keep ? find_edges(c, keep, &e, err) : io_no_memory(err);
     if (status == DQ_OK) {
         memcpy(t->keep, keep, c->node_count * sizeof *keep);
         status = bind(c, keep, &e, t, err);

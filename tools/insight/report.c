@@ -77,7 +77,7 @@ static dq_status write_documents(writer *w, dq_error *err)
         bench->key = "bench";
         bench->size = strlen(w->report->bench);
         bench->text = strdup(w->report->bench);
-        status = bench->text ? DQ_OK : insight_no_memory(err);
+        status = bench->text ? DQ_OK : io_no_memory(err);
     }
     return status;
 }
@@ -96,7 +96,7 @@ static dq_status mark_largest(writer *w, const double *noise, size_t count, size
 {
     double *sorted = insight_alloc(&w->pool, count, sizeof *sorted);
     if (!sorted)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     memcpy(sorted, noise, count * sizeof *noise);
     qsort(sorted, count, sizeof *sorted, descending);
     for (size_t i = 0, kept = 0; i < count; i++) {
@@ -121,7 +121,7 @@ static dq_status mark(writer *w, size_t most, dq_error *err)
     w->values = insight_alloc(&w->pool, c->pair_count, sizeof *w->values);
     w->weights = insight_alloc(&w->pool, c->weight_count, sizeof *w->weights);
     if (!noise || !w->values || !w->weights)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < c->pair_count; i++) {
         const insight_pair *p = &c->pairs[i];
         noise[i] = p->has_range ? fmax(p->has_own ? finite(insight_noise_ratio(&p->own)) : -1,
@@ -146,10 +146,10 @@ static dq_status cut_document(document *d, insight_cut *cuts, size_t count, dq_e
         return DQ_OK;
     FILE *to = open_memstream(&d->cut_text, &d->cut_size);
     if (!to)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     insight_cut_json(d->text, d->size, cuts, count, to);
     const bool bad = ferror(to) != 0;
-    return fclose(to) || bad ? insight_no_memory(err) : DQ_OK;
+    return fclose(to) || bad ? io_no_memory(err) : DQ_OK;
 }
 
 /* Cuts all documents to a level; `size` is what they take then. */

@@ -2,6 +2,7 @@
 /* Names a cause and a cure for the worst values. The rules are one table: the first row whose condition holds
  * gives the cause. Values are ranked by the noise that they add themselves, relative to their signal. */
 #include "insight/compare.h"
+#include "io/common.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -359,7 +360,7 @@ static dq_status add_verdict(insight_comparison *c, size_t pair, const rule *fou
                            .exclude = found->excludes ? p->float_node : NULL};
     if (found->has_range)
         suggest_range(p, v);
-    return v->why ? DQ_OK : insight_no_memory(err);
+    return v->why ? DQ_OK : io_no_memory(err);
 }
 
 /* Where no value is at fault by itself, the one with the most inherited noise. */
@@ -383,7 +384,7 @@ static dq_status judge_accumulation(insight_comparison *c, dq_error *err)
                                                         .noise_ratio = insight_noise_ratio(&s.p->so_far),
                                                         .why = why_accumulation(&s, &c->pool),
                                                         .cure = accumulation_cure};
-    return c->verdicts[c->verdict_count - 1].why ? DQ_OK : insight_no_memory(err);
+    return c->verdicts[c->verdict_count - 1].why ? DQ_OK : io_no_memory(err);
 }
 
 dq_status insight_judge(insight_comparison *c, dq_error *err)
@@ -391,7 +392,7 @@ dq_status insight_judge(insight_comparison *c, dq_error *err)
     dq_status status = DQ_OK;
     c->verdicts = insight_alloc(&c->pool, c->pair_count + 1, sizeof *c->verdicts);
     if (!c->verdicts)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < c->pair_count && status == DQ_OK; i++) {
         subject s = {.c = c, .p = &c->pairs[i]};
         size_t weight = INSIGHT_NONE;

@@ -271,7 +271,7 @@ static dq_status measure(insight_comparison *c, insight_weight *w, const constan
     w->channel_sqnr = insight_alloc(&c->pool, w->channels, sizeof *w->channel_sqnr);
     w->channel_range = insight_alloc(&c->pool, w->channels, sizeof *w->channel_range);
     if (!channels || !w->channel_sqnr || !w->channel_range)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     const bool has_ends = insight_code_range(w->dtype, &min, &max);
     double squares = 0, quanta = 0;
     for (size_t i = 0; i < count; i++) {
@@ -323,7 +323,7 @@ dq_status insight_match_weights(insight_comparison *c, dq_error *err)
     dq_status status = DQ_OK;
     c->weights = insight_alloc(&c->pool, m->value_count, sizeof *c->weights);
     if (!c->weights)
-        return insight_no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < m->value_count && status == DQ_OK && c->reference.model; i++) {
         constant k;
         if (read_constant(m, i, &k))

@@ -36,6 +36,11 @@ dq_status io_fail(dq_error *err, dq_status status, const char *format, ...)
     return status;
 }
 
+dq_status io_no_memory(dq_error *err)
+{
+    return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
+}
+
 dq_status io_prefix(dq_error *err, dq_status status, const char *where)
 {
     if (!err)

@@ -17,6 +17,9 @@
 dq_status io_fail(dq_error *err, dq_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/** Fills `err` with "out of memory" and returns DQ_OUT_OF_MEMORY. */
+dq_status io_no_memory(dq_error *err);
+
 /** Prefixes the message in `err` (may be NULL) with "<where>: ". Returns its status. */
 dq_status io_prefix(dq_error *err, dq_status status, const char *where);
 

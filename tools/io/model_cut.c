@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dq_status no_memory(dq_error *err)
-{
-    return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
-}
-
 /* ---- The main graph ------------------------------------------------------------------------------------ */
 
 /* Counts the names that a node reads, with those of inner graphs, and writes them to `to` unless it is NULL.
@@ -58,7 +53,7 @@ dq_status model_cut_node(const model_edit *edit, size_t i, model_node *node, dq_
                          .read_count = list_reads(from, NULL)};
     node->reads = calloc(node->read_count + 1, sizeof *node->reads);
     if (!node->reads)
-        return no_memory(err);
+        return io_no_memory(err);
     list_reads(from, node->reads);
     return DQ_OK;
 }
@@ -122,7 +117,7 @@ static dq_status collect(const Onnx__GraphProto *graph, const bool *keep, bool r
     out->count = 0;
     out->list = calloc(capacity, sizeof *out->list);
     if (!out->list)
-        return no_memory(err);
+        return io_no_memory(err);
     for (size_t i = 0; i < graph->n_node; i++) {
         if (keep[i] && reads)
             out->count += list_reads(graph->node[i], out->list + out->count);
@@ -200,7 +195,7 @@ static dq_status allocate(part *p, const Onnx__GraphProto *from, const model_cut
     return g->node && g->input && g->output && g->initializer && g->sparse_initializer && g->value_info &&
                    g->quantization_annotation
                ? DQ_OK
-               : no_memory(p->err);
+               : io_no_memory(p->err);
 }
 
 /* Takes what the kept nodes need as the file has it. Messages of the part's own come after these. */
@@ -238,7 +233,7 @@ static dq_status add_initializer(part *p, const char *name, const dq_tensor *ten
 {
     Onnx__TensorProto *t = model_proto_tensor(name, tensor);
     if (!t)
-        return no_memory(p->err);
+        return io_no_memory(p->err);
     p->graph.initializer[p->graph.n_initializer++] = t;
     return DQ_OK;
 }
@@ -274,13 +269,13 @@ static dq_status add_edges(part *p, const Onnx__ModelProto *model, const model_c
         if (status == DQ_OK && (!v->is_constant || model->ir_version < 4)) {
             /* Before IR version 4, every initializer is an input, too. */
             g->input[g->n_input] = declare(v->name, v->tensor);
-            status = g->input[g->n_input] ? DQ_OK : no_memory(p->err);
+            status = g->input[g->n_input] ? DQ_OK : io_no_memory(p->err);
             g->n_input += status == DQ_OK;
         }
     }
     for (size_t i = 0; i < cut->output_count && status == DQ_OK; i++) {
         g->output[i] = declare(cut->outputs[i].name, cut->outputs[i].tensor);
-        status = g->output[i] ? DQ_OK : no_memory(p->err);
+        status = g->output[i] ? DQ_OK : io_no_memory(p->err);
         g->n_output += status == DQ_OK;
     }
     return status;

@@ -4,16 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dq_status no_memory(dq_error *err)
-{
-    return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
-}
-
 dq_status model_edit_open(const void *bytes, size_t size, model_edit **out, dq_error *err)
 {
     model_edit *edit = calloc(1, sizeof *edit);
     if (!edit)
-        return no_memory(err);
+        return io_no_memory(err);
     edit->model = onnx__model_proto__unpack(NULL, size, bytes);
     if (!edit->model || !edit->model->graph) {
         model_edit_close(edit);
@@ -79,7 +74,7 @@ static dq_status rename_one(void *arg, char **name)
         return DQ_OK;
     char *copy = strdup(r->to);
     if (!copy)
-        return no_memory(r->err);
+        return io_no_memory(r->err);
     free(*name);
     *name = copy;
     return DQ_OK;
@@ -113,7 +108,7 @@ dq_status model_edit_add_input(model_edit *edit, const char *name, dq_dtype dtyp
         free(type);
         free(tensor);
         free(copy);
-        return no_memory(err);
+        return io_no_memory(err);
     }
     onnx__value_info_proto__init(info);
     onnx__type_proto__init(type);
@@ -159,7 +154,7 @@ static dq_status set_data(Onnx__TensorProto *t, const dq_tensor *tensor, dq_erro
     const size_t size = dq_tensor_size(tensor), bytes = dq_dtype_bits(dq_tensor_dtype(tensor)) / 8;
     uint8_t *copy = malloc(size + 1);
     if (!copy)
-        return no_memory(err);
+        return io_no_memory(err);
     if (size)
         memcpy(copy, dq_tensor_data(tensor), size);
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -205,7 +200,7 @@ dq_status model_edit_add_initializer(model_edit *edit, const char *name, const d
     if (!slot) {
         if (t)
             onnx__tensor_proto__free_unpacked(t, NULL);
-        return no_memory(err);
+        return io_no_memory(err);
     }
     *slot = t;
     graph->n_initializer++;
@@ -234,7 +229,7 @@ static dq_status copy_attributes(Onnx__NodeProto *to, const Onnx__NodeProto *fro
         }
         free(bytes);
         if (!slot || !*slot)
-            return no_memory(err);
+            return io_no_memory(err);
         to->n_attribute++;
     }
     return DQ_OK;
@@ -246,7 +241,7 @@ static dq_status add_name(char ***list, size_t *count, const char *name, dq_erro
     if (slot)
         *slot = strdup(name);
     if (!slot || !*slot)
-        return no_memory(err);
+        return io_no_memory(err);
     ++*count;
     return DQ_OK;
 }
@@ -263,11 +258,11 @@ dq_status model_edit_add_node(model_edit *edit, const char *op_type, const char 
     Onnx__GraphProto *graph = edit->model->graph;
     Onnx__NodeProto *node = malloc(sizeof *node);
     if (!node)
-        return no_memory(err);
+        return io_no_memory(err);
     onnx__node_proto__init(node);
     node->op_type = strdup(op_type);
     node->name = strdup(output);
-    dq_status status = node->op_type && node->name ? DQ_OK : no_memory(err);
+    dq_status status = node->op_type && node->name ? DQ_OK : io_no_memory(err);
     for (size_t i = 0; i < 4 && inputs[i] && status == DQ_OK; i++)
         status = add_name(&node->input, &node->n_input, inputs[i], err);
     if (status == DQ_OK)
@@ -278,7 +273,7 @@ dq_status model_edit_add_node(model_edit *edit, const char *op_type, const char 
     void **slot = status == DQ_OK ? grow(&graph->node, graph->n_node) : NULL;
     if (!slot) {
         onnx__node_proto__free_unpacked(node, NULL);
-        return no_memory(err);
+        return io_no_memory(err);
     }
     *slot = node;
     graph->n_node++;
@@ -317,7 +312,7 @@ dq_status model_edit_pack(const model_edit *edit, void **bytes, size_t *size, dq
     *size = onnx__model_proto__get_packed_size(edit->model);
     *bytes = malloc(*size + 1);
     if (!*bytes)
-        return no_memory(err);
+        return io_no_memory(err);
     onnx__model_proto__pack(edit->model, *bytes);
     return DQ_OK;
 }
