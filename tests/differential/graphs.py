@@ -166,7 +166,7 @@ class Graph:
     def leave(self, value):
         """The float value is read by a caller, too."""
         if self.real == np.float32:
-            self.output(value, np.float32, "float results")
+            self.output(value, np.float32, "float results of 8-bit operands")
         else:
             row = "weight-only products in half precision" if self.is_weight_only(value) else "half precision that leaves"
             self.output(self.node("Cast", [value], to=TensorProto.FLOAT), np.float32, row)
