@@ -20,6 +20,7 @@ static inline __attribute__((always_inline)) void tile(const int16_t *a, size_t 
 {
     __m512i two[ROWS];
     __m256i one[ROWS];
+#pragma GCC unroll 4
     for (int i = 0; i < ROWS; i++) {
         two[i] = _mm512_setzero_si512();
         one[i] = _mm256_setzero_si256();
@@ -30,6 +31,7 @@ static inline __attribute__((always_inline)) void tile(const int16_t *a, size_t 
         __m512i first = _mm512_castsi256_si512(load(b[0] + *offsets));
         if (blocks > 1)
             first = _mm512_inserti64x4(first, load(b[1] + *offsets), 1);
+#pragma GCC unroll 4
         for (int i = 0; i < ROWS; i++) {
             int32_t word;
             memcpy(&word, a + 2 * i, sizeof word);
@@ -40,6 +42,7 @@ static inline __attribute__((always_inline)) void tile(const int16_t *a, size_t 
                 one[i] = _mm256_dpwssd_epi32(one[i], last, _mm512_castsi512_si256(both));
         }
     }
+#pragma GCC unroll 4
     for (int i = 0; i < ROWS; i++, c += COLS) {
         if (blocks > 1)
             _mm512_storeu_si512(c, two[i]);

@@ -15,6 +15,9 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
+/* Loops over rows and vectors unroll before the compiler assigns registers. Else accumulators pass through
+ * the stack before and after the groups, which takes a third of the time of a tile with 64 positions. */
+#define UNROLL _Pragma("GCC unroll 8")
 enum {
     NR = VECTORS * LANES,
     GROUP = 4,
@@ -43,14 +46,13 @@ INLINE void step(const uint8_t *const x[MR], size_t at, const int8_t *b, int row
                  vec acc[MR][VECTORS])
 {
     vec w[VECTORS];
-    for (int v = 0; v < vectors; v++)
-        w[v] = v_load(b + v * LANES * GROUP);
-    for (int i = 0; i < rows; i++) {
+    UNROLL for (int v = 0; v < vectors; v++) w[v] = v_load(b + v * LANES * GROUP);
+    UNROLL for (int i = 0; i < rows; i++)
+    {
         int32_t bytes;
         memcpy(&bytes, x[i] + at, sizeof bytes);
         vec value = v_set(bytes);
-        for (int v = 0; v < vectors; v++)
-            acc[i][v] = v_dot(acc[i][v], value, w[v]);
+        UNROLL for (int v = 0; v < vectors; v++) acc[i][v] = v_dot(acc[i][v], value, w[v]);
     }
 }
 
@@ -65,15 +67,14 @@ INLINE void tile_rows(const dq_gemm_s8_a *a, int rows, int vectors, int count, c
     const size_t groups = (a->run + GROUP - 1) / GROUP, row = (size_t)vectors * LANES * GROUP;
     const char *ahead = a->ahead ? a->ahead : (const char *)b;
     vec acc[MR][VECTORS], more[MR][VECTORS];
-    for (int i = 0; i < rows; i++)
-        for (int v = 0; v < vectors; v++) {
-            acc[i][v] = v_load(init + v * LANES);
-            more[i][v] = v_set(0);
-        }
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < vectors; v++)
+    {
+        acc[i][v] = v_load(init + v * LANES);
+        more[i][v] = v_set(0);
+    }
     for (size_t t = 0; t < a->runs; t++) {
         const uint8_t *x[MR];
-        for (int i = 0; i < rows; i++)
-            x[i] = a->rows[i < count ? i : count - 1] + a->offsets[t];
+        UNROLL for (int i = 0; i < rows; i++) x[i] = a->rows[i < count ? i : count - 1] + a->offsets[t];
         size_t g = 0;
         for (; g + PREFETCH <= groups; g += PREFETCH, b += PREFETCH * row, ahead += a->ahead_step) {
             __builtin_prefetch(ahead, 0, 2);
@@ -83,14 +84,14 @@ INLINE void tile_rows(const dq_gemm_s8_a *a, int rows, int vectors, int count, c
         for (; g < groups; g++, b += row)
             step(x, g * GROUP, b, rows, vectors, acc);
     }
-    for (int i = 0; i < rows; i++)
-        for (int v = 0; v < VECTORS; v++) {
-            vec sum = v < vectors ? acc[i][v] : v_load(init + v * LANES);
-            if (v < vectors && twice)
-                sum = v_add(sum, more[i][v]);
-            if (i < count)
-                v_store(c + (size_t)i * c_stride + v * LANES, sum);
-        }
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < VECTORS; v++)
+    {
+        vec sum = v < vectors ? acc[i][v] : v_load(init + v * LANES);
+        if (v < vectors && twice)
+            sum = v_add(sum, more[i][v]);
+        if (i < count)
+            v_store(c + (size_t)i * c_stride + v * LANES, sum);
+    }
 }
 
 static void tile(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
