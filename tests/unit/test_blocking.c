@@ -49,6 +49,15 @@ START_TEST(half_of_l2_fits)
 }
 END_TEST
 
+START_TEST(a_tile_uses_a_quarter_of_l2)
+{
+    const dq_cache_sizes caches = {48 * KIB, 1024 * KIB};
+    ck_assert_uint_eq(dq_blocking_panels_of_tile(&caches, 2 * KIB), 128);
+    ck_assert_uint_eq(dq_blocking_panels_of_tile(&caches, 24 * KIB + HEAD), 10);
+    ck_assert_uint_eq(dq_blocking_panels_of_tile(&caches, 512 * KIB), 0);
+}
+END_TEST
+
 START_TEST(tiles_share_the_prefetch)
 {
     /* eight tiles of 96 prefetches: 24 KiB in steps of half a line */
@@ -85,6 +94,7 @@ int main(void)
     add_test(&tests, deep_panels_are_fewer);
     add_test(&tests, rows_are_whole_tiles);
     add_test(&tests, half_of_l2_fits);
+    add_test(&tests, a_tile_uses_a_quarter_of_l2);
     add_test(&tests, tiles_share_the_prefetch);
     add_test(&tests, the_processor_has_caches);
     return test_program_run(&tests);

@@ -22,6 +22,11 @@ bool dq_blocking_fits_in_l2(const dq_cache_sizes *caches, size_t bytes)
     return bytes <= caches->l2 / 2;
 }
 
+size_t dq_blocking_panels_of_tile(const dq_cache_sizes *caches, size_t panel_bytes)
+{
+    return caches->l2 / 4 / (panel_bytes ? panel_bytes : 1);
+}
+
 dq_blocking_prefetch dq_blocking_prefetch_of(size_t panel_bytes, size_t tiles, size_t count)
 {
     if (tiles < 2 || count == 0)

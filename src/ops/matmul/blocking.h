@@ -32,6 +32,11 @@ dq_blocking dq_blocking_of(const dq_cache_sizes *caches, const dq_blocking_tile 
 /** Whether packed B of `bytes` stays in L2 from one block of rows to the next. */
 bool dq_blocking_fits_in_l2(const dq_cache_sizes *caches, size_t bytes);
 
+/** Panels that each tile of rows uses before the next tile, where sums are written to the result itself:
+ * those that take a quarter of L2. Rows of C are then written in long parts. One panel at a time writes nr
+ * columns of mc rows, on as many pages, which takes up to 3.8 times as long if K is small. */
+size_t dq_blocking_panels_of_tile(const dq_cache_sizes *caches, size_t panel_bytes);
+
 /** The prefetch of the next panel, shared among the tiles of a block of rows. */
 typedef struct dq_blocking_prefetch {
     size_t step;    /* bytes from one prefetch to the next in a tile */

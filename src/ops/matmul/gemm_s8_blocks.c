@@ -330,31 +330,66 @@ static void correct_rows(const dq_qblock *block, size_t at, size_t n)
     }
 }
 
+static const char *panel_of(const dq_qblock *block, size_t p)
+{
+    const char *packed = block->packed;
+    const size_t *starts = (const size_t *)(const void *)(packed + block->w->starts_offset);
+    return packed + starts[block->matrix * block->w->panels + p];
+}
+
 /* Computes the sums of panel p into column `to` of c. The initial values of its columns begin at init[at]. */
 static void run_panel(const dq_qblock *block, size_t p, size_t at, size_t to)
 {
-    const dq_qweights *w = block->w;
-    const dq_gemm_s8 *kernel = w->kernel;
-    const char *packed = block->packed;
-    const size_t *starts = (const size_t *)(const void *)(packed + w->starts_offset);
-    const char *panel = packed + starts[block->matrix * w->panels + p];
-    const size_t tiles = (block->rows + kernel->mr - 1) / kernel->mr;
+    const dq_gemm_s8 *kernel = block->w->kernel;
+    const char *panel = panel_of(block, p);
     dq_blocking_prefetch prefetch = {0, 0};
-    const char *ahead = NULL;
-    if (block->a.exceeds_caches && p + 1 < w->panels) {
-        ahead = packed + starts[block->matrix * w->panels + p + 1];
-        prefetch = dq_blocking_prefetch_of((size_t)(ahead - panel), tiles,
-                                           block->a.runs * (block->a.run / DQ_GEMM_S8_PREFETCH));
+    dq_gemm_s8_a a = block->a;
+    if (a.exceeds_caches && p + 1 < block->w->panels) {
+        const size_t tiles = (block->rows + kernel->mr - 1) / kernel->mr;
+        const char *ahead = panel_of(block, p + 1);
+        prefetch =
+            dq_blocking_prefetch_of((size_t)(ahead - panel), tiles, a.runs * (a.run / DQ_GEMM_S8_PREFETCH));
+        a.ahead = prefetch.step ? ahead : NULL;
     }
-    for (size_t t = 0, i = 0; i < block->rows; t++, i += kernel->mr) {
-        dq_gemm_s8_a a = block->a;
-        a.ahead = prefetch.step ? ahead + t * prefetch.advance : NULL;
-        a.ahead_step = prefetch.step;
-        a.rows += i;
-        a.sums = a.sums ? a.sums + i : NULL;
-        size_t rows = block->rows - i < kernel->mr ? block->rows - i : kernel->mr;
+    a.ahead_step = prefetch.step;
+    for (size_t i = 0, rows; i < block->rows; i += rows) {
+        rows = block->rows - i < kernel->mr ? block->rows - i : kernel->mr;
         kernel->tile(&a, rows, panel, block->init + at, block->c + i * block->c_stride + to, block->c_stride);
+        a.rows += rows;
+        if (a.sums)
+            a.sums += rows;
+        if (a.ahead)
+            a.ahead += prefetch.advance;
     }
+}
+
+/* Computes the sums of panels p … p + count - 1 to c: all of them for each tile of rows. */
+static void run_rows(const dq_qblock *block, size_t p, size_t count, size_t at)
+{
+    const dq_gemm_s8 *kernel = block->w->kernel;
+    dq_gemm_s8_a a = block->a;
+    for (size_t i = 0, rows; i < block->rows; i += rows) {
+        rows = block->rows - i < kernel->mr ? block->rows - i : kernel->mr;
+        int32_t *c = block->c + i * block->c_stride;
+        for (size_t q = 0; q < count; q++)
+            kernel->tile(&a, rows, panel_of(block, p + q), block->init + at + q * kernel->nr,
+                         c + q * kernel->nr, block->c_stride);
+        a.rows += rows;
+        if (a.sums)
+            a.sums += rows;
+    }
+}
+
+/* Number of panels from p on that each tile of rows uses before the next tile, if sums go to the result:
+ * those that stay in L2, at least `least`. */
+static size_t panels_of_tile(const dq_qblock *block, size_t p, size_t least)
+{
+    const dq_qweights *w = block->w;
+    const dq_cache_sizes caches = dq_cpu_caches();
+    const size_t most = dq_blocking_panels_of_tile(&caches, w->panel_size);
+    const size_t whole = w->b.cols / w->kernel->nr - p, left = block->end_panel - p;
+    const size_t panels = whole < left ? whole : left;
+    return most < least ? least : panels < most ? panels : most;
 }
 
 void dq_qblock_run(dq_qblock *block)
@@ -373,10 +408,15 @@ void dq_qblock_run(dq_qblock *block)
         size_t at = (p - block->first_panel) * nr, first = p * nr;
         many = block->end_panel - p < block->row_multiple ? block->end_panel - p : block->row_multiple;
         const bool in_result = block->result && w->b.cols - first >= many * nr;
+        if (in_result)
+            many = panels_of_tile(block, p, many);
         block->c = in_result ? block->result + first : c;
         block->c_stride = in_result ? block->result_stride : nr * block->row_multiple;
-        for (size_t i = 0; i < many; i++)
-            run_panel(block, p + i, at + i * nr, i * nr);
+        if (many > block->row_multiple)
+            run_rows(block, p, many, at);
+        else
+            for (size_t i = 0; i < many; i++)
+                run_panel(block, p + i, at + i * nr, i * nr);
         if (block->any_zero || block->per_row)
             correct_rows(block, at, many * nr);
         if (!in_result)
