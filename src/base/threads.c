@@ -22,12 +22,15 @@
 #define JOB 0x2000u
 #define NUMBER (~(JOB - 1))
 
+/* Distance of fields that several threads write: two cache lines, because processors fetch lines in pairs. */
+#define APART 128
+
 /* A thread's share of a job. It takes items of its own share first, then of others. Neighboring items, and
  * the memory that they use, thereby stay on one core from job to job. */
 typedef struct share {
     atomic_size_t next; /* First item that is not taken; none if it is `end` or more. */
     size_t end;
-    char padding[64 - sizeof(atomic_size_t) - sizeof(size_t)]; /* Each share has a cache line of its own. */
+    char padding[APART - sizeof(atomic_size_t) - sizeof(size_t)]; /* Each share has cache lines of its own. */
 } share;
 
 typedef struct dq_worker {
@@ -45,8 +48,6 @@ struct dq_thread_pool {
     void *parallel_for_arg;
     unsigned *cpus; /* Worker i runs on cpus[(i - 1) % cpu_count]; NULL: no affinity. */
     size_t cpu_count;
-    /* Set while a job runs. Two callers do not share the workers: the second works alone. */
-    atomic_bool busy;
     uint64_t spin_ns; /* Time for which a worker spins for the next job before it sleeps. */
     /* Started with the first job that is worth sharing, so that a small model starts no thread. Up to count -
      * 1, as many as the system allows. */
@@ -56,17 +57,23 @@ struct dq_thread_pool {
     unsigned generation; /* Fork generation when they were started; see has_workers. */
     unsigned born;       /* Fork generation when the pool was made. */
 
+    share *shares; /* One per thread. */
+
+    /* A caller writes the next job while workers poll the gate and read the fields above. */
+    char before_job[APART];
+    /* Set while a job runs. Two callers do not share the workers: the second works alone. */
+    atomic_bool busy;
     /* The job; written while the gate is closed and no thread is inside. */
     dq_range_fn fn;
     void *arg;
     size_t grain;
+    unsigned share_count; /* Threads that the job is divided among: not more than it has tasks. */
     const atomic_bool *cancelled;
 
-    share *shares; /* One per thread. */
-
-    char before_gate[64]; /* The gate, which all threads read, has a cache line of its own, too. */
+    char before_gate[APART];
     atomic_uint gate;
-    char before_rest[64];
+    atomic_uint admitted; /* Number of workers that may be inside; constant while the gate is open. */
+    char before_rest[APART];
 
     atomic_bool rest;    /* No work is expected for a while. */
     atomic_uint asleep;  /* Workers that wait for `work`. */
@@ -282,8 +289,8 @@ unsigned dq_threads_count(const dq_threads *threads)
  * uneven tasks. */
 static void take_pieces(dq_thread_pool *pool, unsigned worker)
 {
-    for (unsigned i = 0; i < pool->count; i++) {
-        share *s = &pool->shares[(worker + i) % pool->count];
+    for (unsigned i = 0; i < pool->share_count; i++) {
+        share *s = &pool->shares[(worker + i) % pool->share_count];
         while (atomic_load_explicit(&s->next, memory_order_relaxed) < s->end &&
                !atomic_load_explicit(pool->cancelled, memory_order_relaxed)) {
             size_t begin = atomic_fetch_add_explicit(&s->next, pool->grain, memory_order_relaxed);
@@ -295,15 +302,18 @@ static void take_pieces(dq_thread_pool *pool, unsigned worker)
     }
 }
 
-/* Enters an open job other than the one numbered *seen. */
+/* Enters an open job other than the one numbered *seen. A job with as many workers inside as it has tasks for
+ * counts as seen: workers leave only when no task is left. */
 static bool enter(dq_thread_pool *pool, unsigned *seen)
 {
     unsigned gate = atomic_load(&pool->gate);
-    while ((gate & OPEN) && (gate & NUMBER) != *seen)
-        if (atomic_compare_exchange_weak(&pool->gate, &gate, gate + 1)) {
+    while ((gate & OPEN) && (gate & NUMBER) != *seen) {
+        const bool is_full = (gate & INSIDE) >= atomic_load_explicit(&pool->admitted, memory_order_relaxed);
+        if (is_full || atomic_compare_exchange_weak(&pool->gate, &gate, gate + 1)) {
             *seen = gate & NUMBER;
-            return true;
+            return !is_full;
         }
+    }
     return false;
 }
 
@@ -400,12 +410,14 @@ static bool has_workers(dq_thread_pool *pool)
     return pool->started > 0 && pool->generation == dq_fork_generation();
 }
 
-/* Divides the tasks into equal shares of whole tasks. */
+/* Divides the tasks into equal shares of whole tasks, one for each thread, but not more than there are tasks.
+ */
 static void share_out(dq_thread_pool *pool, size_t n, size_t pieces)
 {
-    const size_t each = pieces / pool->count, more = pieces % pool->count;
+    pool->share_count = pieces < pool->count ? (unsigned)pieces : pool->count;
+    const size_t each = pieces / pool->share_count, more = pieces % pool->share_count;
     size_t at = 0;
-    for (unsigned i = 0; i < pool->count; i++) {
+    for (unsigned i = 0; i < pool->share_count; i++) {
         share *s = &pool->shares[i];
         atomic_store_explicit(&s->next, at, memory_order_relaxed);
         const size_t size = (each + (i < more)) * pool->grain;
@@ -419,7 +431,10 @@ static void open_job(dq_thread_pool *pool, size_t n)
     unsigned gate = atomic_load_explicit(&pool->gate, memory_order_relaxed);
     const size_t pieces = n / pool->grain + (n % pool->grain != 0);
     share_out(pool, n, pieces);
-    atomic_store_explicit(&pool->rest, false, memory_order_relaxed);
+    atomic_store_explicit(&pool->admitted, pool->share_count - 1, memory_order_relaxed);
+    /* Workers poll this flag: a store without need would take its line from all of them. */
+    if (atomic_load_explicit(&pool->rest, memory_order_relaxed))
+        atomic_store_explicit(&pool->rest, false, memory_order_relaxed);
     atomic_store(&pool->gate, (gate + JOB) | OPEN);
     if (atomic_load(&pool->asleep) > 0)
         wake(pool, &pool->work, pieces - 1);
@@ -454,7 +469,7 @@ static void work_on_callers_threads(dq_thread_pool *pool, size_t n)
 {
     const size_t pieces = n / pool->grain + (n % pool->grain != 0);
     share_out(pool, n, pieces);
-    pool->parallel_for(pool->parallel_for_arg, pieces < pool->count ? pieces : pool->count, run_task, pool);
+    pool->parallel_for(pool->parallel_for_arg, pool->share_count, run_task, pool);
     take_pieces(pool, 0); /* Tasks that parallel_for has not run. */
 }
 
