@@ -90,12 +90,14 @@ MAKE_PANEL(make_s8, int8_t, int8_t, 0)
 MAKE_PANEL(make_u16, uint16_t, int16_t, 32768)
 MAKE_PANEL(make_s16, int16_t, int16_t, 0)
 
-static void make(void *packed, const dq_tensor *from, const void *key)
+/* Packs the panels [begin, end) of all matrices, whose memory is zero, and updates the largest sum of
+ * magnitudes.
+ */
+static void make_panels(const dq_qgemm16 *w, const dq_tensor *from, void *packed, size_t begin, size_t end,
+                        int64_t *largest)
 {
-    const dq_qgemm16 *w = key;
     int64_t *sums = (int64_t *)(void *)((char *)packed + sums_at(w));
-    int64_t *largest = sums + w->matrices * w->panels * w->strip_width;
-    for (size_t i = 0; i < w->matrices * w->panels; i++) {
+    for (size_t i = begin; i < end; i++) {
         size_t lane = i % w->panels * w->strip_width, left = w->n - lane;
         size_t first = i / w->panels * w->matrix_step + lane * w->lane_step;
         (from->dtype == DQ_UINT8   ? make_u8
@@ -105,6 +107,49 @@ static void make(void *packed, const dq_tensor *from, const void *key)
             w, from->data, first, left < w->strip_width ? left : w->strip_width,
             (char *)packed + i * panel_qvalues(w) * width_of(w), sums + i * w->strip_width, largest);
     }
+}
+
+static int64_t *largest_at(const dq_qgemm16 *w, void *packed)
+{
+    return (int64_t *)(void *)((char *)packed + sums_at(w)) + w->matrices * w->panels * w->strip_width;
+}
+
+static void make(void *packed, const dq_tensor *from, const void *key)
+{
+    const dq_qgemm16 *w = key;
+    make_panels(w, from, packed, 0, w->matrices * w->panels, largest_at(w, packed));
+}
+
+/* Packing in a run, shared between threads. */
+typedef struct pack_job {
+    const dq_qgemm16 *w;
+    const dq_tensor *from;
+    char *packed;
+    _Atomic int64_t largest;
+} pack_job;
+
+static void pack_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    pack_job *j = arg;
+    const size_t panel = panel_qvalues(j->w) * width_of(j->w), sums = j->w->strip_width * sizeof(int64_t);
+    int64_t own = 0, largest = atomic_load_explicit(&j->largest, memory_order_relaxed);
+    (void)worker;
+    memset(j->packed + begin * panel, 0, (end - begin) * panel);
+    memset(j->packed + sums_at(j->w) + begin * sums, 0, (end - begin) * sums);
+    make_panels(j->w, j->from, j->packed, begin, end, &own);
+    while (own > largest && !atomic_compare_exchange_weak_explicit(
+                                &j->largest, &largest, own, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+static const void *pack_in_run(const dq_op_call *call, const dq_qgemm16 *w)
+{
+    enum { ELEMENTS_PER_TASK = 4096 };
+    pack_job j = {.w = w, .from = call->in[DQ_Q16_W], .packed = call->scratch};
+    dq_parallel(call->threads, w->matrices * w->panels, ELEMENTS_PER_TASK / (panel_qvalues(w) + 1) + 1,
+                pack_range, &j);
+    *largest_at(w, j.packed) = atomic_load_explicit(&j.largest, memory_order_relaxed);
+    return j.packed;
 }
 
 dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err)
@@ -154,11 +199,8 @@ dq_qgemm16_run dq_qgemm16_begin(const dq_op_call *call, const dq_qgemm16 *w)
     for (size_t i = 0; i < zero->count; i++)
         r.symmetric = r.symmetric && dq_qgemm16_zero(zero, i) == 0;
     r.span = w->planes == 1 && r.symmetric ? DEPTH_SYMMETRIC : DEPTH_ASYMMETRIC;
-    if (!r.packed) {
-        memset(call->scratch, 0, w->size);
-        make(call->scratch, call->in[DQ_Q16_W], w);
-        r.packed = call->scratch;
-    }
+    if (!r.packed)
+        r.packed = pack_in_run(call, w);
     const int64_t *sums = (const int64_t *)(const void *)((const char *)r.packed + sums_at(w));
     if (w->planes == 1 && r.symmetric && sums[w->matrices * w->panels * w->strip_width] <= SMALL)
         r.span = SIZE_MAX;
