@@ -42,6 +42,7 @@ LIBRARIES = {
     "protobuf-c": ("src/parser/", "tools/io/"),
     "yaml.h": ("src/schema/",),
     "zlib.h": ("src/schema/", "tools/io/"),
+    "xxhash.h": ("src/base/",),
     "zip.h": ("tools/io/",),
     "unzip.h": ("tools/io/",),
     "immintrin.h": ("src/kernels/", "tests/kernels/"),

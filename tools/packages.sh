@@ -3,7 +3,7 @@
 # Sourced by tools/quickstart and tools/test: asks apt for what is missing, and only for that.
 
 build_packages="gcc libc6-dev meson ninja-build pkg-config python3 protobuf-c-compiler libprotobuf-c-dev
-    libonnx-dev libyaml-dev libminizip-dev zlib1g-dev"
+    libonnx-dev libyaml-dev libminizip-dev zlib1g-dev libxxhash-dev"
 test_packages="check cmake clang libclang-rt-dev clang-format python3-venv libsimde-dev chromium"
 # For tools/test --coverage, and for tools/analyze.
 coverage_packages="gcovr"

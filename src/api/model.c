@@ -153,6 +153,17 @@ static dq_status inline_and_link(dq_ir *ir, dq_error *err)
     return status;
 }
 
+static dq_status open_packed(const dq_model *model, const dq_load_options *options, dq_error *err)
+{
+    const dq_ir *ir = model->program->ir;
+    dq_content *content = NULL;
+    if (!options->packed_path)
+        return DQ_OK;
+    DQ_TRY(dq_content_create(ir, &model->allocator, &content, err));
+    return dq_packs_open_file(model->program->packs, options->packed_path, ir->limits.file_bytes, content,
+                              ir->path, err);
+}
+
 dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model **out, dq_error *err)
 {
     dq_model *model = dq_memory_calloc(options->allocator, 1, sizeof *model);
@@ -177,6 +188,8 @@ dq_status dq_model_from_ir(dq_ir *ir, const dq_load_options *options, dq_model *
         dq_ir_free(ir);
     else
         status = describe_all(model, err);
+    if (status == DQ_OK)
+        status = open_packed(model, options, err);
     if (status != DQ_OK)
         dq_model_free(model);
     else

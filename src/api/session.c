@@ -41,6 +41,7 @@ static dq_status choose_threads(dq_session *session, const dq_session_options *o
 static dq_status set_up(dq_session *session, const dq_session_options *options, dq_error *err)
 {
     DQ_TRY(choose_isa(session, options, err));
+    DQ_TRY(dq_packs_check_isa(session->model->program->packs, session->isa, err));
     DQ_TRY(choose_threads(session, options, err));
     session->fuse = !options->no_fuse;
     DQ_TRY(dq_pass_set_read(options->disabled_passes, &session->disabled_passes, err));

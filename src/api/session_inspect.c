@@ -2,11 +2,13 @@
 /* Inspection of a session: planning without a run, and the steps and memory of its current plan. */
 #include "api/session.h"
 #include "api/structs.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "plan/batch_tiling.h"
 #include "plan/inspect.h"
 #include "tensor/items.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,6 +44,42 @@ dq_status dq_session_prepare(dq_session *session, dq_error *err)
     DQ_TRY(dq_session_check_inputs(session, err));
     const dq_fpenv callers = dq_fpenv_enter();
     return dq_session_end(session, callers, dq_session_plan(session, &binding_count, err), err);
+}
+
+/* ---- Packed weights -------------------------------------------------------------------------------------
+ */
+
+dq_status dq_session_save_packed_write(dq_session *session, dq_write_fn write, void *arg, dq_error *err)
+{
+    dq_content *content = NULL;
+    DQ_NOT_NULL(session);
+    DQ_NOT_NULL(write);
+    dq_packs *packs = session->model->program->packs;
+    DQ_TRY(dq_packs_finish(packs, session->threads, err));
+    DQ_TRY(dq_content_create(ir_of(session), NULL, &content, err));
+    const dq_status status = dq_packs_save(packs, session->isa, content, write, arg, err);
+    dq_content_free(content);
+    return status;
+}
+
+static int write_to_file(void *file, const void *bytes, size_t size)
+{
+    dq_file_write(file, bytes, size);
+    return ((const dq_file_out *)file)->fault;
+}
+
+dq_status dq_session_save_packed(dq_session *session, const char *path, dq_error *err)
+{
+    dq_file_out file;
+    DQ_NOT_NULL(session);
+    DQ_NOT_NULL(path);
+    DQ_TRY(dq_file_create(path, &file, err));
+    const dq_status status = dq_session_save_packed_write(session, write_to_file, &file, err);
+    if (status == DQ_OK || status == DQ_IO) /* the file knows why it could not be written */
+        return dq_file_commit(&file, err);
+    file.fault = ECANCELED;
+    dq_file_commit(&file, NULL);
+    return status;
 }
 
 /* ---- Shapes before a run ------------------------------------------------------------------------------ */

@@ -46,8 +46,9 @@ static dq_status read_whole(int fd, size_t size, const char *path, const dq_allo
     return DQ_OK;
 }
 
-dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, const dq_allocator *allocator,
-                         dq_status fault, dq_file *out, dq_error *err)
+/* Reads a file of up to `read_up_to` bytes; maps a larger one. */
+static dq_status read_or_map(int fd, const char *path, uint64_t limit, uint64_t read_up_to,
+                             const dq_allocator *allocator, dq_status fault, dq_file *out, dq_error *err)
 {
     static const unsigned char nothing[1] = {0};
     struct stat info;
@@ -62,7 +63,7 @@ dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, const dq_allo
         *out = (dq_file){.bytes = nothing};
         return DQ_OK;
     }
-    if (size <= DQ_FILE_READ)
+    if (size <= read_up_to)
         return read_whole(fd, (size_t)size, path, allocator, fault, out, err);
     void *bytes = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED)
@@ -72,16 +73,33 @@ dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, const dq_allo
     return DQ_OK;
 }
 
-dq_status dq_file_map(const char *path, uint64_t limit, const dq_allocator *allocator, dq_status fault,
-                      dq_file *out, dq_error *err)
+dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, const dq_allocator *allocator,
+                         dq_status fault, dq_file *out, dq_error *err)
+{
+    return read_or_map(fd, path, limit, DQ_FILE_READ, allocator, fault, out, err);
+}
+
+static dq_status open_and_map(const char *path, uint64_t limit, uint64_t read_up_to,
+                              const dq_allocator *allocator, dq_status fault, dq_file *out, dq_error *err)
 {
     /* O_NONBLOCK: opening a named pipe must not wait for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return dq_fail(err, fault, "%s: cannot be opened: %s", path, strerror(errno));
-    dq_status status = dq_file_map_fd(fd, path, limit, allocator, fault, out, err);
+    dq_status status = read_or_map(fd, path, limit, read_up_to, allocator, fault, out, err);
     close(fd);
     return status;
+}
+
+dq_status dq_file_map(const char *path, uint64_t limit, const dq_allocator *allocator, dq_status fault,
+                      dq_file *out, dq_error *err)
+{
+    return open_and_map(path, limit, DQ_FILE_READ, allocator, fault, out, err);
+}
+
+dq_status dq_file_map_pages(const char *path, uint64_t limit, dq_status fault, dq_file *out, dq_error *err)
+{
+    return open_and_map(path, limit, 0, NULL, fault, out, err);
 }
 
 /* ---- Streams ------------------------------------------------------------------------------------------ */
@@ -177,6 +195,18 @@ void dq_file_unmap(dq_file *file)
     if (file->owned)
         dq_memory_free(file->allocator, file->bytes, file->capacity);
     *file = (dq_file){0};
+}
+
+void dq_file_populate(const void *bytes, size_t size)
+{
+#ifdef MADV_POPULATE_READ
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)bytes & ~(page - 1);
+    if (size) /* An old kernel refuses; pages then come by faults. */
+        madvise((void *)begin, (uintptr_t)bytes + size - begin, MADV_POPULATE_READ);
+#else
+    (void)bytes;
+    (void)size;
+#endif
 }
 
 void dq_file_forget(const void *bytes, size_t size)

@@ -23,7 +23,9 @@ typedef struct dq_file {
  * Errors of the file itself have the status `fault`. */
 dq_status dq_file_map(const char *path, uint64_t limit, const dq_allocator *allocator, dq_status fault,
                       dq_file *out, dq_error *err);
-/** The same for an open descriptor, which remains the caller's; `path` is for messages. */
+/** Maps files of any size: bytes begin at a page, which processes share. */
+dq_status dq_file_map_pages(const char *path, uint64_t limit, dq_status fault, dq_file *out, dq_error *err);
+/** The same as dq_file_map for an open descriptor, which remains the caller's; `path` is for messages. */
 dq_status dq_file_map_fd(int fd, const char *path, uint64_t limit, const dq_allocator *allocator,
                          dq_status fault, dq_file *out, dq_error *err);
 /** The same for a descriptor of any kind: a regular file is read or mapped from its beginning; anything else
@@ -34,6 +36,9 @@ dq_status dq_file_load_fd(int fd, const char *path, uint64_t limit, const dq_all
 dq_status dq_file_read(dq_read_fn read, void *arg, const char *path, uint64_t limit,
                        const dq_allocator *allocator, dq_status fault, dq_file *out, dq_error *err);
 void dq_file_unmap(dq_file *file);
+/** Maps the pages of bytes[0 … size-1], part of a mapped file, at once: reading them then takes no page
+ * faults, which cost more than hashing the bytes. */
+void dq_file_populate(const void *bytes, size_t size);
 /** Releases the memory of the whole pages in bytes[0 … size-1], part of a mapped file. The system reads them
  * again on the next access. */
 void dq_file_forget(const void *bytes, size_t size);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/half_floats.h"
+#include "ops/packers.h"
 
 #include "base/checked.h"
 #include "base/codec.h"
@@ -56,7 +57,7 @@ typedef struct key {
     dq_convert_f16_f32_fn *widen;
 } key;
 
-static void make_floats(void *packed, const dq_tensor *from, const void *k)
+void dq_pack_half_floats(void *packed, const dq_tensor *from, const void *k)
 {
     job j = {.widen = ((const key *)k)->widen, .dtype = from->dtype, .from = from->data, .to = packed};
     widen(&j, 0, from->count, 0);
@@ -69,7 +70,7 @@ dq_status dq_half_floats_pack(dq_op_call *call, uint32_t i, const float **floats
     size_t bytes;
     if (!dq_mul_size(call->in[i]->count, sizeof(float), &bytes))
         return dq_no_memory(err, SIZE_MAX, "operands as floats");
-    DQ_TRY(dq_call_pack(call, i, make_floats, &k, sizeof k, bytes, &packed, err));
+    DQ_TRY(dq_call_pack(call, i, dq_pack_half_floats, &k, sizeof k, bytes, &packed, err));
     *floats = packed;
     return DQ_OK;
 }

@@ -167,9 +167,9 @@ dq_status dq_call_axis(const dq_op_call *call, int64_t absent, size_t *axis, dq_
                         "attribute 'axis' is %" PRId64 ", outside an input of rank %u", value, rank);
 }
 
-static dq_status pack(dq_op_call *call, uint32_t i, const dq_packing *expected, const void **packed,
-                      dq_error *err)
+static dq_status pack(dq_op_call *call, uint32_t i, dq_packing *expected, const void **packed, dq_error *err)
 {
+    expected->isa = call->kernels->isa;
     if (i < 64)
         call->packed_inputs |= UINT64_C(1) << i;
     if (call->packs && i < 64 && (call->persistent_inputs >> i & 1))
@@ -185,18 +185,18 @@ static dq_status pack(dq_op_call *call, uint32_t i, const dq_packing *expected, 
 dq_status dq_call_pack(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key, size_t key_size,
                        size_t size, const void **packed, dq_error *err)
 {
-    return pack(call, i, &(dq_packing){make, key, key_size, size, 0}, packed, err);
+    return pack(call, i, &(dq_packing){make, key, key_size, size, 0, 0}, packed, err);
 }
 
 dq_status dq_call_pack_deferred(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key,
                                 size_t key_size, size_t size, const void **packed, dq_error *err)
 {
-    return pack(call, i, &(dq_packing){make, key, key_size, size, DQ_PACK_DEFERRED}, packed, err);
+    return pack(call, i, &(dq_packing){make, key, key_size, size, DQ_PACK_DEFERRED, 0}, packed, err);
 }
 
 dq_status dq_call_pack_unaligned(dq_op_call *call, uint32_t i, dq_pack_fn make, const void *key,
                                  size_t key_size, size_t size, const void **packed, dq_error *err)
 {
-    return pack(call, i, &(dq_packing){make, key, key_size, size, DQ_PACK_UNALIGNED | DQ_PACK_DEFERRED},
+    return pack(call, i, &(dq_packing){make, key, key_size, size, DQ_PACK_UNALIGNED | DQ_PACK_DEFERRED, 0},
                 packed, err);
 }

@@ -2,10 +2,12 @@
 #include "ops/packs.h"
 
 #include "base/checked.h"
+#include "base/cpu.h"
 #include "base/file.h"
 #include "base/lock.h"
 #include "base/memory.h"
 #include "base/pages.h"
+#include "ops/packed_file.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -19,10 +21,11 @@ typedef struct form {
                          be a view's */
     dq_pack_fn make;
     size_t key_size, size, memory_size;
-    void *memory, *packed; /* `memory` as allocated; `packed` aligned */
-    struct form *waiting;  /* next in the list of deferred forms */
-    dq_tensor from;        /* the tensor of a deferred form */
-    unsigned how;
+    void *memory;         /* as allocated; NULL: the form is in the file */
+    const void *packed;   /* aligned */
+    struct form *waiting; /* next in the list of deferred forms */
+    dq_tensor from;       /* the tensor, whose data live as long as the cache */
+    unsigned how, isa;
     _Alignas(max_align_t) char key[]; /* a struct of the maker's */
 } form;
 
@@ -32,6 +35,8 @@ struct dq_packs {
     dq_lock lock;
     const dq_allocator *allocator;
     form *forms[LISTS], *waiting; /* a hash table by tensor: the forms of one tensor are in the same list */
+    dq_packed_file *file;         /* forms that need not be made; NULL: none */
+    dq_content *content;          /* of the model, if there is a file */
 };
 
 static size_t list_of(const void *data)
@@ -71,6 +76,8 @@ void dq_packs_free(dq_packs *packs)
             next = f->next;
             free_form(packs, f);
         }
+    dq_packed_file_close(packs->file);
+    dq_content_free(packs->content);
     dq_lock_destroy(&packs->lock);
     dq_memory_free(packs->allocator, packs, sizeof *packs);
 }
@@ -96,27 +103,38 @@ static form *find(dq_packs *packs, const void *data, const dq_packing *requested
     return NULL;
 }
 
+static form *new_form(const dq_packs *packs, const dq_tensor *from, const dq_packing *requested)
+{
+    form *f = dq_memory_calloc(packs->allocator, 1, sizeof *f + requested->key_size);
+    if (!f)
+        return NULL;
+    f->data = from->data;
+    f->from = *from;
+    f->make = requested->make;
+    f->how = requested->how;
+    f->isa = requested->isa;
+    f->size = requested->size;
+    f->key_size = requested->key_size;
+    if (f->key_size)
+        memcpy(f->key, requested->key, f->key_size);
+    return f;
+}
+
 /* Allocates zeroed memory for a form. calloc keeps pages that the maker never writes uncommitted. Large pages
  * are for forms that a run reads sequentially and completely. Smaller forms would waste the unused part of
  * the last large page. */
-static form *new_form(const dq_packs *packs, size_t key_size, size_t size)
+static bool allocate(const dq_packs *packs, form *f)
 {
     enum { MIN_HUGE_PAGE_BYTES = 1 << 23 };
-    size_t bytes, align = size < MIN_HUGE_PAGE_BYTES ? 64 : DQ_LARGE_PAGE;
-    form *f = dq_memory_calloc(packs->allocator, 1, sizeof *f + key_size);
-    if (!f)
-        return NULL;
-    f->key_size = key_size;
-    if (!dq_add_size(size, align, &bytes) || !(f->memory = dq_memory_calloc(packs->allocator, 1, bytes))) {
-        free_form(packs, f);
-        return NULL;
-    }
+    size_t bytes, align = f->size < MIN_HUGE_PAGE_BYTES ? 64 : DQ_LARGE_PAGE;
+    if (!dq_add_size(f->size, align, &bytes) || !(f->memory = dq_memory_calloc(packs->allocator, 1, bytes)))
+        return false;
     f->memory_size = bytes;
-    f->size = size;
-    f->packed = (char *)f->memory + (align - (uintptr_t)f->memory % align) % align;
-    if (size >= MIN_HUGE_PAGE_BYTES)
-        dq_pages_advise(f->packed, size);
-    return f;
+    void *packed = (char *)f->memory + (align - (uintptr_t)f->memory % align) % align;
+    f->packed = packed;
+    if (f->size >= MIN_HUGE_PAGE_BYTES)
+        dq_pages_advise(packed, f->size);
+    return true;
 }
 
 /* Copies a mapped tensor's data and releases its pages on the way, so that both are never resident at once.
@@ -136,7 +154,8 @@ static void copy_out(void *to, const dq_tensor *from, const void *key)
 }
 
 /* Runs `make` for an unaligned tensor, from a temporary aligned copy. */
-static bool make_from_copy(const dq_packs *packs, form *f, const dq_tensor *from, const void *key)
+static bool make_from_copy(const dq_packs *packs, void *packed, form *f, const dq_tensor *from,
+                           const void *key)
 {
     dq_tensor aligned = *from;
     const form *copied = NULL;
@@ -148,9 +167,9 @@ static bool make_from_copy(const dq_packs *packs, form *f, const dq_tensor *from
         return false;
     if (copy)
         copy_out(copy, from, NULL);
-    aligned.data = copied ? copied->packed : copy;
+    aligned.data = copied ? (void *)(uintptr_t)copied->packed : copy;
     aligned.unaligned = aligned.mapped = false;
-    f->make(f->packed, &aligned, key);
+    f->make(packed, &aligned, key);
     free(copy);
     return true;
 }
@@ -167,13 +186,14 @@ dq_status dq_packs_align(dq_packs *packs, dq_tensor *t, dq_error *err)
     return DQ_OK;
 }
 
-static bool fill(const dq_packs *packs, form *f, const dq_tensor *from, unsigned how, const void *key)
+static bool fill(const dq_packs *packs, form *f, const dq_tensor *from, const void *key)
 {
-    if (from->unaligned && !(how & DQ_PACK_UNALIGNED)) {
-        if (!make_from_copy(packs, f, from, key))
+    void *packed = (void *)(uintptr_t)f->packed; /* in f->memory */
+    if (from->unaligned && !(f->how & DQ_PACK_UNALIGNED)) {
+        if (!make_from_copy(packs, packed, f, from, key))
             return false;
     } else {
-        f->make(f->packed, from, key);
+        f->make(packed, from, key);
     }
     /* the packed form replaces the original from now on */
     if (from->mapped && from->size >= WORTH_FORGETTING)
@@ -183,24 +203,126 @@ static bool fill(const dq_packs *packs, form *f, const dq_tensor *from, unsigned
 
 static form *make_form(dq_packs *packs, const dq_tensor *from, const dq_packing *requested)
 {
-    form *f = new_form(packs, requested->key_size, requested->size);
-    if (!f)
+    form *f = new_form(packs, from, requested);
+    if (!f || !allocate(packs, f)) {
+        free_form(packs, f);
         return NULL;
-    f->data = from->data;
-    f->make = requested->make;
-    if (requested->key_size)
-        memcpy(f->key, requested->key, requested->key_size);
+    }
     if (requested->how & DQ_PACK_DEFERRED) {
-        f->from = *from;
-        f->how = requested->how;
         f->waiting = packs->waiting;
         packs->waiting = f;
-    } else if (!fill(packs, f, from, requested->how, requested->key)) {
+    } else if (!fill(packs, f, from, requested->key)) {
         free_form(packs, f);
         return NULL;
     }
     return f;
 }
+
+/* ---- Files --------------------------------------------------------------------------------------------- */
+
+/* Describes a form as a file has it; false if it may not be in a file. */
+static bool describe(const form *f, dq_content *content, dq_packed_form *out)
+{
+    const dq_packer *packer = dq_packer_of(f->make);
+    const size_t pointers = packer ? packer->pointers * sizeof(void *) : 0;
+    uint32_t constant;
+    if (!packer || f->key_size < pointers || f->key_size > UINT16_MAX || f->from.repeats ||
+        f->from.dtype == DQ_STRING)
+        return false;
+    const dq_hash source = dq_content_find(content, &f->from, &constant);
+    *out = (dq_packed_form){.source = source,
+                            .constant = constant,
+                            .dtype = f->from.dtype,
+                            .packer = packer,
+                            .key = f->key + pointers,
+                            .key_size = f->key_size - pointers,
+                            .packed = f->packed,
+                            .size = f->size};
+    return true;
+}
+
+/* *out becomes the form in the file, or NULL. */
+static dq_status take_from_file(const dq_packs *packs, const dq_tensor *from, const dq_packing *requested,
+                                form **out, dq_error *err)
+{
+    dq_packed_form wanted;
+    *out = NULL;
+    if (!packs->file || requested->isa != dq_packed_file_isa(packs->file) || !dq_packer_of(requested->make))
+        return DQ_OK;
+    form *f = new_form(packs, from, requested);
+    if (!f)
+        return dq_no_memory(err, sizeof *f, "packed weights");
+    if (describe(f, packs->content, &wanted))
+        f->packed = dq_packed_file_find(packs->file, &wanted);
+    if (f->packed && !wanted.packer->is_safe(f->packed, f->key)) {
+        free_form(packs, f);
+        return dq_fail(err, DQ_BAD_INPUT, "%s: a form of '%s' is not one of dqrun's: pack the model again",
+                       dq_packed_file_path(packs->file), wanted.packer->name);
+    }
+    if (f->packed)
+        *out = f;
+    else
+        free_form(packs, f);
+    return DQ_OK;
+}
+
+dq_status dq_packs_open_file(dq_packs *packs, const char *path, uint64_t limit, dq_content *content,
+                             const char *model_path, dq_error *err)
+{
+    packs->content = content;
+    return dq_packed_file_open(path, limit, content, model_path, packs->allocator, &packs->file, err);
+}
+
+dq_status dq_packs_check_isa(const dq_packs *packs, unsigned isa, dq_error *err)
+{
+    if (!packs->file || dq_packed_file_isa(packs->file) == isa)
+        return DQ_OK;
+    return dq_fail(err, DQ_BAD_INPUT,
+                   "%s: was packed for ISA level %s (features 0x%x), expected %s (0x%x) of the session",
+                   dq_packed_file_path(packs->file), dq_packed_file_isa_name(packs->file),
+                   dq_packed_file_isa(packs->file), dq_isa_highest(isa), isa);
+}
+
+static bool is_waiting(const dq_packs *packs, const form *f)
+{
+    const form *w = packs->waiting;
+    while (w && w != f)
+        w = w->waiting;
+    return w != NULL;
+}
+
+/* Lists the forms for a file. They stay valid without the lock. */
+static size_t list_forms(dq_packs *packs, unsigned isa, dq_content *content, dq_packed_form *list)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < LISTS; i++)
+        for (const form *f = packs->forms[i]; f; f = f->next)
+            if (!list)
+                count++;
+            else if (f->isa == isa && !is_waiting(packs, f) && describe(f, content, &list[count]) &&
+                     list[count].packer->is_safe(f->packed, f->key))
+                count++;
+    return count;
+}
+
+dq_status dq_packs_save(dq_packs *packs, unsigned isa, dq_content *content, dq_write_fn write, void *arg,
+                        dq_error *err)
+{
+    dq_lock_take(&packs->lock);
+    size_t count = list_forms(packs, isa, content, NULL);
+    dq_packed_form *list = calloc(count + 1, sizeof *list);
+    if (list)
+        count = list_forms(packs, isa, content, list);
+    dq_lock_release(&packs->lock);
+    if (!list)
+        return dq_no_memory(err, count * sizeof *list, "a list of packed weights");
+    const dq_status status =
+        dq_packed_file_write(write, arg, isa, dq_content_types(content), list, count, err);
+    free(list);
+    return status;
+}
+
+/* ---- Requests ------------------------------------------------------------------------------------------ */
 
 dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing *requested,
                        const void **packed, dq_error *err)
@@ -209,12 +331,14 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing 
     dq_lock_take(&packs->lock);
     form *f = find(packs, from->data, requested);
     if (!f) {
-        f = make_form(packs, from, requested);
+        status = take_from_file(packs, from, requested, &f, err);
+        if (status == DQ_OK && !f)
+            f = make_form(packs, from, requested);
         if (f) {
             form **list = &packs->forms[list_of(f->data)];
             f->next = *list;
             *list = f;
-        } else {
+        } else if (status == DQ_OK) {
             status = dq_no_memory(err, requested->size, "packed weights");
         }
     }
@@ -249,7 +373,7 @@ static void fill_some(void *arg, size_t begin, size_t end, unsigned worker)
     const work *w = arg;
     for (size_t i = begin; i < end; i++) {
         form *f = w->jobs[i].form;
-        w->jobs[i].filled = fill(w->packs, f, &f->from, f->how, f->key);
+        w->jobs[i].filled = fill(w->packs, f, &f->from, f->key);
     }
 }
 

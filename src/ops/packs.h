@@ -5,6 +5,7 @@
 #define DQ_OPS_PACKS_H
 
 #include "base/threads.h"
+#include "graph/content.h"
 #include "tensor/tensor.h"
 
 typedef struct dq_packs dq_packs;
@@ -30,6 +31,7 @@ typedef struct dq_packing {
     const void *key;
     size_t key_size, size; /* bytes of the key; of the packed form */
     unsigned how;          /* DQ_PACK_… */
+    unsigned isa;          /* mask of dq_isa whose kernels the key names; 0: no form from a file */
 } dq_packing;
 
 /** The packed form of `from`: from the cache, or new memory (zeroed, aligned to 64) that `make` fills. `make`
@@ -41,6 +43,19 @@ dq_status dq_packs_get(dq_packs *packs, const dq_tensor *from, const dq_packing 
 /** Packs everything that dq_packs_get deferred, for all plans, on all threads. Requests that fail for lack of
  * memory remain for the next call. `packs` may be NULL. */
 dq_status dq_packs_finish(dq_packs *packs, dq_threads *threads, dq_error *err);
+
+/** Lets later requests take forms from a file of packed weights for the model at `model_path`, whose
+ * constants are `content`. Takes ownership of `content`, also on an error. At most once, before the first
+ * request. */
+dq_status dq_packs_open_file(dq_packs *packs, const char *path, uint64_t limit, dq_content *content,
+                             const char *model_path, dq_error *err);
+/** DQ_BAD_INPUT if forms come from a file for other ISA levels than the mask `isa`. */
+dq_status dq_packs_check_isa(const dq_packs *packs, unsigned isa, dq_error *err);
+/** Writes a file of the forms that requests with that `isa` made or took from a file, as far as packers.def
+ * allows.
+ */
+dq_status dq_packs_save(dq_packs *packs, unsigned isa, dq_content *content, dq_write_fn write, void *arg,
+                        dq_error *err);
 
 /** Bytes of all packed forms. */
 size_t dq_packs_bytes(dq_packs *packs);

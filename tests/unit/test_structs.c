@@ -160,7 +160,7 @@ START_TEST(no_struct_has_padding_at_its_end)
     ENDS_WITH(dq_limits, work);
     ENDS_WITH(dq_operator_info, name);
     ENDS_WITH(dq_allocator, arg);
-    ENDS_WITH(dq_load_options, external_data_arg);
+    ENDS_WITH(dq_load_options, packed_path);
     ENDS_WITH(dq_value_info, producer);
     ENDS_WITH(dq_attribute, types);
     ENDS_WITH(dq_model_info, metadata_count);

@@ -173,6 +173,30 @@ size_t dq_nc4hw4_pack_sse41(const int8_t *w, size_t steps, void *panel)
     return (used + DQ_ALIGN - 1) / DQ_ALIGN * DQ_ALIGN;
 }
 
+/* Steps must be those of the panel, and records in it. */
+bool dq_nc4hw4_is_safe_sse41(size_t steps, const void *panel)
+{
+    const head *h = panel;
+    const uint32_t *order = (const uint32_t *)(h + 1);
+    const size_t first = sizeof *h + steps * (sizeof *order + OUTS * STEP);
+    const record *records = (const record *)(const void *)((const char *)panel + first);
+    size_t count = 0, most = (dq_nc4hw4_panel_size_sse41(steps) - first) / sizeof *records;
+    for (size_t j = 0; j < OUTS; j++) {
+        count += h->records[j];
+        if (h->records[j] % 2)
+            return false;
+    }
+    if (h->matched > steps || h->matched % 2 || count > most)
+        return false;
+    for (size_t i = 0; i < steps; i++)
+        if (order[i] >= steps)
+            return false;
+    for (size_t i = 0; i < count; i++)
+        if (records[i].step >= steps)
+            return false;
+    return true;
+}
+
 /* ---- Pixels ------------------------------------------------------------------------------------------- */
 
 void dq_nc4hw4_interleave_sse41(const uint8_t *const planes[STEP], size_t n, uint8_t sign_xor, uint8_t *out)
@@ -211,5 +235,6 @@ const dq_conv_nc4hw4_s8 dq_conv_nc4hw4_s8_sse41 = {.lanes = 8,
                                                    .interleave = dq_nc4hw4_interleave_sse41,
                                                    .panel_size = dq_nc4hw4_panel_size_sse41,
                                                    .pack = dq_nc4hw4_pack_sse41,
+                                                   .is_safe = dq_nc4hw4_is_safe_sse41,
                                                    .sums = sums,
                                                    .store = store};

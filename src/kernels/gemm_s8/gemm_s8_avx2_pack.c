@@ -559,3 +559,40 @@ size_t dq_gemm_s8_avx2_pack(const dq_gemm_s8_b *b, size_t first, void *panel, in
     }
     return (sizeof *head + used + 63) / 64 * 64;
 }
+
+/* ---- Panels from files ----------------------------------------------------------------------------------
+ */
+
+static bool is_depth(size_t depth)
+{
+    for (size_t i = 0; i < WAYS; i++)
+        if (ways[i].depth == depth)
+            return true;
+    return false;
+}
+
+/* A panel of words holds numbers only. Batches are safe if their groups and positions are in the row of A,
+ * and their records in the panel. */
+bool dq_gemm_s8_avx2_is_safe(size_t runs, size_t run, const void *panel)
+{
+    const dq_avx2_head *head = panel;
+    const uint16_t *order = (const uint16_t *)(const void *)(head + 1);
+    const size_t groups = runs * dq_avx2_groups(run), size = dq_gemm_s8_avx2_panel_size(runs, run);
+    const size_t first = sizeof *head + dq_avx2_order_bytes(groups) + groups * DQ_AVX2_GROUP_BYTES;
+    const dq_avx2_record *records = (const dq_avx2_record *)(const void *)((const char *)panel + first);
+    size_t count = 0;
+    if (head->mode == DQ_AVX2_WORDS)
+        return true;
+    for (size_t j = 0; j < NR; j++)
+        count += head->records[j];
+    if (!is_depth(head->depth) || first > size || (size - first) / sizeof *records < count)
+        return false;
+    for (size_t i = 0; i < groups; i++)
+        if (order[i] >= groups)
+            return false;
+    for (size_t i = 0; i < count; i++)
+        for (int e = 0; e < 4; e++)
+            if (records[i].position[e] >= groups * GROUP)
+                return false;
+    return true;
+}

@@ -13,6 +13,7 @@
  * A task takes rows of windows of one group. */
 #include "base/checked.h"
 #include "ops/conv/conv_s8.h"
+#include "ops/packers.h"
 
 #include <math.h>
 #include <string.h>
@@ -69,7 +70,7 @@ static void arrange(const form *f, const uint8_t *w, size_t first, int8_t *to, i
 
 /* Packs the panels contiguously, a panel of ones last. Each is arranged past the maximum size of its packed
  * form, so that packing does not overwrite it. */
-static void make(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_conv_nc4hw4_s8(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
     size_t start = f->first, most = f->kernel->panel_size(f->steps);
@@ -82,6 +83,18 @@ static void make(void *packed, const dq_tensor *from, const void *key)
         starts[i] = start;
         start += f->kernel->pack(arranged, f->steps, (char *)packed + start);
     }
+}
+
+bool dq_packed_conv_nc4hw4_s8_is_safe(const void *packed, const void *key)
+{
+    const form *f = key;
+    const size_t *starts = (const size_t *)(const void *)((const char *)packed + f->starts_offset);
+    const size_t panels = f->group * f->panels + 1, most = f->kernel->panel_size(f->steps);
+    for (size_t i = 0; i < panels; i++)
+        if (starts[i] % DQ_ALIGN || starts[i] < f->first || starts[i] > f->first + (panels - 1) * most ||
+            (f->kernel->is_safe && !f->kernel->is_safe(f->steps, (const char *)packed + starts[i])))
+            return false;
+    return true;
 }
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */
@@ -319,7 +332,8 @@ dq_status dq_conv_s8_nc4hw4_prepare(dq_op_call *call, void *state, dq_error *err
         return dq_no_memory(err, SIZE_MAX, "padded images");
     DQ_TRY(find_offsets(call, conv, err));
     DQ_TRY(find_exact_scale(call, conv, err));
-    return dq_call_pack_deferred(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
+    return dq_call_pack_deferred(call, conv->w, dq_pack_conv_nc4hw4_s8, &f, sizeof f, size, &conv->packed,
+                                 err);
 }
 
 /* ---- Run ---------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
  * whose memory is mostly activations. */
 #include "base/checked.h"
 #include "ops/conv/conv_s8.h"
+#include "ops/packers.h"
 
 #include <string.h>
 
@@ -47,7 +48,7 @@ static void transform(int16_t g[TAPS][LANES], int16_t *to, size_t point)
 }
 
 /* Packs by panel, then point; the sums of each column's weights follow. Missing channels are 0. */
-static void make(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_conv_winograd_s8(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
     size_t point = f->in_padded * COLS;
@@ -153,7 +154,8 @@ dq_status dq_conv_s8_winograd_2d_prepare(dq_op_call *call, void *state, dq_error
                 dq_add_size(g->sums_offset, g->panels * COLS * sizeof(int32_t), &size);
     if (!fits)
         return dq_no_memory(err, SIZE_MAX, "transformed weights and pixels");
-    return dq_call_pack_deferred(call, conv->w, make, &f, sizeof f, size, &conv->packed, err);
+    return dq_call_pack_deferred(call, conv->w, dq_pack_conv_winograd_s8, &f, sizeof f, size, &conv->packed,
+                                 err);
 }
 
 /* ---- Run ---------------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "ops/conv/conv_transpose.h"
 #include "ops/conv/im2col_pack.h"
+#include "ops/packers.h"
 
 #include <string.h>
 
@@ -125,7 +126,7 @@ static void arrange(const dq_conv_transpose_shape *s, elements from, float *to)
     }
 }
 
-static void make_weights(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_conv_transpose_f32(void *packed, const dq_tensor *from, const void *key)
 {
     dq_conv_transpose_shape s;
     memcpy(&s, key, sizeof s);
@@ -394,7 +395,8 @@ dq_status dq_conv_transpose_prepare_phases(dq_op_call *call, uint32_t w, const d
     if (dq_call_constant(call, w) && bytes) {
         const dq_conv_transpose_shape key = arrangement(shape);
         const void *packed;
-        DQ_TRY(dq_call_pack_deferred(call, w, make_weights, &key, sizeof key, bytes, &packed, err));
+        DQ_TRY(dq_call_pack_deferred(call, w, dq_pack_conv_transpose_f32, &key, sizeof key, bytes, &packed,
+                                     err));
         f->weights = packed;
         return DQ_OK;
     }

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "ops/conv/conv_f32_algorithms.h"
+#include "ops/packers.h"
 
 #include <math.h>
 #include <string.h>
@@ -124,7 +125,7 @@ static void weights(const dq_winograd_f32_form *f, const float *w, size_t i, flo
     }
 }
 
-static void make(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_conv_winograd_f32(void *packed, const dq_tensor *from, const void *key)
 {
     const dq_winograd_f32_form *f = key;
     float *u = packed;
@@ -151,7 +152,8 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, size_t *used, dq_
     g->form.out = s->group_out;
     g->form.point = row_stride(point);
     if (g->pixels_first && dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT)
-        return dq_call_pack_deferred(call, w, make, &g->form, sizeof g->form, size, &g->packed, err);
+        return dq_call_pack_deferred(call, w, dq_pack_conv_winograd_f32, &g->form, sizeof g->form, size,
+                                     &g->packed, err);
     const bool fits = g->per_thread ? dq_reserve_size(used, size, 1, DQ_ALIGN, &g->u_offset)
                                     : dq_call_reserve(call, size, 1, 1, &g->u_offset);
     return fits ? DQ_OK : dq_no_memory(err, SIZE_MAX, "transformed weights");

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "kernels/kernels.h"
 #include "ops/conv/conv_epilogue.h"
+#include "ops/packers.h"
 #include "ops/window.h"
 
 #include <math.h>
@@ -40,7 +41,7 @@ size_t dq_dwconv_nchwc_weight(size_t taps, size_t channel, size_t tap)
     return (channel / CHANNELS_PER_BLOCK * taps + tap) * CHANNELS_PER_BLOCK + channel % CHANNELS_PER_BLOCK;
 }
 
-static void make_weights(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_dwconv_nchwc_f32(void *packed, const dq_tensor *from, const void *key)
 {
     const size_t taps = *(const size_t *)key;
     for (size_t i = 0; i < from->count; i++)
@@ -128,9 +129,9 @@ dq_status dq_dwconv_nchwc_prepare(dq_op_call *call, uint32_t w, const dq_conv_sh
 {
     DQ_TRY(dq_dwconv_nchwc_lay_out(call, shape, c, err));
     call->worker_scratch_size = dq_dwconv_nchwc_workspace(c) * sizeof(float);
-    return dq_call_pack_deferred(call, w, make_weights, &shape->kernel_size, sizeof shape->kernel_size,
-                                 dq_dwconv_nchwc_weights(shape) * sizeof(float), (const void **)&c->weights,
-                                 err);
+    return dq_call_pack_deferred(call, w, dq_pack_dwconv_nchwc_f32, &shape->kernel_size,
+                                 sizeof shape->kernel_size, dq_dwconv_nchwc_weights(shape) * sizeof(float),
+                                 (const void **)&c->weights, err);
 }
 
 void dq_dwconv_nchwc_sums(const dq_op_call *call, const dq_dwconv_nchwc *c, const dq_dwconv_nchwc_task *task,

@@ -4,6 +4,7 @@
  * integers below 2^24 in magnitude, which float represents exactly. */
 #include "base/checked.h"
 #include "ops/conv/conv_s8.h"
+#include "ops/packers.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,7 +34,7 @@ typedef struct form {
     int64_t zero;
 } form;
 
-static void make_weights(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_dwconv_nchwc_s8(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
     for (size_t i = 0; i < from->count; i++) {
@@ -56,7 +57,7 @@ dq_status dq_conv_s8_depthwise_nchwc_prepare(dq_op_call *call, void *state, dq_e
         !dq_reserve_size(used, c->positions * c->channels, sizeof(int32_t), DQ_ALIGN, &conv->sums_offset) ||
         !dq_reserve_size(used, c->images * s->in_size, c->channels, DQ_ALIGN, &conv->images_offset))
         return dq_no_memory(err, SIZE_MAX, "channels side by side");
-    return dq_call_pack_deferred(call, conv->w, make_weights, &f, sizeof f,
+    return dq_call_pack_deferred(call, conv->w, dq_pack_dwconv_nchwc_s8, &f, sizeof f,
                                  dq_dwconv_nchwc_weights(s) * sizeof(float), (const void **)&c->weights, err);
 }
 

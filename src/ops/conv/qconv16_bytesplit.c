@@ -5,6 +5,7 @@
 #include "ops/conv/conv_s16_algorithms.h"
 #include "ops/matmul/gemm_s8_blocks.h"
 #include "ops/matmul/qgemm16_pack.h"
+#include "ops/packers.h"
 
 #include <string.h>
 
@@ -44,7 +45,7 @@ typedef struct form {
 } form;
 
 /* Packs panels of rows, block by block. A quad has one kernel element of four consecutive input channels. */
-static void pack(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_conv_bytesplit_s16s8(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
     int32_t *sums = (int32_t *)(void *)((char *)packed + f->sums_offset);
@@ -110,7 +111,8 @@ dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s,
                       .depth = s->group_in,
                       .taps = s->kernel_size,
                       .sums_offset = c->sums_offset};
-    return dq_call_pack_deferred(call, DQ_Q16_W, pack, &key, sizeof key, size, &c->packed, err);
+    return dq_call_pack_deferred(call, DQ_Q16_W, dq_pack_conv_bytesplit_s16s8, &key, sizeof key, size,
+                                 &c->packed, err);
 }
 
 /* ---- Run ----------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "ops/conv/conv_f32_algorithms.h"
+#include "ops/packers.h"
 
 #include <math.h>
 #include <string.h>
@@ -179,7 +180,7 @@ static void weights(const dq_winograd_1d_weights *f, const float *w, size_t i, f
         }
 }
 
-static void make(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_winograd_1d_f32(void *packed, const dq_tensor *from, const void *key)
 {
     const dq_winograd_1d_weights *f = key;
     for (size_t i = 0; i < f->groups * f->out; i++)
@@ -194,7 +195,7 @@ static dq_status prepare_weights(dq_op_call *call, uint32_t w, dq_winograd_1d *g
         !dq_mul_size(point_of(f, POINTS) * sizeof(float), f->groups, &size))
         return dq_no_memory(err, SIZE_MAX, "transformed weights");
     if (dq_call_constant(call, w) && call->in[w]->dtype == DQ_FLOAT)
-        return dq_call_pack_deferred(call, w, make, f, sizeof *f, size, &g->packed, err);
+        return dq_call_pack_deferred(call, w, dq_pack_winograd_1d_f32, f, sizeof *f, size, &g->packed, err);
     return dq_call_reserve(call, size, 1, 1, &g->u_offset)
                ? DQ_OK
                : dq_no_memory(err, SIZE_MAX, "transformed weights");

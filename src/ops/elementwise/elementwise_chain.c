@@ -409,7 +409,8 @@ static dq_status make_table(dq_op_call *call, state *s, dq_error *err)
     for (size_t i = 0; i < s->inputs; i++)
         if (i != s->varies)
             constants[i] = *dequantize(&(piece){.call = call, .s = s}, i, 0, 1, constants + i);
-    const dq_packing expected = {fill_table, constants, sizeof constants, QVALUES_16 * sizeof(uint16_t), 0};
+    const dq_packing expected = {fill_table, constants, sizeof constants, QVALUES_16 * sizeof(uint16_t),
+                                 0,          0};
     dq_status status = dq_packs_get(call->packs, &all.program, &expected, &table, err);
     free(all.strips);
     s->table = table;

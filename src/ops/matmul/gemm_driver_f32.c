@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "ops/half_floats.h"
+#include "ops/packers.h"
 
 #include <string.h>
 
@@ -360,7 +361,7 @@ static void make_part(const panels_key *m, const dq_tensor *from, size_t batch, 
 
 /* Packs in the order of memory and releases the pages of a mapped file after reading them, so that matrix and
  * panels are never in memory at once. */
-static void make_panels(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_gemm_f32(void *packed, const dq_tensor *from, const void *key)
 {
     const panels_key *m = key;
     bool by_steps = m->of.step_stride > m->of.col_stride;
@@ -390,7 +391,7 @@ dq_status dq_panels_f32_constant(dq_op_call *call, uint32_t i, const dq_pack_b_s
     key.widen = call->kernels->convert_f16_f32;
     key.of = *of;
     const void *packed;
-    DQ_TRY(dq_call_pack_unaligned(call, i, make_panels, &key, sizeof key, size, &packed, err));
+    DQ_TRY(dq_call_pack_unaligned(call, i, dq_pack_gemm_f32, &key, sizeof key, size, &packed, err));
     *panels = packed;
     return DQ_OK;
 }

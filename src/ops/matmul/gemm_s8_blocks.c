@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "ops/matmul/blocking.h"
+#include "ops/packers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +103,7 @@ static bool make_by_copies(const dq_qweights *w, const dq_tensor *from, void *pa
 
 /* Packs all panels without gaps: panels may be smaller than panel_size, and the rest stays unused at the end.
  * Pages of the mapped file are released as they are packed: large weights are never in memory twice. */
-static void make(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_gemm_s8(void *packed, const dq_tensor *from, const void *key)
 {
     const dq_qweights *w = key;
     size_t start = first_panel(w), given_back = 0;
@@ -117,12 +118,24 @@ static void make(void *packed, const dq_tensor *from, const void *key)
     }
 }
 
+bool dq_packed_gemm_s8_is_safe(const void *packed, const void *key)
+{
+    const dq_qweights *w = key;
+    const size_t *starts = (const size_t *)(const void *)((const char *)packed + w->starts_offset);
+    for (size_t i = 0; i < w->panels * w->matrices; i++)
+        if (starts[i] % DQ_ALIGN || starts[i] < first_panel(w) || starts[i] > w->size - w->panel_size ||
+            (w->kernel->is_safe &&
+             !w->kernel->is_safe(w->b.runs, w->b.run, (const char *)packed + starts[i])))
+            return false;
+    return true;
+}
+
 dq_status dq_qweights_constant(dq_op_call *call, uint32_t i, const dq_qweights *w, const void **packed,
                                dq_error *err)
 {
     *packed = NULL;
     return dq_call_constant(call, i)
-               ? dq_call_pack_deferred(call, i, make, w, sizeof *w, w->size, packed, err)
+               ? dq_call_pack_deferred(call, i, dq_pack_gemm_s8, w, sizeof *w, w->size, packed, err)
                : DQ_OK;
 }
 

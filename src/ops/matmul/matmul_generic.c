@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/matmul/matmul_generic.h"
+#include "ops/packers.h"
 
 #include "base/checked.h"
 #include "base/codec.h"
@@ -98,7 +99,7 @@ typedef struct strips {
     size_t n, k, col_stride, step_stride;
 } strips;
 
-static void make_strips(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_matmul_generic(void *packed, const dq_tensor *from, const void *key)
 {
     const strips *s = key;
     const dq_matmul_generic_strip strip = {.data = from->data,
@@ -130,7 +131,7 @@ dq_status dq_matmul_generic_constant_b(dq_op_call *call, uint32_t i, size_t col_
     key.k = mm->k;
     key.col_stride = col_stride;
     key.step_stride = step_stride;
-    return dq_call_pack_deferred(call, i, make_strips, &key, sizeof key, size, &mm->packed_b, err);
+    return dq_call_pack_deferred(call, i, dq_pack_matmul_generic, &key, sizeof key, size, &mm->packed_b, err);
 }
 
 /* Rows of k elements that A needs in a worker's scratch: a strip, and for floats its transpose. */

@@ -8,6 +8,7 @@
 #include "ops/matmul/gemm_s8_blocks.h"
 #include "ops/matmul/matmul_shape.h"
 #include "ops/matmul/qgemm16_pack.h"
+#include "ops/packers.h"
 
 #include <string.h>
 
@@ -55,7 +56,7 @@ static form form_of(const state *st)
 }
 
 /* Packs panels of NR columns for dq_gemm_s16_fn, then the column sums of all panels. */
-static void pack_columns(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_matmul_integer_s16(void *packed, const dq_tensor *from, const void *key)
 {
     const form *f = key;
     const size_t block = f->pairs * 2 * NR;
@@ -94,7 +95,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     const form key = form_of(st);
     if (dq_call_constant(call, B))
-        return dq_call_pack_deferred(call, B, pack_columns, &key, sizeof key, all, &st->packed, err);
+        return dq_call_pack_deferred(call, B, dq_pack_matmul_integer_s16, &key, sizeof key, all, &st->packed,
+                                     err);
     call->scratch_size = all;
     return DQ_OK;
 }
@@ -183,7 +185,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
         return DQ_OK;
     const form key = form_of(st);
     if (!st->packed)
-        pack_columns(call->scratch, call->in[B], &key);
+        dq_pack_matmul_integer_s16(call->scratch, call->in[B], &key);
     dq_parallel(call->threads, st->s.batches * st->row_blocks * st->chunks,
                 dq_gemm_s8_grain(BLOCK * COLS * TILES * (st->s.k + 1)), run_tasks, (void *)(uintptr_t)call);
     return DQ_OK;

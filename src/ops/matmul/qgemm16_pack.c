@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/matmul/qgemm16_pack.h"
+#include "ops/packers.h"
 
 #include "base/checked.h"
 
@@ -114,7 +115,7 @@ static int64_t *largest_at(const dq_qgemm16 *w, void *packed)
     return (int64_t *)(void *)((char *)packed + sums_at(w)) + w->matrices * w->panels * w->strip_width;
 }
 
-static void make(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_gemm_s16(void *packed, const dq_tensor *from, const void *key)
 {
     const dq_qgemm16 *w = key;
     make_panels(w, from, packed, 0, w->matrices * w->panels, largest_at(w, packed));
@@ -183,7 +184,8 @@ dq_status dq_qgemm16_prepare(dq_op_call *call, dq_qgemm16 *w, dq_error *err)
     key.planes = w->planes;
     key.panels = w->panels;
     key.pairs = w->pairs;
-    return dq_call_pack_deferred(call, DQ_Q16_W, make, &key, sizeof key, w->size, &w->packed, err);
+    return dq_call_pack_deferred(call, DQ_Q16_W, dq_pack_gemm_s16, &key, sizeof key, w->size, &w->packed,
+                                 err);
 }
 
 /* ---- A run --------------------------------------------------------------------------------------------- */

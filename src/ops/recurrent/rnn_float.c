@@ -5,6 +5,7 @@
  * kernels/elementwise/float_rows.h, each rounded to float. So the bits depend neither on threads, nor on the
  * number of sequences in a task, nor on the ISA. */
 #include "base/checked.h"
+#include "ops/packers.h"
 #include "ops/recurrent/rnn.h"
 
 #include <math.h>
@@ -32,7 +33,7 @@ static layout layout_of(const dq_op_call *call, const dq_rnn *s, const dq_rnn_fl
     return l;
 }
 
-static void lay_out(void *to, const dq_tensor *r, const void *key)
+void dq_pack_rnn_f32(void *to, const dq_tensor *r, const void *key)
 {
     const layout *l = key;
     const float *from = r->data;
@@ -86,7 +87,7 @@ dq_status dq_rnn_float_prepare(dq_op_call *call, const dq_rnn *s, dq_rnn_float *
         return dq_no_memory(err, SIZE_MAX, "weights");
     if (bytes && dq_call_constant(call, DQ_RNN_R)) {
         const void *packed;
-        DQ_TRY(dq_call_pack(call, DQ_RNN_R, lay_out, &l, sizeof l, bytes, &packed, err));
+        DQ_TRY(dq_call_pack(call, DQ_RNN_R, dq_pack_rnn_f32, &l, sizeof l, bytes, &packed, err));
         f->packed = packed;
     }
     /* for each sequence: gates, h, c, and a spare state */
@@ -374,7 +375,7 @@ void dq_rnn_float_run(const dq_op_call *call, const dq_rnn *s, const dq_rnn_floa
         return;
     if (!f->packed) {
         const layout l = layout_of(call, s, f);
-        lay_out(scratch + f->packed_at, call->in[DQ_RNN_R], &l);
+        dq_pack_rnn_f32(scratch + f->packed_at, call->in[DQ_RNN_R], &l);
         j.packed = (const float *)(const void *)(scratch + f->packed_at);
     }
     dq_matmul_f32_operands o = {

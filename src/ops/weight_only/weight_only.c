@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "ops/matmul/gemm_s8_blocks.h"
+#include "ops/packers.h"
 #include "ops/weight_only/weight_digits.h"
 
 #include <inttypes.h>
@@ -118,7 +119,7 @@ static uint32_t read_word(const dq_weight_form *f, const uint8_t *qvalues, size_
     return value;
 }
 
-static void make_words(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_nbits_words(void *packed, const dq_tensor *from, const void *key)
 {
     const dq_weight_form *f = key;
     uint32_t *to = packed;
@@ -163,12 +164,12 @@ static void make_floats(float *to, const dq_tensor *from, const dq_weight_form *
     }
 }
 
-static void make_scales(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_nbits_scales(void *packed, const dq_tensor *from, const void *key)
 {
     make_floats(packed, from, key, scale_at);
 }
 
-static void make_zeros(void *packed, const dq_tensor *from, const void *key)
+void dq_pack_nbits_zeros(void *packed, const dq_tensor *from, const void *key)
 {
     make_floats(packed, from, key, zero_at);
 }
@@ -419,12 +420,6 @@ static dq_status prepare_rows(dq_op_call *call, dq_weights *w, dq_error *err)
     return DQ_OK;
 }
 
-bool dq_weights_may_round(const dq_op_call *call, const dq_weights *w)
-{
-    return call->honor_accuracy_level && dq_node_int(call->node, "accuracy_level", 0) == 4 &&
-           w->form.bits != 2 && !w->table;
-}
-
 dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
 {
     w->scratch_size = 0;
@@ -436,10 +431,12 @@ dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
         w->with_zeros = false;
     const bool qvalues = w->form.zeros_as_scales || !w->with_zeros || call->in[w->zeros]->dtype == DQ_UINT8;
     w->fractions = w->with_zeros ? !qvalues : !is_qvalue(&w->form, w->middle);
-    DQ_TRY(prepare_form(call, w, w->scales, make_scales, w->blocks, &w->packed_scales, &w->scales_at, err));
+    DQ_TRY(prepare_form(call, w, w->scales, dq_pack_nbits_scales, w->blocks, &w->packed_scales, &w->scales_at,
+                        err));
     if (w->with_zeros)
-        DQ_TRY(prepare_form(call, w, w->zeros, make_zeros, w->blocks, &w->packed_zeros, &w->zeros_at, err));
-    DQ_TRY(prepare_form(call, w, w->qvalues, make_words, w->words, &w->packed, &w->words_at, err));
+        DQ_TRY(prepare_form(call, w, w->zeros, dq_pack_nbits_zeros, w->blocks, &w->packed_zeros, &w->zeros_at,
+                            err));
+    DQ_TRY(prepare_form(call, w, w->qvalues, dq_pack_nbits_words, w->words, &w->packed, &w->words_at, err));
     return prepare_rows(call, w, err);
 }
 
@@ -458,11 +455,11 @@ dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *sc
     job j = job_of(call, w, scratch);
     size_t lines = w->form.matrices * strips_of(&w->form) * COLS * sizeof(float);
     if (!w->packed)
-        make_words(memset(base + w->words_at, 0, lines * w->words), call->in[w->qvalues], &j.form);
+        dq_pack_nbits_words(memset(base + w->words_at, 0, lines * w->words), call->in[w->qvalues], &j.form);
     if (!w->packed_scales)
-        make_scales(memset(base + w->scales_at, 0, lines * w->blocks), call->in[w->scales], &j.form);
+        dq_pack_nbits_scales(memset(base + w->scales_at, 0, lines * w->blocks), call->in[w->scales], &j.form);
     if (w->with_zeros && !w->packed_zeros)
-        make_zeros(memset(base + w->zeros_at, 0, lines * w->blocks), call->in[w->zeros], &j.form);
+        dq_pack_nbits_zeros(memset(base + w->zeros_at, 0, lines * w->blocks), call->in[w->zeros], &j.form);
     return DQ_OK;
 }
 

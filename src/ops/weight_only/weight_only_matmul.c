@@ -11,6 +11,7 @@
  *                along columns */
 #include "base/checked.h"
 #include "ops/algorithm.h"
+#include "ops/packers.h"
 #include "ops/rows.h"
 #include "ops/weight_only/weight_only.h"
 
@@ -225,7 +226,22 @@ static void store(const void *arg, size_t row, size_t col, size_t rows, size_t c
     }
 }
 
+/* ---- Packed weights from files ------------------------------------------------------------------------- */
+
+/* Another order than that of the matrix depends on group_idx, and lies in memory of this process. */
+bool dq_packed_nbits_is_safe(const void *packed, const void *key)
+{
+    (void)packed;
+    return !((const dq_weight_form *)key)->sorted;
+}
+
 /* ---- Algorithms --------------------------------------------------------------------------------------- */
+
+bool dq_weights_may_round(const dq_op_call *call, const dq_weights *w)
+{
+    return call->honor_accuracy_level && dq_node_int(call->node, "accuracy_level", 0) == 4 &&
+           w->form.bits != 2 && !w->table;
+}
 
 typedef struct problem {
     const dq_weights *w;

@@ -401,11 +401,17 @@ typedef struct dq_load_options {
      * or when loading fails. `size` is the size that external_data set. May be NULL. */
     void (*release_external_data)(void *arg, const char *location, const void *bytes, size_t size);
     void *external_data_arg; /**< passed to both; lives as long as the model */
+    /** File of packed weights for this model (dq_session_save_packed); NULL: none. Sessions read weights
+     * there instead of packing them, which takes most of the time of planning. Weights that the file does not
+     * have are packed as always, and results are the same. The file is mapped until the model is freed with
+     * its last session: processes share its memory, and it must not be written to meanwhile, as the model's.
+     * DQ_BAD_INPUT: the file is damaged, or for another model or another version of the library. */
+    const char *packed_path;
 } dq_load_options;
 
 #define DQ_LOAD_OPTIONS_INIT                                                                                 \
     {                                                                                                        \
-        sizeof(dq_load_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL                                    \
+        sizeof(dq_load_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                              \
     }
 
 /** Loads an .onnx file: parses it, reads external data from the model's folder, and checks every node against
@@ -984,7 +990,8 @@ DQ_API size_t dq_algorithm_count(void);
 DQ_API dq_status dq_algorithm_describe(size_t i, dq_algorithm_info *info, dq_error *err);
 
 /** Creates a session, which keeps the model alive. Free it with dq_session_free. DQ_UNSUPPORTED,
- * DQ_BAD_MODEL: the model has nodes that cannot run. DQ_INVALID_ARGUMENT: the ISA level is unknown, or the
+ * DQ_BAD_MODEL: the model has nodes that cannot run. DQ_BAD_INPUT: the model's file of packed weights is for
+ * another ISA level. DQ_INVALID_ARGUMENT: the ISA level is unknown, or the
  * CPU does not have it; there is no pass of that name, or it cannot be disabled; there is no algorithm of
  * that name.
  *
@@ -1085,6 +1092,17 @@ DQ_API const char *dq_isa_name(size_t i, bool *available);
  * are set, of which only types and shapes are used. The next run with these shapes plans nothing. Outputs of
  * an earlier run are no longer valid. Errors are those of dq_session_run. */
 DQ_API dq_status dq_session_prepare(dq_session *session, dq_error *err);
+
+/** Writes the weights that sessions of the model have packed for this session's ISA level to a file, for
+ * dq_load_options.packed_path. Call it after dq_session_prepare or a run: for several shapes of inputs, after
+ * that of each. A model's default inputs, options such as no_fuse, and the number of threads may ask for
+ * weights in other forms, which are packed as always. The file appears whole or not at all; it is for this
+ * model, ISA level and version of the library, and is as large as the packed weights
+ * (docs/packed-weights.md). DQ_IO: the file cannot be written. */
+DQ_API dq_status dq_session_save_packed(dq_session *session, const char *path, dq_error *err);
+/** Does the same through `write`, as dq_model_save_write does. */
+DQ_API dq_status dq_session_save_packed_write(dq_session *session, dq_write_fn write, void *arg,
+                                              dq_error *err);
 
 /** The shape of one input. */
 typedef struct dq_shape {
