@@ -9,6 +9,7 @@
 #include "cli/lists.h"
 #include "cli/model.h"
 #include "cli/options.h"
+#include "cli/pack_command.h"
 #include "cli/reduce_command.h"
 #include "cli/run.h"
 #include "cli/terminal.h"
@@ -48,6 +49,7 @@ static dq_status obey_with_schemas(const cli_options *o, bool *differ, dq_error 
                  : o->command == CLI_CHECK   ? check(schemas, o, err)
                  : o->command == CLI_INSPECT ? cli_inspect(schemas, o, err)
                  : o->command == CLI_COMPARE ? cli_compare(schemas, o, differ, err)
+                 : o->command == CLI_PACK    ? cli_pack(schemas, o, err)
                  : o->command == CLI_REDUCE  ? cli_reduce(schemas, o, differ, err)
                                              : cli_run(schemas, o, differ, err);
     dq_schemas_free(schemas);

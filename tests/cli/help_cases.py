@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness import Skip, save_quantize
 
-COMMANDS = ["run", "check", "bench", "inspect", "compare", "reduce", "ops", "passes", "algorithms", "isa", "help", "completion", "man"]
+COMMANDS = ["run", "check", "bench", "inspect", "compare", "reduce", "pack", "ops", "passes", "algorithms", "isa", "help", "completion", "man"]
 CONFORMANCE_PAGE = Path(__file__).parents[2] / "tools/dqrun-conformance.1"
 REFERENCE = Path(__file__).parents[2] / "tools/api_reference.py"  # prints libdqrun(3)
 

@@ -431,7 +431,8 @@ static dq_status complete(cli_inputs *inputs, const cli_options *options, const 
 
 bool cli_inputs_made_up(const cli_options *options)
 {
-    return options->random || (options->command == CLI_BENCH && !options->input_count) ||
+    return options->random ||
+           ((options->command == CLI_BENCH || options->command == CLI_PACK) && !options->input_count) ||
            options->command == CLI_INSPECT;
 }
 

@@ -36,6 +36,7 @@ dq_status cli_model_load(const cli_options *options, dq_schemas *schemas, dq_mod
     dq_load_options load = DQ_LOAD_OPTIONS_INIT;
     load.schemas = schemas;
     load.limits = &options->limits;
+    load.packed_path = options->packed;
     if (!cli_is_standard_input(options->model))
         return dq_model_load(options->model, &load, model, err);
     dq_status status = refuse_terminal("a model", err);

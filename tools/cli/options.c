@@ -250,16 +250,27 @@ static dq_status check_standard_output(const cli_options *o, dq_error *err)
     return DQ_OK;
 }
 
-/* Values inside the graph are no outputs of reduce: what --output names is its folder. */
-static dq_status complete_reduce(const reader *r)
+/* Values inside the graph are no outputs of reduce and pack: what --output names is a folder or file. */
+static dq_status complete_output(const reader *r)
 {
     cli_options *o = r->options;
-    if (o->command != CLI_REDUCE)
+    if (o->command != CLI_REDUCE && o->command != CLI_PACK)
         return DQ_OK;
     if ((o->output != NULL) + o->file_or_value_count > 1)
         return io_fail(r->err, DQ_INVALID_ARGUMENT, "--output is given twice: '%s' and '%s'",
                        o->output ? o->output : o->files_or_values[0], o->files_or_values[o->output ? 0 : 1]);
     o->output = o->output ? o->output : o->file_or_value_count ? o->files_or_values[0] : NULL;
+    if (o->command == CLI_PACK && !o->output && !strcmp(o->model, "-"))
+        return io_fail(r->err, DQ_INVALID_ARGUMENT,
+                       "'pack' needs a file for the weights of a model from standard input: --output FILE");
+    return DQ_OK;
+}
+
+static dq_status complete_reduce(const reader *r)
+{
+    cli_options *o = r->options;
+    if (o->command != CLI_REDUCE)
+        return DQ_OK;
     if (!o->output || !strcmp(o->output, "-"))
         return io_fail(r->err, DQ_INVALID_ARGUMENT,
                        "'reduce' needs a folder for the part of the model: --output FOLDER");
@@ -282,7 +293,8 @@ static dq_status check_combination(const reader *r)
 {
     const cli_options *o = r->options;
     dq_error *err = r->err;
-    bool makes_up = o->random || (o->command == CLI_BENCH && !o->input_count) || o->command == CLI_INSPECT;
+    bool makes_up = o->random || ((o->command == CLI_BENCH || o->command == CLI_PACK) && !o->input_count) ||
+                    o->command == CLI_INSPECT;
     if (o->quiet && (o->verbose || o->why || o->json || o->hash))
         return io_fail(err, DQ_INVALID_ARGUMENT, "--quiet and --%s contradict each other",
                        o->verbose ? "verbose"
@@ -304,7 +316,9 @@ static dq_status check_combination(const reader *r)
         return io_fail(err, DQ_INVALID_ARGUMENT, "--runs and --seconds contradict each other");
     if (o->dim_count && !makes_up)
         return io_fail(err, DQ_INVALID_ARGUMENT, "--dim needs --random, whose inputs it sizes");
-    dq_status status = complete_reduce(r);
+    dq_status status = complete_output(r);
+    if (status == DQ_OK)
+        status = complete_reduce(r);
     if (status == DQ_OK)
         status = check_standard_input(o, err);
     return status == DQ_OK ? check_standard_output(o, err) : status;

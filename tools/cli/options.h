@@ -43,6 +43,7 @@ typedef struct cli_options {
     const char *float_model, *ref, *fix; /**< of dqrun compare; `ref` of dqrun reduce, too */
     const char *against_isa;             /**< of dqrun reduce */
     const char *report, *trace;          /**< files */
+    const char *packed;                  /**< file of packed weights, or NULL */
     const char **maps;                   /**< each --map, FLOAT=NAME */
     size_t map_count;
     double fail_above; /**< infinite: never */

@@ -44,6 +44,12 @@ const cli_command_row cli_commands[CLI_COMMANDS] = {
          "differ, it searches for the smallest connected part that still differs, runs each "
          "candidate, and writes the smallest with its inputs. The exit code is that of diff: 0 when "
          "nothing differs, 1 when a part is written. docs/reduce.md has an example."},
+    [CLI_PACK] = {"pack", "MODEL [INPUTS…]", true, 1, SIZE_MAX, CLI_COMPLETE_MODEL, CLI_COMPLETE_INPUT,
+                  "write packed weights to a file, from which later processes start faster",
+                  "Plans the model for the shapes of INPUTS, or of inputs that are made up, and writes the "
+                  "weights as its kernels read them to MODEL.packed, or to --output. run and bench read them "
+                  "with --packed. The file is for this model, this version of dqrun and the ISA level; "
+                  "anything else is refused (docs/packed-weights.md). Nothing runs."},
     [CLI_OPS] = {"ops", "[FILTER]", false, 0, 1, CLI_COMPLETE_NOTHING, CLI_COMPLETE_NOTHING,
                  "list the operators that dqrun runs",
                  "Prints each operator version with its element types. FILTER is a part of an operator's or "
@@ -91,14 +97,15 @@ enum {
     INSPECT = 1 << CLI_INSPECT,
     COMPARE = 1 << CLI_COMPARE,
     REDUCE = 1 << CLI_REDUCE,
+    PACK = 1 << CLI_PACK,
     OPS = 1 << CLI_OPS,
     PASSES = 1 << CLI_PASSES,
     ALGORITHMS = 1 << CLI_ALGORITHMS,
     ISA = 1 << CLI_ISA,
     RUNS = RUN | BENCH,
-    PLANS = RUNS | INSPECT | REDUCE,
+    PLANS = RUNS | INSPECT | REDUCE | PACK,
     MODELS = PLANS | COMPARE | CHECK,
-    REPORTS = MODELS | OPS | PASSES | ALGORITHMS | ISA,
+    REPORTS = RUNS | INSPECT | REDUCE | COMPARE | CHECK | OPS | PASSES | ALGORITHMS | ISA,
     ALL = (1 << CLI_COMMANDS) - 1
 };
 
@@ -106,12 +113,14 @@ enum {
 #define FLAG NULL
 
 const cli_option cli_options_table[CLI_OPTIONS] = {
-    [CLI_OPTION_OUTPUT] = {"output", 'o', "FILE", RUN | REDUCE, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL,
-                           false, NULL,
-                           "Write the outputs to FILE, a .npz archive as numpy.savez writes it, or '-' for "
-                           "standard output. The file is written whole or not at all. For a batch: a folder; "
-                           "for reduce: a folder "
-                           "for model.onnx, inputs.npz, expected.npz and rerun.sh."},
+    [CLI_OPTION_OUTPUT] =
+        {"output", 'o', "FILE", RUN | REDUCE | PACK, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false,
+         NULL,
+         "Write the outputs to FILE, a .npz archive as numpy.savez writes it, or '-' for "
+         "standard output. The file is written whole or not at all. For a batch: a folder; "
+         "for reduce: a folder "
+         "for model.onnx, inputs.npz, expected.npz and rerun.sh; for pack: the file of packed "
+         "weights."},
     [CLI_OPTION_OUT] = {"out", 0, "FILE", RUN, CLI_SECTION_OUTPUT, CLI_COMPLETE_INPUT, NULL, false, "output",
                         "An old name of --output."},
     [CLI_OPTION_VALUE] = {"value", 0, "NAME", RUN, CLI_SECTION_OUTPUT, NO_CHOICE, true, NULL,
@@ -181,7 +190,7 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
          "Run each .npz file and folder of INPUTS on its own and print a line for each; "
          "NAME=FILE inputs are given to every run. A folder of .npz files is always a batch."},
     [CLI_OPTION_RANDOM] =
-        {"random", 0, "SEED", RUNS | REDUCE, CLI_SECTION_INPUT, NO_CHOICE, false, NULL,
+        {"random", 0, "SEED", RUNS | REDUCE | PACK, CLI_SECTION_INPUT, NO_CHOICE, false, NULL,
          "Make up inputs that are not given, the same on every machine: floats even in [-1, "
          "1), integers of up to 16 bits in their whole range, wider ones 0 to 9."},
     [CLI_OPTION_DIM] = {"dim", 0, "NAME=SIZE", PLANS, CLI_SECTION_INPUT, NO_CHOICE, true, NULL,
@@ -216,8 +225,12 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
          "What a model may ask for, in bytes or with K, M, G or T: file (default 64G), tensor "
          "(16G), session (64G); or a number: nodes (1000000), nesting (32), and for a run "
          "work, in multiply-adds and elements (no limit)."},
-    [CLI_OPTION_TIMEOUT] = {"timeout", 0, "SECONDS", RUNS | COMPARE | REDUCE, CLI_SECTION_RUNNING, NO_CHOICE,
-                            false, NULL, "Cancel loading and running after this time: exit code 124."},
+    [CLI_OPTION_PACKED] = {"packed", 0, "FILE", RUNS, CLI_SECTION_RUNNING, CLI_COMPLETE_INPUT, NULL, false,
+                           NULL,
+                           "Read packed weights from this file, which 'dqrun pack' wrote for the model."},
+    [CLI_OPTION_TIMEOUT] = {"timeout", 0, "SECONDS", RUNS | COMPARE | REDUCE | PACK, CLI_SECTION_RUNNING,
+                            NO_CHOICE, false, NULL,
+                            "Cancel loading and running after this time: exit code 124."},
     [CLI_OPTION_WARMUP] = {"warmup", 0, "N", BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
                            "Runs after the first one that are not counted. Default: 1."},
     [CLI_OPTION_RUNS] = {"runs", 0, "N", BENCH, CLI_SECTION_BENCH, NO_CHOICE, false, NULL,
@@ -243,7 +256,7 @@ const cli_option cli_options_table[CLI_OPTIONS] = {
                                 "Show no progress bar, nor the steps of reduce. It is shown on a terminal "
                                 "only, for what takes more than "
                                 "two seconds."},
-    [CLI_OPTION_COLOR] = {"color", 0, "WHEN", REPORTS, CLI_SECTION_GENERAL, CLI_COMPLETE_CHOICES,
+    [CLI_OPTION_COLOR] = {"color", 0, "WHEN", REPORTS | PACK, CLI_SECTION_GENERAL, CLI_COMPLETE_CHOICES,
                           "auto always never", false, NULL,
                           "Use colors: auto (on a terminal, unless NO_COLOR is set or TERM is dumb; the "
                           "default), always or never."},
@@ -365,6 +378,8 @@ const cli_example cli_examples[] = {
      "which nodes do rewrites compute differently?"},
     {CLI_REDUCE, "dqrun reduce model.onnx inputs.npz --against-isa c --output small",
      "which nodes does this processor compute differently?"},
+    {CLI_PACK, "dqrun pack model.onnx", "write model.onnx.packed"},
+    {CLI_PACK, "dqrun model.onnx inputs.npz --packed model.onnx.packed", "start from packed weights"},
     {CLI_OPS, "dqrun ops matmul", "which versions of MatMul and its relatives are there?"},
     {CLI_PASSES, "dqrun passes", "which patterns are replaced, and how exactly?"},
     {CLI_ALGORITHMS, "dqrun algorithms", "in which ways is a convolution computed?"},

@@ -233,6 +233,9 @@ dq_status cli_set_value(cli_options *to, cli_option_id id, bool is_long, const c
             return io_fail(err, DQ_INVALID_ARGUMENT, "--trace is '-', expected a file");
         to->trace = value;
         return DQ_OK;
+    case CLI_OPTION_PACKED:
+        to->packed = value;
+        return DQ_OK;
     case CLI_OPTION_FIX:
         to->fix = value;
         return DQ_OK;
