@@ -93,7 +93,7 @@ class ValueInfo:
 class _Handle:
     """A ``dq_model *`` and the bytes that it reads from."""
 
-    def __init__(self, source: str | bytes, limits: Limits, schema_folders: tuple[str, ...], base_dir: str | None) -> None:
+    def __init__(self, source: str | bytes, limits: Limits, schema_folders: tuple[str, ...], base_dir: str | None, packed: str | None) -> None:
         err, out = ffi.new("dq_error *"), ffi.new("dq_model **")
         options, bounds = ffi.new("dq_load_options *"), ffi.new("dq_limits *")
         options.size, bounds.size = ffi.sizeof("dq_load_options"), ffi.sizeof("dq_limits")
@@ -105,6 +105,8 @@ class _Handle:
         options.limits = bounds
         schemas = self._schemas(schema_folders, err)
         options.schemas = schemas
+        packed_path = ffi.new("char[]", os.fsencode(packed)) if packed is not None else ffi.NULL
+        options.packed_path = packed_path
         if isinstance(source, str):
             with open(source, "rb"):  # so that a file that cannot be read is the OSError that Python programs expect
                 pass
@@ -149,12 +151,14 @@ class Model:
         schemas: a folder, or folders, of operator schemas that override or add to the library's (docs/schema-format.md).
         limits: bounds on what the model may ask for.
         base_dir: folder of external data for a model that is not a path; None: such a model may have none.
+        packed: file of packed weights that :meth:`dqrun.Session.save_packed` or ``dqrun pack`` wrote for this model.
 
     A node that cannot run does not make this fail: :meth:`check` lists all of them. Models are picklable: one of a path by its path and
     the SHA-256 of the file, which must be the same where it is unpickled; others by their bytes.
     """
 
-    def __init__(self, source: ModelSource, *, schemas: Any = None, limits: Limits | None = None, base_dir: Any = None) -> None:
+    def __init__(self, source: ModelSource, *, schemas: Any = None, limits: Limits | None = None, base_dir: Any = None,
+                 packed: Any = None) -> None:
         if isinstance(source, Model):
             raise InvalidArgument("a dqrun.Model is already loaded")
         if isinstance(source, (str, os.PathLike)):
@@ -171,11 +175,12 @@ class Model:
             folders = (os.fspath(schemas),)
         else:
             folders = tuple(os.fspath(folder) for folder in schemas)
-        self._load(data, limits or Limits(), folders, None if base_dir is None else os.fspath(base_dir))
+        self._load(data, limits or Limits(), folders, None if base_dir is None else os.fspath(base_dir),
+                   None if packed is None else os.fspath(packed))
 
-    def _load(self, source: str | bytes, limits: Limits, folders: tuple[str, ...], base_dir: str | None) -> None:
-        self._source, self._limits, self._folders, self._base_dir = source, limits, folders, base_dir
-        self._handle = _Handle(source, limits, folders, base_dir)
+    def _load(self, source: str | bytes, limits: Limits, folders: tuple[str, ...], base_dir: str | None, packed: str | None) -> None:
+        self._source, self._limits, self._folders, self._base_dir, self._packed = source, limits, folders, base_dir, packed
+        self._handle = _Handle(source, limits, folders, base_dir, packed)
         self._native = self._handle.pointer
         self._inputs = self._infos(lib.dq_model_input_count, lib.dq_model_input)
         self._outputs = self._infos(lib.dq_model_output_count, lib.dq_model_output)
@@ -254,7 +259,8 @@ class Model:
     def __getstate__(self) -> dict[str, Any]:
         digest = _sha256(self._source) if isinstance(self._source, str) else None
         source = os.path.abspath(self._source) if isinstance(self._source, str) else self._source
-        return {"source": source, "sha256": digest, "limits": self._limits, "schemas": self._folders, "base_dir": self._base_dir}
+        return {"source": source, "sha256": digest, "limits": self._limits, "schemas": self._folders, "base_dir": self._base_dir,
+                "packed": None if self._packed is None else os.path.abspath(self._packed)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         source = state["source"]
@@ -262,7 +268,7 @@ class Model:
             found = _sha256(source)
             if found != state["sha256"]:
                 raise BadModel(f"{source}: SHA-256 is {found}, expected {state['sha256']}: the file is not the one that was pickled")
-        self._load(source, state["limits"], state["schemas"], state["base_dir"])
+        self._load(source, state["limits"], state["schemas"], state["base_dir"], state["packed"])
 
 
 @ffi.def_extern()  # type: ignore[untyped-decorator, unused-ignore]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import html
+import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -375,6 +376,11 @@ class Session:
         info.size = ffi.sizeof("dq_memory_info")
         check(lib.dq_session_memory(native.pointer, info, native.err), native.err)
         return MemoryInfo(info.activation_bytes, info.weight_bytes, info.constant_bytes)
+
+    def save_packed(self, path: "str | os.PathLike[str]", feeds: Mapping[str, Any] | None = None) -> None:
+        """Writes the weights, packed for this instruction set and for inputs of these shapes, to a file for ``Model(packed=path)``."""
+        native = self._prepared(feeds)
+        check(lib.dq_session_save_packed(native.pointer, os.fsencode(path), native.err), native.err)
 
     def _prepared(self, feeds: Mapping[str, Any] | None, log: bool = False) -> _Native:
         """A native session that has planned for these inputs."""

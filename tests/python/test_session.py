@@ -438,6 +438,18 @@ def test_saving(tmp_path, digits):
         dqrun.Model(DIGITS).save(tmp_path / "no" / "folder.onnx")
 
 
+def test_packed_weights(tmp_path, digits):
+    packed = tmp_path / "digits.packed"
+    session = dqrun.Session(DIGITS)
+    session.save_packed(packed, {"image": digits["image"]})
+    again = dqrun.Session(dqrun.Model(DIGITS, packed=packed))
+    again = pickle.loads(pickle.dumps(again))
+    assert (again(image=digits["image"]) == session(image=digits["image"])).all()
+    packed.write_bytes(packed.read_bytes()[:-1])
+    with pytest.raises(dqrun.BadInput, match="the file was cut off"):
+        dqrun.Model(DIGITS, packed=packed)
+
+
 def test_external_data_of_models_in_memory(tmp_path):
     weights = numpy_helper.from_array(np.arange(400, dtype=np.float32).reshape(4, 100), "w")
     model = one_node("MatMul", [("x", TensorProto.FLOAT, ["N", 4])], [("y", TensorProto.FLOAT, ["N", 100])], initializers=[weights])
