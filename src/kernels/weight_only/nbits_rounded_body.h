@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Template: included once per ISA level. Implements dq_nbits_s8_fn. The file of the ISA level includes
- * nbits_body.h before. */
+ * nbits_body.h before, and may define
+ *   WHOLE_ROUNDED_PIECE(bits, words, x, rows, sum)  what `piece` does for pieces of DQ_NBITS_PIECE values,
+ *                                                   with sums that stay in registers */
+#ifdef WHOLE_ROUNDED_PIECE
+enum { EPILOGUE_UNROLL = VECTORS };
+#else
+enum { EPILOGUE_UNROLL = 1 };
+#endif
 
 /* Adds a piece to y for all columns; `bits` and `rows` are constants in each call. */
 ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits, const float *scales,
@@ -8,9 +15,14 @@ ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits
 {
     for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
         vi sum[VECTORS][LINES];
-        piece(words + at, count, bits, WHOLE && bits == 4 && rows == 1, x->digits, rows,
-              (int)DQ_NBITS_ROUNDED_BYTES(bits), 1, sum);
-#pragma GCC unroll 1
+#ifdef WHOLE_ROUNDED_PIECE
+        if (__builtin_expect(count == DQ_NBITS_PIECE_WORDS(bits), 1))
+            WHOLE_ROUNDED_PIECE(bits, words + at, x, rows, sum);
+        else
+#endif
+            piece(words + at, count, bits, WHOLE && bits == 4 && rows == 1, x->digits, rows,
+                  (int)DQ_NBITS_ROUNDED_BYTES(bits), 1, sum);
+#pragma GCC unroll EPILOGUE_UNROLL
         for (int v = 0; v < VECTORS; v++) {
             size_t j = at + (size_t)(v * VF_LANES);
             const vf scale = vf_load(scales + j), minus = vf_sub(vf_set(0), vf_load(zeros + j));
