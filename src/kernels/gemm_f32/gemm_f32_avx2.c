@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { PANELS = 1, TALL_ROWS = 0 };
+enum { PANELS = 1, MAX_ROWS = 6, TALL_ROWS = 0 };
 
 #include "kernels/gemm_f32/gemm_f32_few.h"
 

@@ -1,10 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Float GEMM with NEON. The register tile is six rows by four vectors: 24 of 32 registers hold
- * accumulators, five the operands. */
+/* Float GEMM with NEON. The register tile is five rows by four vectors: 20 of 32 registers hold
+ * accumulators, five the rows of A, and the others vectors of B. */
 #include "kernels/kernels.h"
 #include "kernels/simd/vec_neon.h"
 
-enum { PANELS = 1, TALL_ROWS = 0 };
+enum { PANELS = 1, MAX_ROWS = 5, TALL_ROWS = 0 };
+
+/* Adds four steps: a vector holds those of a row of A, which fmla reads by lanes. */
+#define ONE_STEP(lane)                                                                                       \
+    for (int v = 0; v < vectors; v++) {                                                                      \
+        const float32x4_t w = vld1q_f32(b + (lane)*b_step + v * VF_LANES);                                   \
+        for (int i = 0; i < rows; i++)                                                                       \
+            sum[i][v] = vfmaq_laneq_f32(sum[i][v], w, x[i], lane);                                           \
+    }
+#define FOUR_STEPS(a, a_row, b, b_step, rows, vectors, sum)                                                  \
+    do {                                                                                                     \
+        float32x4_t x[MAX_ROWS];                                                                             \
+        for (int i = 0; i < rows; i++)                                                                       \
+            x[i] = vld1q_f32(a[i / ROWS_PER_POINTER] + (size_t)(i % ROWS_PER_POINTER) * a_row);              \
+        ONE_STEP(0)                                                                                          \
+        ONE_STEP(1)                                                                                          \
+        ONE_STEP(2)                                                                                          \
+        ONE_STEP(3)                                                                                          \
+    } while (0)
 
 #include "kernels/gemm_f32/gemm_f32_flat.h"
 

@@ -4,7 +4,9 @@
  *   vec_<isa>.h           the vector operations; vf_min and vf_max return their second operand where both are
  *                         equal or one is NaN
  *   PANELS                panels of a tile, 1 or 2: accumulators of MAX_ROWS rows stay in registers
+ *   MAX_ROWS              rows of a tile, 5 or 6
  *   TALL_ROWS             12 if registers hold the accumulators of 12 rows by two vectors, else 0
+ *   FOUR_STEPS            optional, if PANELS is 1: adds UNROLL steps as `step` adds one
  *   NARROW                if PANELS is 2: the dq_gemm_block_f32_fn for fewer columns than a tile has
  * and calls tile_block after it. */
 #ifndef DQ_KERNELS_GEMM_F32_TILE_H
@@ -17,7 +19,7 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-enum { TILE_COLS = PANELS * DQ_GEMM_F32_NR, VECTORS = TILE_COLS / VF_LANES, MAX_ROWS = 6 };
+enum { TILE_COLS = PANELS * DQ_GEMM_F32_NR, VECTORS = TILE_COLS / VF_LANES };
 /* Rows whose stride is a multiple of SAME floats map to the same cache sets. */
 enum { LINE = 16 /* floats of a cache line */, UNROLL = 4, SAME = 512 };
 enum { SPARING = TALL_ROWS ? 2 : 1 /* prefetches one of so many lines: hardware fetches pairs */ };
@@ -144,6 +146,21 @@ INLINE void tile(const dq_gemm_block_f32 *g, size_t row, const float *b, stream 
     const float *at = next->at, *next_rows = next->rows;
     const size_t onwards = next->step, last_panel = next->last_panel;
     size_t p = 0;
+#ifdef FOUR_STEPS
+    while (p + UNROLL <= g->k) {
+        const size_t end = g->k - p < LINE ? g->k : p + LINE;
+        for (size_t i = 0; i < onwards; i++)
+            fetch(at + i * LINE, last_panel, PANELS);
+        at += onwards * LINE;
+        if (next_rows)
+            fetch(next_rows + p, a_row, rows);
+        for (; p + UNROLL <= end; p += UNROLL, b += UNROLL * b_step) {
+            FOUR_STEPS(a, a_row, b, b_step, rows, vectors, sum);
+            for (int i = 0; i < POINTERS; i++)
+                a[i] += UNROLL;
+        }
+    }
+#else
     for (; p + UNROLL <= g->k; p += UNROLL) {
         fetch(at, last_panel, PANELS);
         if (onwards > LINE / UNROLL)
@@ -157,6 +174,7 @@ INLINE void tile(const dq_gemm_block_f32 *g, size_t row, const float *b, stream 
         for (int i = 0; i < POINTERS; i++)
             a[i] += UNROLL;
     }
+#endif
 #pragma GCC unroll 1
     for (; p < g->k; p++, b += b_step) {
         step(a, a_row, b, b_panel, 0, rows, vectors, sum);
@@ -184,10 +202,9 @@ INLINE void tile_rows(const dq_gemm_block_f32 *g, size_t row, size_t rows, const
         ROWS(3)
         ROWS(4)
         ROWS(5)
-        ROWS(6)
 #undef ROWS
     default:
-        break;
+        tile(g, row, b, next, c, c_row, z, z_row, MAX_ROWS, vectors);
     }
 }
 
