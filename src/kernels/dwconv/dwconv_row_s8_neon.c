@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 8-bit depthwise convolutions, sixteen outputs at a time. Loads deinterleave the first and second
- * elements of pairs, and smlal by a tap's weights is exact. */
+/* 8-bit depthwise convolutions, sixteen outputs at a time. smlal by the two weights of a pair of taps is
+ * exact. Both products of an output have a sum each, which are added at the end. */
 #include "kernels/kernels.h"
 
 #include <arm_neon.h>
+#include <string.h>
 
 enum { LANES = 8, VECTORS = 2 };
 
@@ -25,21 +26,25 @@ static inline __attribute__((always_inline)) void outputs(const int16_t *x, cons
                                                           const int16_t *w, size_t taps, int32_t init,
                                                           int vectors, int32_t *out)
 {
-    int32x4_t low[VECTORS], high[VECTORS];
+    int32x4_t sum[VECTORS][4]; /* two outputs each */
     for (int v = 0; v < vectors; v++)
-        low[v] = high[v] = vdupq_n_s32(init);
-    for (size_t t = 0; t < taps; t++)
-        for (int v = 0; v < vectors; v++) {
-            int16x8x2_t from = vld2q_s16(x + offsets[t] + 2 * LANES * v);
-            for (int i = 0; i < 2; i++) {
-                low[v] = vmlal_n_s16(low[v], vget_low_s16(from.val[i]), w[2 * t + (size_t)i]);
-                high[v] = vmlal_high_n_s16(high[v], from.val[i], w[2 * t + (size_t)i]);
+        for (int q = 0; q < 4; q++)
+            sum[v][q] = vdupq_n_s32(0);
+    for (size_t t = 0; t < taps; t++) {
+        int32_t both;
+        memcpy(&both, w + 2 * t, sizeof both);
+        const int16x8_t pair = vreinterpretq_s16_s32(vdupq_n_s32(both));
+        for (int v = 0; v < vectors; v++)
+            for (int q = 0; q < 4; q += 2) {
+                const int16x8_t from = vld1q_s16(x + offsets[t] + 2 * LANES * v + 4 * q);
+                sum[v][q] = vmlal_s16(sum[v][q], vget_low_s16(from), vget_low_s16(pair));
+                sum[v][q + 1] = vmlal_high_s16(sum[v][q + 1], from, pair);
             }
-        }
-    for (int v = 0; v < vectors; v++) {
-        vst1q_s32(out + LANES * v, low[v]);
-        vst1q_s32(out + LANES * v + 4, high[v]);
     }
+    for (int v = 0; v < vectors; v++)
+        for (int q = 0; q < 4; q += 2)
+            vst1q_s32(out + LANES * v + 2 * q,
+                      vaddq_s32(vpaddq_s32(sum[v][q], sum[v][q + 1]), vdupq_n_s32(init)));
 }
 
 #include "kernels/dwconv/dwconv_row_s8_body.h"

@@ -72,9 +72,6 @@ static inline vi vi_dot_16(vi a, vi b)
     int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(b);
     return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
 }
-#define vi_signed_words(p) vreinterpretq_s32_s16(vmovl_s8(vld1_s8(p))) /* int8 as 16 bits */
-#define vi_zip_low(a, b) vzip1q_s32(a, b)
-#define vi_zip_high(a, b) vzip2q_s32(a, b)
 #define vi_left_23(a) vshlq_n_s32(a, 23)
 #define vi_quarter(a) vshrq_n_s32(a, 2)
 #define vi_odd_bytes(a)                                                                                      \
