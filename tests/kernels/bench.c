@@ -59,11 +59,24 @@ void bench_begin(void)
     printf("%-11s %-32s %10s %9s %7s %9s %7s\n", "", "", "ns a call", "near", "of max", "far", "of max");
 }
 
+void bench_limits(void)
+{
+    enum { FEWEST = 1 << 13, MOST = 1 << 28 /* bytes */ };
+    for (size_t bytes = FEWEST; bytes <= MOST; bytes *= 2)
+        printf("reads of %zu bytes: %.1f GB/s\n", bytes, 1e-9 * bench_read_rate(bytes));
+    for (unsigned isa = DQ_ISA_SSE41; isa <= DQ_ISA_AMX; isa *= 2)
+        if (isa & dq_cpu_isa())
+            printf("products of %s: bytes %.1f, words %.1f, floats %.1f GMAC\n", dq_isa_highest(isa),
+                   1e-9 * bench_product_rate(isa, BENCH_BYTES), 1e-9 * bench_product_rate(isa, BENCH_WORDS),
+                   1e-9 * bench_product_rate(isa, BENCH_FLOATS));
+}
+
 /* Prints the rate of `took` seconds and its part of what the machine allows. */
 static void print_rate(const bench_work *w, double took, unsigned isa, int exceeds_caches)
 {
     if (w->products > 0) {
-        double most = w->bytes ? bench_byte_rate(isa) : bench_float_rate(isa), got = w->products / took;
+        double most = bench_product_rate(isa, w->bytes ? BENCH_BYTES : BENCH_FLOATS),
+               got = w->products / took;
         printf(" %5.1f GMAC", 1e-9 * got);
         printf(most > 0 ? "  %4.0f %%" : "       -", 100 * got / most);
         return;

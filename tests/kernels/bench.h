@@ -16,6 +16,9 @@ bool bench_kernel(const char *isa_name, unsigned isa, const char *slot, const ch
                   const dq_kernels *k);
 /** Measures the machine and prints what follows is held against. */
 void bench_begin(void);
+/** Prints more of the machine's rates: reads of each size of memory, and products of each level that it has.
+ */
+void bench_limits(void);
 
 /* ---- bench_limits.c ---- */
 
@@ -29,9 +32,10 @@ double bench_write_rate(size_t bytes);
  * dequantizing of 8-bit codes do. Bytes read and written count alike. The better of stores through the caches
  * and past them. */
 double bench_copy_rate(size_t read, size_t written);
-/** Multiply-adds a second that a loop over registers reaches with an instruction set's widest operations: of
- * floats (fused), of bytes; 0: not known. */
-double bench_float_rate(unsigned isa);
-double bench_byte_rate(unsigned isa);
+/** The numbers that an instruction multiplies: of 8 bits, of 16 bits, floats. */
+typedef enum bench_number { BENCH_BYTES, BENCH_WORDS, BENCH_FLOATS } bench_number;
+/** Multiply-adds a second that a loop over registers reaches with an instruction set's widest operations; 0:
+ * not known. */
+double bench_product_rate(unsigned isa, bench_number number);
 
 #endif

@@ -177,7 +177,8 @@ double bench_copy_rate(size_t read, size_t written)
 #if defined(__x86_64__) && !defined(DQ_SIMDE)
 enum { STEPS = 1000, SUMS = 12 };
 
-/* The empty statements keep the compiler from seeing that sums and products are alike. */
+/* The empty statements keep the compiler from seeing that sums and products are alike, and each sum in one
+ * register. */
 #define HIDE(v) __asm__ volatile("" : "+x"(v))
 #define LOOP(name, target_of, vector, zero, step, keep)                                                      \
     __attribute__((target(target_of))) static void name(void *arg)                                           \
@@ -194,6 +195,7 @@ enum { STEPS = 1000, SUMS = 12 };
             {                                                                                                \
                 HIDE(a);                                                                                     \
                 sum[i] = step;                                                                               \
+                HIDE(sum[i]);                                                                                \
             }                                                                                                \
         _Pragma("GCC unroll 12") for (int i = 0; i < SUMS; i++)                                              \
             memcpy((char *)arg + i * (keep), &sum[i], keep);                                                 \
@@ -201,12 +203,21 @@ enum { STEPS = 1000, SUMS = 12 };
 LOOP(float_sse, "sse4.1", __m128, _mm_setzero_ps(), _mm_add_ps(sum[i], _mm_mul_ps(a, b)), 16)
 LOOP(float_avx2, "avx2,fma", __m256, _mm256_setzero_ps(), _mm256_fmadd_ps(a, b, sum[i]), 32)
 LOOP(float_avx512, "avx512f", __m512, _mm512_setzero_ps(), _mm512_fmadd_ps(a, b, sum[i]), 64)
+LOOP(word_avx512, "avx512f,avx512bw", __m512i, _mm512_setzero_si512(),
+     _mm512_add_epi32(sum[i], _mm512_madd_epi16(a, b)), 64)
+LOOP(word_avx512vnni, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(),
+     _mm512_dpwssd_epi32(sum[i], a, b), 64)
+LOOP(word_avx2, "avx2", __m256i, _mm256_setzero_si256(), _mm256_add_epi32(sum[i], _mm256_madd_epi16(a, b)),
+     32)
+LOOP(word_avxvnni, "avxvnni", __m256i, _mm256_setzero_si256(), _mm256_dpwssd_avx_epi32(sum[i], a, b), 32)
 LOOP(byte_sse, "sse4.1", __m128i, _mm_setzero_si128(), _mm_add_epi32(sum[i], _mm_madd_epi16(a, b)), 16)
 LOOP(byte_avx2, "avx2", __m256i, _mm256_setzero_si256(),
      _mm256_add_epi32(sum[i], _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), b)), 32)
 LOOP(byte_avxvnni, "avxvnni", __m256i, _mm256_setzero_si256(), _mm256_dpbusd_avx_epi32(sum[i], a, b), 32)
-LOOP(byte_avx512, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(), _mm512_dpbusd_epi32(sum[i], a, b),
-     64)
+LOOP(byte_avx512, "avx512f,avx512bw", __m512i, _mm512_setzero_si512(),
+     _mm512_add_epi32(sum[i], _mm512_madd_epi16(_mm512_maddubs_epi16(a, b), b)), 64)
+LOOP(byte_avx512vnni, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(),
+     _mm512_dpbusd_epi32(sum[i], a, b), 64)
 
 /* Four tiles of sums, in turn: the instruction's latency is that of three. */
 __attribute__((target("amx-tile,amx-int8"))) static void byte_amx(void *arg)
@@ -235,24 +246,34 @@ __attribute__((target("amx-tile,amx-int8"))) static void byte_amx(void *arg)
 /* Of a level, and what one of its steps multiplies. */
 static const struct loop {
     unsigned isa;
-    bool bytes;
+    bench_number number;
     void (*run)(void *);
     int products;
 } loops[] = {
-    {DQ_ISA_AMX, true, byte_amx, 16 * 16 * 64}, {DQ_ISA_AVX512VNNI, true, byte_avx512, 64},
-    {DQ_ISA_AVXVNNI, true, byte_avxvnni, 32},   {DQ_ISA_AVX2, true, byte_avx2, 32},
-    {DQ_ISA_SSE41, true, byte_sse, 8},          {DQ_ISA_AVX512, false, float_avx512, 16},
-    {DQ_ISA_AVX2, false, float_avx2, 8},        {DQ_ISA_SSE41, false, float_sse, 4},
+    {DQ_ISA_AMX, BENCH_BYTES, byte_amx, 16 * 16 * 64},
+    {DQ_ISA_AVX512VNNI, BENCH_BYTES, byte_avx512vnni, 64},
+    {DQ_ISA_AVX512, BENCH_BYTES, byte_avx512, 64},
+    {DQ_ISA_AVXVNNI, BENCH_BYTES, byte_avxvnni, 32},
+    {DQ_ISA_AVX2, BENCH_BYTES, byte_avx2, 32},
+    {DQ_ISA_SSE41, BENCH_BYTES, byte_sse, 8},
+    {DQ_ISA_AVX512VNNI, BENCH_WORDS, word_avx512vnni, 32},
+    {DQ_ISA_AVX512, BENCH_WORDS, word_avx512, 32},
+    {DQ_ISA_AVXVNNI, BENCH_WORDS, word_avxvnni, 16},
+    {DQ_ISA_AVX2, BENCH_WORDS, word_avx2, 16},
+    {DQ_ISA_SSE41, BENCH_WORDS, byte_sse, 8},
+    {DQ_ISA_AVX512, BENCH_FLOATS, float_avx512, 16},
+    {DQ_ISA_AVX2, BENCH_FLOATS, float_avx2, 8},
+    {DQ_ISA_SSE41, BENCH_FLOATS, float_sse, 4},
 };
 
 /* By the highest level up to `isa` that has a loop. Portable C is compiled for the lowest. */
-static double product_rate(unsigned isa, bool bytes)
+double bench_product_rate(unsigned isa, bench_number number)
 {
     static double known[sizeof loops / sizeof loops[0]];
     uint8_t kept[SUMS * 64];
     unsigned level = isa == DQ_ISA_C ? DQ_ISA_SSE41 : isa;
     for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++)
-        if (loops[i].bytes == bytes && loops[i].isa <= level && (loops[i].isa & dq_cpu_isa())) {
+        if (loops[i].number == number && loops[i].isa <= level && (loops[i].isa & dq_cpu_isa())) {
             double least = known[i] == 0 ? bench_seconds(loops[i].run, kept) : 1;
             for (int again = 0; again < 4 && known[i] == 0; again++)
                 least = fmin(least, bench_seconds(loops[i].run, kept));
@@ -263,19 +284,9 @@ static double product_rate(unsigned isa, bool bytes)
     return 0;
 }
 #else
-static double product_rate(unsigned isa, bool bytes)
+double bench_product_rate(unsigned isa, bench_number number)
 {
-    (void)isa, (void)bytes;
+    (void)isa, (void)number;
     return 0;
 }
 #endif
-
-double bench_float_rate(unsigned isa)
-{
-    return product_rate(isa, false);
-}
-
-double bench_byte_rate(unsigned isa)
-{
-    return product_rate(isa, true);
-}

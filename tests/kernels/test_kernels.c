@@ -132,6 +132,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--limits") == 0) {
         bench_begin();
+        bench_limits();
         return EXIT_SUCCESS;
     }
     bool timed = argc > 1 && strcmp(argv[1], "--bench") == 0;
