@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rates of matrix products over a grid of M, K and N, held against the machine's limits and ONNX Runtime.
 
-    gemm_grid.py LIBDQRUN TEST_KERNELS [--only NAME,…] [--isa LEVEL | --as LEVEL] [--save TSV] [--plot SVG]
+    gemm_grid.py LIBDQRUN TEST_KERNELS [--only NAME,…] [--isa LEVEL | --as LEVEL] [--before LIBDQRUN] [--save TSV] [--plot SVG]
     gemm_grid.py --read TSV [--plot SVG]
 
 LIBDQRUN is libdqrun.so of a release. TEST_KERNELS is the program tests/kernels/test_kernels, which measures the limits. Both engines
-have one thread and run in turn in this process, point by point. gemm-grid.md explains the columns and how to read the plot."""
+have one thread and run in turn in this process, point by point. gemm-grid.md explains the columns and how to read the plot.
+With --before, another build of dqrun takes the place of ONNX Runtime."""
 
 import argparse
 import ctypes
@@ -138,6 +139,9 @@ class Ort:
     def run(self):
         self.session.run_with_iobinding(self.binding)
 
+    def close(self):
+        del self.binding, self.session
+
 
 def timed(run, calls):
     start = time.perf_counter()
@@ -169,11 +173,14 @@ def measure(library, product, name, size, options, folder):
     array = product.input(*size)
     engines = [Dqrun(library, path, array, options.isa, product.level)]
     try:
-        if options.peer and product.peer:
+        if options.before:
+            engines.append(Dqrun(ctypes.CDLL(str(options.before)), path, array, options.isa, product.level))
+        elif options.peer:
             engines.append(Ort(path, array))
         times = least_times(engines, options.seconds)
     finally:
-        engines[0].close()
+        for engine in engines:
+            engine.close()
     return times[0], times[1] if len(times) > 1 else math.nan
 
 
@@ -277,6 +284,7 @@ def main():
     p.add_argument("--sizes", type=lambda text: [tuple(map(int, s.split("x"))) for s in text.split(",")], metavar="MxKxN,…", help="instead of the grid")
     p.add_argument("--isa")
     p.add_argument("--as", dest="level", choices=as_level.LEVELS, help="hide from both engines what the processor has above a level")
+    p.add_argument("--before", type=Path, metavar="LIBDQRUN")
     p.add_argument("--no-peer", dest="peer", action="store_false")
     p.add_argument("--seconds", type=float, default=0.03, help="of each engine at each point")
     p.add_argument("--worst", type=int, default=12, help="points that are listed")

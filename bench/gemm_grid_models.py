@@ -93,7 +93,6 @@ class Product:
     limit: Callable
     level: bool = False  # whether dqrun honors accuracy_level
     block: int = 1       # K is a multiple of it
-    peer: bool = True
 
     @property
     def least(self):

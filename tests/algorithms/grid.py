@@ -191,10 +191,10 @@ def matmul_s8(small):
 def matmul_s16(small):
     random = np.random.default_rng(4)
     for i, (m, k, n) in enumerate(matmul_shapes(small)):
-        for x_type, w_type, y_type in ((np.uint16, np.int8, np.uint16), (np.int16, np.int16, np.int16), (np.uint8, np.int8, np.uint16),
-                                       (np.uint8, np.uint8, np.uint8)):
+        for x_type, w_type, y_type in ((np.uint16, np.int8, np.uint16), (np.int16, np.int16, np.int16), (np.uint16, np.uint16, np.uint8),
+                                       (np.uint8, np.int8, np.uint16), (np.uint8, np.uint8, np.uint8)):
             constants = dict(x_scale=np.float32(0.001), x_zero=x_type(9), w=codes(random, w_type, (k, n)), w_scale=np.float32(0.01),
-                             w_zero=w_type(0), y_scale=np.float32(0.05), y_zero=y_type(7))
+                             w_zero=w_type(32768 if w_type == np.uint16 else 0), y_scale=np.float32(0.05), y_zero=y_type(7))
             nodes = [dequantized("x", "x_scale", "x_zero"), dequantized("w", "w_scale", "w_zero"),
                      helper.make_node("MatMul", ["x_float", "w_float"], ["sums"]), quantized("sums")]
             types = " ".join(str(np.dtype(t)) for t in (x_type, w_type, y_type))

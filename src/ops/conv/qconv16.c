@@ -321,8 +321,10 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     DQ_TRY(check(call, &st->s, err));
     if (s->batch * s->out_channels * s->out_size == 0)
         return DQ_OK;
-    const dq_conv_s16_problem problem = {
-        .shape = s, .can_bytesplit = dq_q16_can_bytesplit(call, s->group_in * s->kernel_size)};
+    const dq_conv_s16_problem problem = {.shape = s,
+                                         .can_bytesplit =
+                                             dq_dtype_get(call->in[DQ_Q16_W]->dtype)->bits == 8 &&
+                                             dq_q16_can_bytesplit(call, s->group_in * s->kernel_size)};
     DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_CONV_S16, &problem, &st->algorithm, err));
     return st->algorithm->prepare(call, st, err);
 }

@@ -37,17 +37,22 @@ static size_t *starts_of(const dq_qweights *w, void *packed)
     return (size_t *)(void *)((char *)packed + w->starts_offset);
 }
 
+size_t dq_qweights_pack_panel(const dq_qweights *w, const dq_gemm_s8_b *b, size_t column, size_t i,
+                              size_t start, void *packed)
+{
+    starts_of(w, packed)[i] = start;
+    return start + w->kernel->pack(b, column, (char *)packed + start, sums_of(w, packed, i));
+}
+
 /* Packs panel i, counted over all matrices, at offset `start` of `packed`; returns the offset of its end. */
 static size_t pack_panel(const dq_qweights *w, const void *data, void *packed, size_t i, size_t start)
 {
     dq_gemm_s8_b b = w->b;
     b.data = (const uint8_t *)data + i / w->panels * w->matrix_step;
-    starts_of(w, packed)[i] = start;
-    return start +
-           w->kernel->pack(&b, i % w->panels * w->kernel->nr, (char *)packed + start, sums_of(w, packed, i));
+    return dq_qweights_pack_panel(w, &b, i % w->panels * w->kernel->nr, i, start, packed);
 }
 
-static size_t first_panel(const dq_qweights *w)
+size_t dq_qweights_first_panel(const dq_qweights *w)
 {
     return w->size - w->panels * w->matrices * w->panel_size;
 }
@@ -76,10 +81,8 @@ static size_t pack_copied(const dq_qweights *w, const dq_tensor *from, void *pac
     some.b.data = copy;
     some.b.cols = cols;
     some.b.inner_stride = cols;
-    for (size_t i = first; i < end; i++) {
-        starts_of(w, packed)[i] = start;
-        start += w->kernel->pack(&some.b, (i - first) * nr, (char *)packed + start, sums_of(w, packed, i));
-    }
+    for (size_t i = first; i < end; i++)
+        start = dq_qweights_pack_panel(w, &some.b, (i - first) * nr, i, start, packed);
     return start;
 }
 
@@ -94,7 +97,7 @@ static bool make_by_copies(const dq_qweights *w, const dq_tensor *from, void *pa
         w->b.col_stride != 1 || w->b.inner != w->b.run || some == 0)
         return false;
     uint8_t *copy = malloc(some * w->kernel->nr * w->b.run);
-    size_t start = first_panel(w);
+    size_t start = dq_qweights_first_panel(w);
     for (size_t i = 0; copy && i < w->panels; i += some)
         start = pack_copied(w, from, packed, i, w->panels - i < some ? w->panels : i + some, copy, start);
     free(copy);
@@ -106,7 +109,7 @@ static bool make_by_copies(const dq_qweights *w, const dq_tensor *from, void *pa
 void dq_pack_gemm_s8(void *packed, const dq_tensor *from, const void *key)
 {
     const dq_qweights *w = key;
-    size_t start = first_panel(w), given_back = 0;
+    size_t start = dq_qweights_first_panel(w), given_back = 0;
     bool in_order = w->b.col_stride > w->b.run_stride && w->b.col_stride > w->b.outer_stride &&
                     w->b.col_stride > w->b.inner_stride;
     if (make_by_copies(w, from, packed))
@@ -150,7 +153,8 @@ static void pack_range(void *arg, size_t begin, size_t end, unsigned worker)
     (void)worker;
     const pack_job *job = arg;
     for (size_t i = begin; i < end; i++)
-        pack_panel(job->w, job->data, job->packed, i, first_panel(job->w) + i * job->w->panel_size);
+        pack_panel(job->w, job->data, job->packed, i,
+                   dq_qweights_first_panel(job->w) + i * job->w->panel_size);
 }
 
 const void *dq_qweights_ready(const dq_op_call *call, uint32_t i, const dq_qweights *w, const void *packed,

@@ -30,6 +30,12 @@ bool dq_qweights_layout(dq_qweights *w);
 /** In prepare: *packed becomes the packed form of input i if it is constant, else NULL. */
 dq_status dq_qweights_constant(dq_op_call *call, uint32_t i, const dq_qweights *w, const void **packed,
                                dq_error *err);
+/** For packed forms that the operator makes itself: the byte offset of the first panel, and packing of panel
+ * i, counted over all matrices, at byte `start` of `packed` from columns `column` … of b. Returns the start
+ * of the next panel. Panels are packed in ascending order. */
+size_t dq_qweights_first_panel(const dq_qweights *w);
+size_t dq_qweights_pack_panel(const dq_qweights *w, const dq_gemm_s8_b *b, size_t column, size_t i,
+                              size_t start, void *packed);
 /** In run: returns the packed form. It is `packed`, or if that is NULL, input i packed now into `scratch`
  * (w->size bytes). */
 const void *dq_qweights_ready(const dq_op_call *call, uint32_t i, const dq_qweights *w, const void *packed,

@@ -250,9 +250,9 @@ bool dq_q16_can_bytesplit(const dq_op_call *call, size_t depth)
 {
     enum { MAX_COUNT = 1 << 16 /* products of up to 255 · 128 */ };
     const dq_tensor *zero = call->in[DQ_Q16_W_ZERO];
-    if (depth == 0 || depth > MAX_COUNT || !dq_call_constant(call, DQ_Q16_W) ||
-        !dq_call_constant(call, DQ_Q16_W_ZERO) || dq_dtype_get(call->in[DQ_Q16_X]->dtype)->bits != 16 ||
-        dq_dtype_get(call->in[DQ_Q16_W]->dtype)->bits != 8)
+    const size_t bytes = dq_dtype_get(call->in[DQ_Q16_W]->dtype)->bits / 8u;
+    if (depth == 0 || depth > MAX_COUNT / bytes || !dq_call_constant(call, DQ_Q16_W) ||
+        !dq_call_constant(call, DQ_Q16_W_ZERO) || dq_dtype_get(call->in[DQ_Q16_X]->dtype)->bits != 16)
         return false;
     for (size_t i = 0; i < zero->count; i++)
         if (dq_qgemm16_zero(zero, i) != 0)

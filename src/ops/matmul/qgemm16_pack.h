@@ -69,9 +69,9 @@ static inline size_t dq_qgemm16_panel(const dq_qgemm16 *w)
 }
 void dq_qgemm16_expand(const dq_qgemm16_run *r, size_t matrix, size_t panel, int16_t *to);
 
-/** Whether the byte split is applicable: x has 16 bits, and the weights have 8 bits, are constant, and all
- * their zero points are 0 (after dq_qgemm16_zero). The `depth` products of a sum are at least one, and so few
- * that int32 holds it. */
+/** Whether the byte split is applicable: x has 16 bits, and the weights are constant, and all their zero
+ * points are 0 (after dq_qgemm16_zero). The `depth` products of a sum are at least one, and so few that int32
+ * holds it, or with weights of 16 bits the sum of two. */
 bool dq_q16_can_bytesplit(const dq_op_call *call, size_t depth);
 
 /** alpha * x_scale. */

@@ -232,6 +232,7 @@ typedef struct problem {
     bool one_b;              /* there is a single matrix b */
     bool fits_int32;         /* dq_qmatmul16_s32_fits */
     bool can_bytesplit;      /* dq_q16_can_bytesplit */
+    size_t planes;           /* bytes of a weight */
 } problem;
 
 static double rows_of(const problem *p)
@@ -262,15 +263,16 @@ static bool is_gemm_bytes_applicable(const void *arg, dq_reason *reason)
 {
     const problem *p = arg;
     if (!p->can_bytesplit)
-        return dq_not_applicable(reason, "not 16 by 8 bits with constant, symmetric weights");
+        return dq_not_applicable(reason, "x has 8 bits, or the weights are not constant and symmetric");
     return (p->batches == 1 && p->one_b) || dq_not_applicable(reason, "%zu matrices, expected 1", p->batches);
 }
 
-/* The low and high bytes of x make twice as many rows. */
+/* The low and high bytes of x make twice as many rows, those of 16-bit weights twice as many columns. */
 static dq_algorithm_work work_of_gemm_bytes(const void *arg)
 {
+    const problem *p = arg;
     dq_algorithm_work work = work_of_gemm_s8(arg);
-    work.macs *= 2;
+    work.macs *= 2 * (double)p->planes;
     work.bytes *= 2 * sizeof(int16_t);
     return work;
 }
@@ -282,7 +284,9 @@ static bool is_gemm_applicable(const void *arg, dq_reason *reason)
 
 static dq_algorithm_work work_of_gemm(const void *arg)
 {
+    const problem *p = arg;
     dq_algorithm_work work = work_of_gemm_s8(arg);
+    work.macs *= (double)p->planes;
     work.bytes *= 2 * sizeof(int16_t);
     return work;
 }
@@ -319,7 +323,7 @@ static const dq_algorithm rows[] = {
         "matmul_s16=" #name, summary, 0, is_##name##_applicable, work_of_##name, prepare_##name, run_##name  \
     }
     ROW(gemm_s8, "8-bit products into 32-bit sums"),
-    ROW(gemm_bytes, "8-bit products of the two bytes of x with 8-bit weights"),
+    ROW(gemm_bytes, "8-bit products of the two bytes of x with the bytes of the weights"),
     ROW(gemm, "16-bit products into 64-bit sums")
 #undef ROW
 };
@@ -348,7 +352,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
                        .n = s->n,
                        .one_b = s->b_batches == 1,
                        .fits_int32 = dq_qmatmul16_s32_fits(call, s->k),
-                       .can_bytesplit = dq_q16_can_bytesplit(call, s->k)};
+                       .can_bytesplit = dq_q16_can_bytesplit(call, s->k),
+                       .planes = dq_dtype_get(call->in[DQ_Q16_W]->dtype)->bits / 8u};
     DQ_TRY(dq_algorithm_choose(call, DQ_ALGORITHMS_MATMUL_S16, &p, &st->algorithm, err));
     return st->algorithm->prepare(call, st, err);
 }

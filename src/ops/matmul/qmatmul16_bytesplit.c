@@ -6,19 +6,27 @@
 
 #include <string.h>
 
-enum { MIDDLE = 32768 };
+enum { MIDDLE = 32768, W_MIDDLE = 128, SPLIT = DQ_QPRODUCT_SPLIT };
 
 dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k, size_t n, bool transposed,
                                          dq_qmatmul16_bytesplit *b, dq_error *err)
 {
     size_t bytes, *used = &call->scratch_size;
     b->rows = rows;
+    b->n = n;
+    b->split = dq_dtype_get(call->in[DQ_Q16_W]->dtype)->bits == 16;
     if (!dq_mul_size(rows, 2 * k, &bytes) || !dq_add_size(bytes, DQ_GEMM_S8_SLACK, &bytes) ||
         !dq_reserve_size(used, bytes, 1, DQ_ALIGN, &b->qvalues_at) ||
-        !dq_reserve_size(used, n, 4 * sizeof(double), DQ_ALIGN, &b->terms_at))
+        !dq_reserve_size(used, b->split ? rows : 0, sizeof(double), DQ_ALIGN, &b->sums_at) ||
+        !dq_reserve_size(used, n, 3 * sizeof(double), DQ_ALIGN, &b->terms_at))
         return dq_no_memory(err, SIZE_MAX, "rows of bytes");
-    const dq_qproduct_weights w = {
-        .input = DQ_Q16_W, .transposed = transposed, .matrices = 1, .k = k, .n = n, .row_multiple = 2};
+    const dq_qproduct_weights w = {.input = DQ_Q16_W,
+                                   .transposed = transposed,
+                                   .matrices = 1,
+                                   .k = k,
+                                   .n = n,
+                                   .row_multiple = 2,
+                                   .split = b->split};
     return dq_qproduct_prepare(call, &w, 2 * rows, &b->p, err);
 }
 
@@ -28,8 +36,8 @@ typedef struct job {
     const dq_op_call *call;
     const dq_qmatmul16_bytesplit *b;
     uint8_t *qvalues;
+    double *row_sums;   /* 128 times the sum of each row of x as uint16, if the weights are split */
     dq_q16_terms terms; /* of each column */
-    double *middle;     /* … and the compensation of the midpoint of x */
     double factor;
 } job;
 
@@ -44,6 +52,15 @@ static void split(const uint16_t *restrict x, uint16_t sign_xor, uint8_t sign, s
     }
 }
 
+/* The sum of x ^ sign_xor, at most MAX_SPLIT_DEPTH values. */
+static uint32_t sum_of(const uint16_t *x, uint16_t sign_xor, size_t n)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (uint16_t)(x[i] ^ sign_xor);
+    return sum;
+}
+
 static void split_rows(void *arg, size_t begin, size_t end, unsigned worker)
 {
     (void)worker;
@@ -53,58 +70,107 @@ static void split_rows(void *arg, size_t begin, size_t end, unsigned worker)
     const uint16_t sign_xor = x->dtype == DQ_INT16 ? MIDDLE : 0;
     const uint8_t sign = dq_gemm_s8_sign_xor(DQ_UINT8, j->b->p.w.kernel->a_signed);
     for (size_t i = begin; i < end; i++) {
+        const uint16_t *from = (const uint16_t *)x->data + i * k;
         uint8_t *low = j->qvalues + 2 * i * k;
-        split((const uint16_t *)x->data + i * k, sign_xor, sign, k, low, low + k);
+        split(from, sign_xor, sign, k, low, low + k);
+        if (j->b->split)
+            j->row_sums[i] = W_MIDDLE * (double)sum_of(from, sign_xor, k);
     }
+}
+
+/* The sum of the weights of a column, each minus the midpoint of its type. */
+static double column_sum(const dq_qmatmul16_bytesplit *b, const int32_t *sums, size_t column)
+{
+    if (!b->split)
+        return sums[column];
+    const int32_t *low = sums + column / SPLIT * 2 * SPLIT + column % SPLIT;
+    return low[0] + 256.0 * low[SPLIT] + W_MIDDLE * (double)b->p.w.b.run;
 }
 
 static void find_terms(job *j)
 {
     const dq_op_call *call = j->call;
     const int32_t *sums = dq_qproduct_sums(&j->b->p);
-    const int64_t x_zero = dq_qgemm16_zero(call->in[DQ_Q16_X_ZERO], 0);
-    for (size_t i = 0; i < j->b->p.w.b.cols; i++) {
-        j->middle[i] = -(double)MIDDLE * sums[i];
-        dq_q16_term(call, j->factor, i, (double)(-x_zero * sums[i]), i, &j->terms);
-    }
+    const double x_zero = (double)dq_qgemm16_zero(call->in[DQ_Q16_X_ZERO], 0);
+    for (size_t i = 0; i < j->b->n; i++)
+        dq_q16_term(call, j->factor, i, -(x_zero + MIDDLE) * column_sum(j->b, sums, i), i, &j->terms);
+}
+
+/* Requantizes sums of `s->rows` rows of x: those of the low bytes of x are s->sums. */
+static void put(const job *j, dq_q16_sums *s, size_t row, size_t col)
+{
+    const size_t n = j->b->n;
+    s->out_stride = n;
+    s->col_step = 1;
+    dq_q16_sums_by(j->call, j->factor, &j->terms, col, col, s);
+    dq_qgemm16_put(j->call, s, row * n + col);
 }
 
 static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, const int32_t *c,
                   size_t c_stride)
 {
-    const job *j = arg;
-    const size_t n = j->b->p.w.b.cols;
-    dq_q16_sums s = dq_qgemm16_sums(j->call);
+    dq_q16_sums s = dq_qgemm16_sums(((const job *)arg)->call);
     s.rows = rows / 2;
     s.cols = cols;
     s.stride = 2 * c_stride;
-    s.out_stride = n;
     s.sums = c;
     s.high = c + c_stride;
-    s.extra = j->middle + col;
-    s.col_step = 1;
-    dq_q16_sums_by(j->call, j->factor, &j->terms, col, col, &s);
-    dq_qgemm16_put(j->call, &s, row / 2 * n + col);
+    put(arg, &s, row / 2, col);
+}
+
+/* extra = 65536 * hh + 256 * (lh + hl) + row_sum, with the sums of the low bytes of x and the high bytes of
+ * the weights in lh, and so on. */
+static void join(const int32_t *restrict low_x, const int32_t *restrict high_x, double row_sum, size_t cols,
+                 double *restrict extra)
+{
+    for (size_t i = 0; i < cols; i++) {
+        const int32_t middle = low_x[SPLIT + i] + high_x[i];
+        extra[i] = 65536.0 * high_x[SPLIT + i] + (256.0 * middle + row_sum);
+    }
+}
+
+/* Columns of low bytes and of high bytes alternate in groups of SPLIT. */
+static void store_split(void *arg, size_t row, size_t rows, size_t col, size_t cols, const int32_t *c,
+                        size_t c_stride)
+{
+    enum { MAX_ROWS = 32 };
+    const job *j = arg;
+    double extra[MAX_ROWS * SPLIT];
+    const size_t first = col / 2, end = first + cols / 2, n = end < j->b->n ? end - first : j->b->n - first;
+    for (size_t i = 0, many; i < rows / 2; i += many, c += 2 * many * c_stride) {
+        many = rows / 2 - i < MAX_ROWS ? rows / 2 - i : MAX_ROWS;
+        for (size_t r = 0; r < many; r++) {
+            const int32_t *low = c + 2 * r * c_stride;
+            join(low, low + c_stride, j->row_sums[row / 2 + i + r], n, extra + r * SPLIT);
+        }
+        dq_q16_sums s = dq_qgemm16_sums(j->call);
+        s.rows = many;
+        s.cols = n;
+        s.stride = 2 * c_stride;
+        s.sums = c;
+        s.extra = extra;
+        s.extra_stride = SPLIT;
+        put(j, &s, row / 2 + i, first);
+    }
 }
 
 void dq_qmatmul16_bytesplit_run(const dq_op_call *call, const dq_qmatmul16_bytesplit *b)
 {
-    const size_t n = b->p.w.b.cols, k = b->p.w.b.run;
+    static const uint8_t split_zero = 128; /* of int8 bytes, as dq_qproduct_run takes it from uint8 */
     char *scratch = call->scratch;
-    double *terms = (double *)(void *)(scratch + b->terms_at);
     job j = {.call = call,
              .b = b,
              .qvalues = (uint8_t *)scratch + b->qvalues_at,
-             .terms = dq_q16_terms_in(terms, n),
-             .middle = terms + 3 * n,
+             .row_sums = (double *)(void *)(scratch + b->sums_at),
+             .terms = dq_q16_terms_in((double *)(void *)(scratch + b->terms_at), b->n),
              .factor = dq_q16_factor(call)};
     find_terms(&j);
-    dq_parallel(call->threads, b->rows, dq_gemm_s8_grain(16 * k), split_rows, &j);
+    dq_parallel(call->threads, b->rows, dq_gemm_s8_grain(16 * b->p.w.b.run), split_rows, &j);
     const dq_qproduct_rows rows = {.packed = b->p.packed,
                                    .rows = 2 * b->rows,
                                    .qvalues = j.qvalues,
-                                   .b_zero = call->in[DQ_Q16_W_ZERO]->data,
-                                   .store = store,
+                                   .b_zero = b->split ? &split_zero : call->in[DQ_Q16_W_ZERO]->data,
+                                   .store = b->split ? store_split : store,
                                    .arg = &j};
     dq_qproduct_run(call, &b->p, &rows);
 }

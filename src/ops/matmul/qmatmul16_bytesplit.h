@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dqrun.QLinearMatMul16 with 16-bit x and 8-bit weights as an 8-bit GEMM (byte split), for processors with
- * dot-product instructions. Each row of x becomes two rows of uint8: the low and the high bytes of its
- * quantized values, as uint16. The constant weights are packed once.
+/* dqrun.QLinearMatMul16 with 16-bit x and weights of 8 or 16 bits as an 8-bit GEMM (byte split), for
+ * processors with dot-product instructions. Each row of x becomes two rows of uint8: the low and the high
+ * bytes of its quantized values, as uint16. The constant weights are packed once; those of 16 bits become two
+ * columns of int8 each.
  *
- *   x - midpoint of its type = low + 256 · high - 32768                                                 */
+ *   x - midpoint of its type = low + 256 · high - 32768
+ *   weight - midpoint of its type = low + 256 · high + 128 */
 #ifndef DQ_OPS_QMATMUL16_BYTESPLIT_H
 #define DQ_OPS_QMATMUL16_BYTESPLIT_H
 
@@ -11,8 +13,10 @@
 
 typedef struct dq_qmatmul16_bytesplit {
     dq_qproduct p;
-    size_t rows;
-    size_t qvalues_at, terms_at; /* byte offsets in the scratch: rows of bytes; terms of the columns */
+    size_t rows, n;
+    bool split; /* weights of 16 bits */
+    /* Byte offsets in the scratch: rows of bytes; their sums, if `split`; terms of the columns. */
+    size_t qvalues_at, sums_at, terms_at;
 } dq_qmatmul16_bytesplit;
 
 /** Prepares the product of `rows` rows and one matrix of k × n weights (`transposed`: n × k). *b must be in

@@ -3,20 +3,62 @@
 
 #include "ops/matmul/matmul_s8.h"
 
+#include <string.h>
+
+enum { SPLIT = DQ_QPRODUCT_SPLIT, SPLIT_GROUP = 2 * SPLIT };
+
+/* Packing key of split weights; compared as bytes. */
+typedef struct split_key {
+    dq_qweights w;
+    size_t n; /* columns of the tensor */
+} split_key;
+
+/* A panel has at most SPLIT columns, so that all of them are low bytes or all are high bytes: every second
+ * byte of the tensor. */
+static void make_split(void *packed, const dq_tensor *from, const void *key)
+{
+    const split_key *k = key;
+    const dq_qweights *w = &k->w;
+    size_t start = dq_qweights_first_panel(w);
+    for (size_t i = 0; i < w->panels; i++) {
+        const size_t column = i * w->kernel->nr, in_group = column % SPLIT_GROUP;
+        const bool high = in_group >= SPLIT;
+        dq_gemm_s8_b b = w->b;
+        b.data = (const uint8_t *)from->data + high;
+        b.cols = k->n;
+        b.sign_xor = high ? dq_gemm_s8_sign_xor(from->dtype == DQ_INT16 ? DQ_INT8 : DQ_UINT8, true) : 0x80;
+        start =
+            dq_qweights_pack_panel(w, &b, column / SPLIT_GROUP * SPLIT + in_group % SPLIT, i, start, packed);
+    }
+}
+
+static dq_status prepare_packed(dq_op_call *call, const dq_qproduct_weights *weights, dq_qproduct *p,
+                                dq_error *err)
+{
+    split_key key;
+    if (!weights->split)
+        return dq_qweights_constant(call, p->input, &p->w, &p->packed, err);
+    memset(&key, 0, sizeof key);
+    memcpy(&key.w, &p->w, sizeof key.w);
+    key.n = weights->n;
+    return dq_call_pack_deferred(call, p->input, make_split, &key, sizeof key, p->w.size, &p->packed, err);
+}
+
 dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weights, size_t rows,
                               dq_qproduct *p, dq_error *err)
 {
-    const size_t k = weights->k, n = weights->n;
+    const size_t k = weights->k, bytes = weights->split ? 2 : 1;
+    const size_t n = weights->split ? (weights->n + SPLIT - 1) / SPLIT * SPLIT_GROUP : weights->n;
     dq_qweights *w = &p->w;
     p->input = weights->input;
     w->b.cols = n;
     w->b.runs = 1;
     w->b.run = w->b.inner = k;
-    w->b.col_stride = weights->transposed ? k : 1;
-    w->b.inner_stride = weights->transposed ? 1 : n;
+    w->b.col_stride = bytes * (weights->transposed ? k : 1);
+    w->b.inner_stride = bytes * (weights->transposed ? 1 : weights->n);
     w->b.sign_xor = dq_gemm_s8_sign_xor(call->in[p->input]->dtype, true);
     w->matrices = weights->matrices;
-    w->matrix_step = k * n;
+    w->matrix_step = k * weights->n;
     dq_matmul_s8_use(call, w, p->input, rows, DQ_UINT8);
     p->block_rows = dq_gemm_s8_block_rows(w->kernel);
     if (weights->row_multiple)
@@ -25,12 +67,16 @@ dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weigh
         p->block_rows = rows ? rows : 1;
     bool fits = dq_qweights_layout(w);
     p->chunk = dq_gemm_s8_chunk(w, call->threads, (rows + p->block_rows - 1) / p->block_rows, p->block_rows);
+    if (weights->split) {
+        const size_t group = SPLIT_GROUP / w->kernel->nr;
+        p->chunk = (p->chunk + group - 1) / group * group;
+    }
     p->chunks = (w->panels + p->chunk - 1) / p->chunk;
     if (!fits || !dq_qscratch_layout(w, p->block_rows, p->chunk, DQ_QSTORE_PANELS, 0, &p->layout))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
     if (call->worker_scratch_size < p->layout.size)
         call->worker_scratch_size = p->layout.size;
-    return dq_qweights_constant(call, p->input, w, &p->packed, err);
+    return prepare_packed(call, weights, p, err);
 }
 
 void dq_qproduct_sign_xor(const dq_qproduct *p, uint8_t *qvalues, size_t count)

@@ -25,13 +25,19 @@ typedef struct dq_qproduct_weights {
     bool transposed;
     size_t matrices, k, n;
     size_t row_multiple; /* `store` gets rows in multiples of it, from such a multiple on; 0: any */
+    /* The weights have 16 bits, are constant, and are split into bytes. DQ_QPRODUCT_SPLIT columns of them
+     * become as many columns of low bytes, then as many of high bytes, padded with zeros: `store` gets them
+     * together. v, the weight as uint16 minus 32768, is 256 * high + low + 128 in int8. */
+    bool split;
 } dq_qproduct_weights;
+
+enum { DQ_QPRODUCT_SPLIT = DQ_GEMM_S8_NR_MAX / 2 };
 
 /** Sets *p, which must be in zeroed memory, for runs of up to `rows` rows. Raises call->worker_scratch_size
  * to the size that it needs. */
 dq_status dq_qproduct_prepare(dq_op_call *call, const dq_qproduct_weights *weights, size_t rows,
                               dq_qproduct *p, dq_error *err);
-/** Column sums of constant weights, as int8 (uint8 ones: after sign inversion). */
+/** Column sums of constant weights, as int8 (uint8 ones: after sign inversion; 16-bit ones: by byte). */
 static inline const int32_t *dq_qproduct_sums(const dq_qproduct *p)
 {
     return (const int32_t *)(const void *)((const char *)p->packed + p->w.sums_offset);
