@@ -312,6 +312,22 @@ static void run_nbits_s8(call *c)
                                        DQ_NBITS_COLS};
 }
 
+static void run_nbits_round_s8(call *c)
+{
+    enum { BLOCKS = 64 };
+    for (size_t i = 0; i < BLOCKS; i++) {
+        const dq_nbits_block block = {.x = X(float) + i * DQ_NBITS_PIECE,
+                                      .words = DQ_NBITS_PIECE_WORDS(4),
+                                      .rows = 1,
+                                      .bits = 4,
+                                      .digits = Y(int8_t) + i * DQ_NBITS_PIECE,
+                                      .factors = Y(float) + DQ_NBITS_PIECE * BLOCKS + i,
+                                      .sums = Y(float) + (DQ_NBITS_PIECE + 1) * BLOCKS + i};
+        c->k->nbits_round_s8(&block);
+    }
+    c->work = (bench_work){.read = 4.0 * BLOCKS * DQ_NBITS_PIECE, .written = BLOCKS * (DQ_NBITS_PIECE + 8.0)};
+}
+
 static void run_nbits_f32(call *c)
 {
     const dq_nbits b = some_weights();
@@ -328,6 +344,7 @@ const measure bench_products[] = {
     PRODUCT(dwconv_requantize_s8),
     PRODUCT(nbits_s32),
     PRODUCT(nbits_s8),
+    PRODUCT(nbits_round_s8),
     PRODUCT(nbits_f32),
     PRODUCT(gemm_s16),
     PRODUCT(gemv_s16s8),

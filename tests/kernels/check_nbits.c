@@ -255,3 +255,52 @@ void check_nbits_s8(const dq_kernels *k)
         kernel_done();
     }
 }
+
+/* Values of usual sizes, some that differ much, and in some rounds an infinity, a NaN or values so small that
+ * their factor is not exact. */
+static float *some_block(int round, size_t n)
+{
+    float *x = some_floats(n, true);
+    static const float special[] = {INFINITY, -INFINITY, NAN, 0};
+    for (size_t i = 0; round % 5 == 1 && i < n; i++)
+        x[i] *= i % 3 ? 1e-4f : 0x1p-140f;
+    for (size_t i = 0; round % 5 == 2 && i < n; i++)
+        x[i] = (float)((int)kernel_random(255) - 127) * (round % 2 ? 0.5f : 0x1p-149f);
+    for (size_t i = 0; round % 5 == 3 && i < n; i++)
+        x[i] = 0;
+    if (round % 5 == 4)
+        x[kernel_random((uint32_t)n)] = special[kernel_random(4)];
+    return x;
+}
+
+void check_nbits_round_s8(const dq_kernels *k)
+{
+    for (int round = 0; round < 2000; round++) {
+        const unsigned bits = round % 2 ? 8 : 4;
+        const size_t most = DQ_NBITS_PIECE_WORDS(bits), each = DQ_NBITS_ROUNDED_BYTES(bits);
+        const size_t words = 1 + kernel_random(4 * (uint32_t)most), pieces = (words + most - 1) / most;
+        const size_t rows = round % 3 == 1 ? 1 : 4, lines = (pieces - 1) * rows + 1;
+        const float *x = some_block(round / 2, words * 32 / bits);
+        dq_nbits_block blocks[2];
+        bool good[2];
+        for (int i = 0; i < 2; i++) {
+            blocks[i] = (dq_nbits_block){.x = x, .words = words, .rows = rows, .bits = bits};
+            blocks[i].digits = kernel_memory(lines * each);
+            blocks[i].factors = kernel_memory(lines * sizeof(float));
+            blocks[i].sums = kernel_memory(lines * sizeof(float));
+            good[i] = i == 0 ? dq_nbits_round_s8_c(&blocks[i]) : k->nbits_round_s8(&blocks[i]);
+        }
+        KERNEL_FAIL_UNLESS(good[0] == good[1], "%u bits, %zu words: %d, expected %d", bits, words, good[1],
+                           good[0]);
+        for (size_t p = 0; good[0] && p < lines; p += rows) {
+            KERNEL_FAIL_UNLESS(memcmp(blocks[0].digits + p * each, blocks[1].digits + p * each, each) == 0,
+                               "%u bits, %zu words: digits of piece %zu", bits, words, p / rows);
+            KERNEL_FAIL_UNLESS(blocks[0].factors[p] == blocks[1].factors[p] &&
+                                   blocks[0].sums[p] == blocks[1].sums[p],
+                               "%u bits, %zu words, piece %zu: factor %.9g, sum %.9g, expected %.9g, %.9g",
+                               bits, words, p / rows, (double)blocks[1].factors[p], (double)blocks[1].sums[p],
+                               (double)blocks[0].factors[p], (double)blocks[0].sums[p]);
+        }
+        kernel_done();
+    }
+}

@@ -88,6 +88,60 @@ void dq_nbits_s8_c(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
         }
 }
 
+/* The largest magnitude over 127. The bits of magnitudes order as they do, and those of NaN are larger. */
+static float factor_of(const float *x, size_t n)
+{
+    int32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
+    }
+    float factor;
+    memcpy(&factor, &most, sizeof factor);
+    factor /= 127;
+    return factor == 0 ? 1 : factor;
+}
+
+/* Writes digits in the order of the weights in a word. For 4-bit weights, two in a byte: the digits of the
+ * low halves of a word's bytes, then of the high halves. For 8-bit weights: int16 digits of the even bytes,
+ * then of the odd ones. */
+static void put_rounded(const int8_t *q, size_t words, unsigned bits, int8_t *out)
+{
+    for (; words > 0; words--, q += 32 / bits)
+        for (size_t t = 0; t < 2; t++, out += 4)
+            if (bits == 8) {
+                const int16_t wide[2] = {q[t], q[t + 2]};
+                memcpy(out, wide, sizeof wide);
+            } else {
+                for (size_t i = 0; i < 4; i++)
+                    out[i] = q[t + 2 * i];
+            }
+}
+
+bool dq_nbits_round_s8_c(const dq_nbits_block *block)
+{
+    const size_t fields = 32 / block->bits, bytes = DQ_NBITS_ROUNDED_BYTES(block->bits);
+    const float *x = block->x, factor = factor_of(x, fields * block->words);
+    bool all = true;
+    for (size_t left = block->words, p = 0, n; left; left -= n, p += block->rows, x += fields * n) {
+        int8_t q[DQ_NBITS_PIECE], *digits = block->digits + bytes * p;
+        int32_t sum = 0;
+        n = left < DQ_NBITS_PIECE_WORDS(block->bits) ? left : DQ_NBITS_PIECE_WORDS(block->bits);
+        dq_quantize_f32_s8_c(x, fields * n, &factor, NULL, 0, q);
+        for (size_t i = 0; i < fields * n; i++) {
+            sum += q[i];
+            all &= q[i] != INT8_MIN;
+        }
+        memset(digits, 0, bytes);
+        put_rounded(q, n, block->bits, digits);
+        block->factors[p] = factor;
+        block->sums[p] = (float)sum;
+    }
+    return all;
+}
+
 /* `bits` and `table` are constants in each call. */
 static inline __attribute__((always_inline)) void as_floats(const dq_nbits *b, size_t block, size_t first,
                                                             size_t count, unsigned bits, const float *table,

@@ -84,6 +84,21 @@ typedef struct dq_nbits_rounded {
  * number. */
 typedef void dq_nbits_s8_fn(const dq_nbits *b, const dq_nbits_rounded *x, float *y);
 
+/** A block of a row of x, `words` words of quantized values, and its first piece in a dq_nbits_rounded of
+ * `rows` rows. */
+typedef struct dq_nbits_block {
+    const float *x;
+    size_t words, rows;
+    unsigned bits; /* 4 or 8 */
+    int8_t *digits;
+    float *factors, *sums;
+} dq_nbits_block;
+
+/** Rounds a block to 8 bits: factor = max |x| / 127 (1 if that is 0) and digit = saturate(round(x / factor)),
+ * ties to even, -128 for NaN. Sets all its pieces. False if a digit is -128: the results are then
+ * unspecified. */
+typedef bool dq_nbits_round_s8_fn(const dq_nbits_block *block);
+
 /** Dequantizes weights: (value - zero) * scale with one rounding each, where value is the quantized value
  * or its table entry. It converts `count` words from index `first` on, all of block `block`, of all columns
  * j, to panels of DQ_GEMM_F32_NR = 16 columns. Quantized value t of word first + n goes to

@@ -189,58 +189,27 @@ bool dq_weight_digits_make(const dq_weight_row *row, dq_weight_digits to)
 
 /* ---- Rounded to 8 bits --------------------------------------------------------------------------------- */
 
-/* Writes rounded values in the order of the weights in a word. For 4-bit weights, two in a byte: the digits
- * of the low halves of a word's bytes, then of the high halves. For 8-bit weights: int16 digits of the even
- * bytes, then of the odd ones. */
-static void put_rounded(const int8_t *q, size_t words, size_t fields, int8_t *out)
-{
-    for (; words > 0; words--, q += fields)
-        for (size_t t = 0; t < 2; t++, out += 4)
-            if (fields == 4) {
-                const int16_t wide[2] = {q[t], q[t + 2]};
-                memcpy(out, wide, sizeof wide);
-            } else {
-                for (size_t i = 0; i < 4; i++)
-                    out[i] = q[t + 2 * i];
-            }
-}
-
-/* A NaN in x makes the factor NaN, and no digit of the block valid. */
-static float factor_of(const float *x, size_t n)
-{
-    float factor = float_of(largest_of(x, n)) / 127;
-    return factor == 0 ? 1 : factor;
-}
-
 bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row, size_t rows,
                             dq_weight_digits to)
 {
-    const size_t fields = row->fields, most = DQ_NBITS_PIECE / fields;
-    const size_t bytes = DQ_NBITS_ROUNDED_BYTES(32 / fields);
+    const size_t bytes = DQ_NBITS_ROUNDED_BYTES(32 / row->fields);
     const float *x = row->x;
     bool all = true;
     for (size_t g = 0; g < row->blocks; g++) {
-        float factor = factor_of(x, fields * row->lengths[g]);
-        for (size_t left = row->lengths[g], n; left; left -= n) {
-            int8_t q[DQ_NBITS_PIECE];
-            int32_t sum = 0;
-            uint8_t beyond = 0;
-            n = left < most ? left : most;
-            kernels->quantize_f32_s8(x, fields * n, &factor, NULL, 0, q);
-            for (size_t i = 0; i < fields * n; i++)
-                sum += q[i];
-            for (size_t i = 0; i < fields * n; i++)
-                beyond |= q[i] == INT8_MIN;
-            all &= !beyond;
-            memset(to.digits, 0, n < most ? bytes : 0);
-            put_rounded(q, n, fields, to.digits);
-            *to.factors = factor;
-            *to.sums = (float)sum;
-            to.factors += rows;
-            to.sums += rows;
-            to.digits += bytes * rows;
-            x += fields * n;
-        }
+        const size_t words = row->lengths[g], most = DQ_NBITS_PIECE / row->fields;
+        const size_t lines = (words + most - 1) / most * rows;
+        const dq_nbits_block block = {.x = x,
+                                      .words = words,
+                                      .rows = rows,
+                                      .bits = (unsigned)(32 / row->fields),
+                                      .digits = to.digits,
+                                      .factors = to.factors,
+                                      .sums = to.sums};
+        all &= kernels->nbits_round_s8(&block);
+        to.factors += lines;
+        to.sums += lines;
+        to.digits += bytes * lines;
+        x += row->fields * words;
     }
     return all;
 }
