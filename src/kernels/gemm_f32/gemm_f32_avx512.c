@@ -4,7 +4,7 @@
 #include "kernels/kernels.h"
 #include "kernels/simd/vec_avx512.h"
 
-enum { PANELS = 2, MAX_ROWS = 6, TALL_ROWS = 12 };
+enum { PANELS = 2, MAX_ROWS = 6, TALL_ROWS = 12, FEWEST_ROWS = 5 };
 #define NARROW dq_gemm_block_f32_avx2
 
 #define WIDE_PANELS 1

@@ -7,7 +7,8 @@
  *   MAX_ROWS              rows of a tile, 5 or 6
  *   TALL_ROWS             12 if registers hold the accumulators of 12 rows by two vectors, else 0
  *   FOUR_STEPS            optional, if PANELS is 1: adds UNROLL steps as `step` adds one
- *   NARROW                if PANELS is 2: the dq_gemm_block_f32_fn for fewer columns than a tile has
+ *   NARROW, FEWEST_ROWS   if PANELS is 2: the dq_gemm_block_f32_fn for fewer columns than a tile has and
+ *                         fewer rows than FEWEST_ROWS, whose tiles of one vector would be bound by latency
  * and calls tile_block after it. */
 #ifndef DQ_KERNELS_GEMM_F32_TILE_H
 #define DQ_KERNELS_GEMM_F32_TILE_H
@@ -19,7 +20,11 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-enum { TILE_COLS = PANELS * DQ_GEMM_F32_NR, VECTORS = TILE_COLS / VF_LANES };
+enum {
+    TILE_COLS = PANELS * DQ_GEMM_F32_NR,
+    VECTORS = TILE_COLS / VF_LANES,
+    HALF_VECTORS = VECTORS > 1 ? VECTORS / 2 : 1
+};
 /* Rows whose stride is a multiple of SAME floats map to the same cache sets. */
 enum { LINE = 16 /* floats of a cache line */, UNROLL = 4, SAME = 512 };
 enum { SPARING = TALL_ROWS ? 2 : 1 /* prefetches one of so many lines: hardware fetches pairs */ };
@@ -236,7 +241,7 @@ enum {
  * so that address arithmetic is left to the load units: pointers and strides are opaque, so that compilers do
  * not compute further ones in advance. */
 INLINE void tall_steps(const float *const a[2], strides *a_row, const float *const b[VECTORS],
-                       strides *b_step, int steps, int height, vf (*sum)[VECTORS])
+                       strides *b_step, int steps, int height, int vectors, vf (*sum)[VECTORS])
 {
     __asm__ volatile("" : "+r"(a_row->one), "+r"(a_row->three), "+r"(a_row->five));
     __asm__ volatile("" : "+r"(b_step->one), "+r"(b_step->three));
@@ -244,13 +249,13 @@ INLINE void tall_steps(const float *const a[2], strides *a_row, const float *con
     for (int u = 0; u < steps; u++) {
         vf w[VECTORS];
 #pragma GCC unroll 4
-        for (int v = 0; v < VECTORS; v++)
+        for (int v = 0; v < vectors; v++)
             w[v] = vf_load(at_stride(b[v], b_step, u));
 #pragma GCC unroll 16
         for (int i = 0; i < height; i++) {
             const vf x = vf_set(at_stride(a[i / HALF_HEIGHT], a_row, i % HALF_HEIGHT)[u]);
 #pragma GCC unroll 4
-            for (int v = 0; v < VECTORS; v++)
+            for (int v = 0; v < vectors; v++)
                 vf_fma_tall(sum[i][v], x, w[v]);
         }
     }
@@ -315,21 +320,22 @@ static __attribute__((noinline)) void fetch_next_columns(const strip *s, size_t 
         }
 }
 
-/* Computes `height` rows of a strip, from its row `row` on, by two panels. */
-INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int height)
+/* Computes `height` rows of a strip, from its row `row` on, by `vectors` vectors. Both are constants in each
+ * call. */
+INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int height, int vectors)
 {
     enum { TIMES = LINE / UNROLL };
     const dq_gemm_block_f32 *g = s->g;
     strides a_row = strides_of(g->a_row), b_step = strides_of(g->b_step);
     const float *from = g->a + (s->row + row) * g->a_row;
     const float *a[2] = {from, from + HALF_HEIGHT * g->a_row}, *b[VECTORS];
-    for (int v = 0; v < VECTORS; v++)
+    for (int v = 0; v < vectors; v++)
         b[v] = s->b + column_offset(v * VF_LANES, g->b_panel);
     float *c = s->c + row * s->c_row;
     vf sum[HEIGHT][VECTORS];
 #pragma GCC unroll 16
     for (int i = 0; i < height; i++)
-        for (int v = 0; v < VECTORS; v++)
+        for (int v = 0; v < vectors; v++)
             sum[i][v] = g->more ? vf_load(c + (size_t)i * s->c_row + v * VF_LANES) : vf_set(0);
     /* Few prefetches of the next panels are grouped, many are distributed as evenly as possible. */
     const size_t few = next->step <= TIMES, group = few ? TIMES : 1, last_panel = next->last_panel;
@@ -343,50 +349,60 @@ INLINE void tall_tile(const strip *s, size_t row, stream *next, coming to, int h
         fetch_coming(&to, rows);
         size_t n = times;
         do {
-            tall_steps(a, &a_row, b, &b_step, UNROLL, height, sum);
+            tall_steps(a, &a_row, b, &b_step, UNROLL, height, vectors, sum);
             for (int i = 0; i < 2; i++)
                 a[i] += UNROLL;
-            for (int v = 0; v < VECTORS; v++)
+            for (int v = 0; v < vectors; v++)
                 b[v] = at_stride(b[v], &b_step, UNROLL);
         } while (--n);
     }
     next->at = at;
     for (size_t left = g->k % UNROLL; left; left--) {
-        tall_steps(a, &a_row, b, &b_step, 1, height, sum);
+        tall_steps(a, &a_row, b, &b_step, 1, height, vectors, sum);
         for (int i = 0; i < 2; i++)
             a[i]++;
-        for (int v = 0; v < VECTORS; v++)
+        for (int v = 0; v < vectors; v++)
             b[v] = at_stride(b[v], &b_step, 1);
     }
     __asm__("" : "+r"(c)); /* opaque, so that addresses of rows need no registers during the steps */
     if (g->last)
-        finish(g, s->row + row, s->z ? s->z + row * s->z_row : NULL, s->z_row, height, VECTORS, sum);
+        finish(g, s->row + row, s->z ? s->z + row * s->z_row : NULL, s->z_row, height, vectors, sum);
 #pragma GCC unroll 16
     for (int i = 0; i < height; i++)
-        for (int v = 0; v < VECTORS; v++)
+        for (int v = 0; v < vectors; v++)
             vf_store(c + (size_t)i * s->c_row + v * VF_LANES, sum[i][v]);
 }
 
 /* Computes rows `row` … end - 1 of a strip by tall tiles. */
-INLINE void tall_rows(const strip *s, size_t row, size_t end, stream *next, int height)
+INLINE void tall_rows(const strip *s, size_t row, size_t end, stream *next, int height, int vectors)
 {
     const size_t each = (HEIGHT * LINE + s->g->k - 1) / s->g->k;
     for (; row < end; row += (size_t)height) {
         if (s->g->exceeds_caches)
             fetch_next_columns(s, row, (size_t)height);
-        tall_tile(s, row, next, coming_rows(s, row + (size_t)height, end, each), height);
+        tall_tile(s, row, next, coming_rows(s, row + (size_t)height, end, each), height, vectors);
     }
 }
 
 /* Separate functions, so that their tiles do not share registers with other code. */
 static __attribute__((noinline)) void rows_most(const strip *s, size_t end, stream *next)
 {
-    tall_rows(s, 0, end, next, HEIGHT);
+    tall_rows(s, 0, end, next, HEIGHT, VECTORS);
 }
 
 static __attribute__((noinline)) void rows_less(const strip *s, size_t row, size_t end, stream *next)
 {
-    tall_rows(s, row, end, next, LESS);
+    tall_rows(s, row, end, next, LESS, VECTORS);
+}
+
+static __attribute__((noinline)) void rows_most_half(const strip *s, size_t end, stream *next)
+{
+    tall_rows(s, 0, end, next, HEIGHT, HALF_VECTORS);
+}
+
+static __attribute__((noinline)) void rows_less_half(const strip *s, size_t row, size_t end, stream *next)
+{
+    tall_rows(s, row, end, next, LESS, HALF_VECTORS);
 }
 
 static inline size_t tiles_of(size_t rows)
@@ -416,14 +432,14 @@ INLINE void strip_tiles(const strip *s, int vectors)
 {
     const dq_gemm_block_f32 *g = s->g;
     const bool gated = g->last && g->gate, soon = gated && s->c_row % SAME == 0;
-    const tall t = vectors == VECTORS ? tall_tiles(s) : (tall){0, 0};
+    const tall t = tall_tiles(s);
     const size_t most = t.most * HEIGHT, begun = most + t.less * LESS, left = s->rows - begun;
     const size_t tiles = tiles_of(left), each = tiles ? left / tiles : 0, more = left - tiles * each;
     stream next = next_panels(g, s->col, s->b, t.most + t.less + tiles);
     if (most)
-        rows_most(s, most, &next);
+        (vectors == VECTORS ? rows_most : rows_most_half)(s, most, &next);
     if (begun > most)
-        rows_less(s, most, begun, &next);
+        (vectors == VECTORS ? rows_less : rows_less_half)(s, most, begun, &next);
     if (soon)
         gate_rows(g->gate, s->c, s->c_row, begun, (size_t)vectors * VF_LANES);
     for (size_t row = begun, rows, n = tiles; row < s->rows; row += rows) {
@@ -449,38 +465,41 @@ static __attribute__((noinline)) void strip_whole(const strip *s)
 
 static __attribute__((noinline)) void strip_half(const strip *s)
 {
-    strip_tiles(s, VECTORS > 1 ? VECTORS / 2 : 1);
+    strip_tiles(s, HALF_VECTORS);
 }
 
-/* Computes a tile of the last panel with fewer columns than it has, in buffers of whole panels. */
-static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols)
+enum { EDGE_ROWS = TALL_ROWS ? 2 * TALL_ROWS : MAX_ROWS };
+
+/* Computes a tile of the last panels with fewer columns than they have, in buffers of `width` columns: whole
+ * panels. */
+static __attribute__((noinline)) void tile_edge(const strip *s, size_t cols, size_t width)
 {
-    float c[MAX_ROWS * DQ_GEMM_F32_NR], z[MAX_ROWS * DQ_GEMM_F32_NR];
+    float c[EDGE_ROWS * TILE_COLS], z[EDGE_ROWS * TILE_COLS];
     const size_t bytes = cols * sizeof *c;
     strip padded = *s;
     padded.c = c;
     padded.z = s->z ? z : NULL;
-    padded.c_row = padded.z_row = DQ_GEMM_F32_NR;
+    padded.c_row = padded.z_row = width;
     if (s->g->more)
-        memset(c, 0, sizeof c);
+        memset(c, 0, s->rows * width * sizeof *c);
     if (s->z)
-        memset(z, 0, sizeof z);
+        memset(z, 0, s->rows * width * sizeof *z);
     for (size_t i = 0; i < s->rows && s->g->more; i++)
-        dq_copy_row(c + i * DQ_GEMM_F32_NR, s->c + i * s->c_row, bytes);
+        dq_copy_row(c + i * width, s->c + i * s->c_row, bytes);
     for (size_t i = 0; i < s->rows && s->z; i++)
-        dq_copy_row(z + i * DQ_GEMM_F32_NR, s->z + i * s->z_row, bytes);
+        dq_copy_row(z + i * width, s->z + i * s->z_row, bytes);
     if (VECTORS > 1 && cols <= TILE_COLS / 2)
         strip_half(&padded);
     else
         strip_whole(&padded);
     for (size_t i = 0; i < s->rows; i++)
-        dq_copy_row(s->c + i * s->c_row, c + i * DQ_GEMM_F32_NR, bytes);
+        dq_copy_row(s->c + i * s->c_row, c + i * width, bytes);
 }
 
 static void tile_block(const dq_gemm_block_f32 *g)
 {
-    size_t tiles = tiles_of(g->rows);
-    for (size_t col = 0, done; tiles && col < g->cols; col += done) {
+    const size_t edges = (g->rows + EDGE_ROWS - 1) / EDGE_ROWS;
+    for (size_t col = 0, done; edges && col < g->cols; col += done) {
         strip s = {.g = g,
                    .col = col,
                    .rows = g->rows,
@@ -491,7 +510,7 @@ static void tile_block(const dq_gemm_block_f32 *g)
                    .z_row = g->z_row};
         done = g->cols - col >= TILE_COLS ? TILE_COLS : DQ_GEMM_F32_NR;
 #ifdef NARROW
-        if (done < TILE_COLS) {
+        if (done < TILE_COLS && g->rows < FEWEST_ROWS) {
             dq_gemm_block_f32 left = *g;
             left.cols -= col;
             left.b = s.b;
@@ -501,15 +520,16 @@ static void tile_block(const dq_gemm_block_f32 *g)
             return;
         }
 #endif
-        if (g->cols - col >= DQ_GEMM_F32_NR) {
-            strip_whole(&s);
+        if (g->cols - col >= TILE_COLS || g->cols - col == DQ_GEMM_F32_NR) {
+            (done == TILE_COLS ? strip_whole : strip_half)(&s);
             continue;
         }
-        for (size_t t = 0; t < tiles; t++, s.row += s.rows) {
-            s.rows = (g->rows + t) / tiles;
+        done = g->cols - col > DQ_GEMM_F32_NR ? TILE_COLS : DQ_GEMM_F32_NR;
+        for (size_t t = 0; t < edges; t++, s.row += s.rows) {
+            s.rows = (g->rows + t) / edges;
             s.c = g->c + s.row * g->c_row + col;
             s.z = g->last && g->z ? g->z + s.row * g->z_row + col : NULL;
-            tile_edge(&s, g->cols - col);
+            tile_edge(&s, g->cols - col, done);
         }
     }
 }
