@@ -268,20 +268,58 @@ double dq_q16_factor(const dq_op_call *call)
 
 /* The error of double arithmetic is below 2^-50 of the largest term: 2^17, because results beyond it
  * saturate, or a term that cancels (gemm_s16.h). An infinite or NaN scale makes the error infinite. */
+static void raise_error(double offset, double scale, double added, dq_q16_terms *terms)
+{
+    const double error = (fabs(offset * scale) + fabs(added) + 0x1p17) * 0x1p-49;
+    if (!(error <= terms->error))
+        terms->error = error < (double)INFINITY ? error : (double)INFINITY;
+}
+
+static double y_scale_of(const dq_op_call *call)
+{
+    const dq_tensor *y_scale = dq_call_in(call, DQ_Q16_Y_SCALE);
+    return y_scale ? (double)dq_data(y_scale, float)[0] : 1;
+}
+
+static double scale_of(const dq_op_call *call, double factor, size_t at)
+{
+    const dq_tensor *w_scale = call->in[DQ_Q16_W_SCALE];
+    return factor * (double)dq_data(w_scale, float)[w_scale->count == 1 ? 0 : at] / y_scale_of(call);
+}
+
+static double added_of(const dq_op_call *call, size_t at)
+{
+    const dq_tensor *bias = dq_call_in(call, DQ_Q16_BIAS);
+    return bias ? (double)dq_data(bias, float)[bias->count == 1 ? 0 : at] / y_scale_of(call) : 0;
+}
+
 void dq_q16_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
                  dq_q16_terms *terms)
 {
-    const dq_tensor *w_scale = call->in[DQ_Q16_W_SCALE], *y_scale = dq_call_in(call, DQ_Q16_Y_SCALE),
-                    *bias = dq_call_in(call, DQ_Q16_BIAS);
-    const double y = y_scale ? (double)dq_data(y_scale, float)[0] : 1;
-    const double scale = factor * (double)dq_data(w_scale, float)[w_scale->count == 1 ? 0 : at] / y;
-    const double added = bias ? (double)dq_data(bias, float)[bias->count == 1 ? 0 : at] / y : 0;
-    const double error = (fabs(offset * scale) + fabs(added) + 0x1p17) * 0x1p-49;
+    const double scale = scale_of(call, factor, at), added = added_of(call, at);
     terms->offset[i] = offset;
     terms->scale[i] = scale;
     terms->shift[i] = offset * scale + added;
-    if (!(error <= terms->error))
-        terms->error = error < (double)INFINITY ? error : (double)INFINITY;
+    raise_error(offset, scale, added, terms);
+}
+
+void dq_q16_terms_fill(const dq_op_call *call, double factor, size_t n, dq_q16_terms *terms)
+{
+    const dq_tensor *bias = dq_call_in(call, DQ_Q16_BIAS);
+    if (call->in[DQ_Q16_W_SCALE]->count != 1 || (bias && bias->count != 1)) {
+        for (size_t i = 0; i < n; i++)
+            dq_q16_term(call, factor, i, terms->offset[i], i, terms);
+        return;
+    }
+    const double scale = scale_of(call, factor, 0), added = added_of(call, 0);
+    double largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double size = fabs(terms->offset[i]);
+        largest = size > largest ? size : largest;
+        terms->scale[i] = scale;
+        terms->shift[i] = terms->offset[i] * scale + added;
+    }
+    raise_error(largest, scale, added, terms);
 }
 
 void dq_qgemm16_terms(const dq_qgemm16_run *r, size_t matrix, size_t first, size_t count, dq_q16_terms *terms)

@@ -267,13 +267,17 @@ static bool is_gemm_bytes_applicable(const void *arg, dq_reason *reason)
     return (p->batches == 1 && p->one_b) || dq_not_applicable(reason, "%zu matrices, expected 1", p->batches);
 }
 
-/* The low and high bytes of x make twice as many rows, those of 16-bit weights twice as many columns. */
+/* The low and high bytes of x make twice as many rows, those of 16-bit weights twice as many columns. Joining
+ * four sums to a result takes as long as moving JOIN bytes. */
 static dq_algorithm_work work_of_gemm_bytes(const void *arg)
 {
+    enum { JOIN = 3 };
     const problem *p = arg;
     dq_algorithm_work work = work_of_gemm_s8(arg);
     work.macs *= 2 * (double)p->planes;
     work.bytes *= 2 * sizeof(int16_t);
+    if (p->planes == 2)
+        work.bytes += JOIN * rows_of(p) * columns_of(p);
     return work;
 }
 

@@ -8,16 +8,26 @@
 
 enum { MIDDLE = 32768, W_MIDDLE = 128, SPLIT = DQ_QPRODUCT_SPLIT };
 
+/* Rows of x in a band: a multiple of what the threads share in blocks. */
+static size_t band_of(const dq_op_call *call, size_t rows, size_t k)
+{
+    enum { CACHED_BYTES = 1 << 21, BLOCK = 64 };
+    const size_t least = BLOCK * dq_threads_count(call->threads),
+                 band = CACHED_BYTES / (2 * k) / least * least;
+    return dq_least(rows, band > least ? band : least);
+}
+
 dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k, size_t n, bool transposed,
                                          dq_qmatmul16_bytesplit *b, dq_error *err)
 {
     size_t bytes, *used = &call->scratch_size;
     b->rows = rows;
     b->n = n;
+    b->band = band_of(call, rows, k);
     b->split = dq_dtype_get(call->in[DQ_Q16_W]->dtype)->bits == 16;
-    if (!dq_mul_size(rows, 2 * k, &bytes) || !dq_add_size(bytes, DQ_GEMM_S8_SLACK, &bytes) ||
+    if (!dq_mul_size(b->band, 2 * k, &bytes) || !dq_add_size(bytes, DQ_GEMM_S8_SLACK, &bytes) ||
         !dq_reserve_size(used, bytes, 1, DQ_ALIGN, &b->qvalues_at) ||
-        !dq_reserve_size(used, b->split ? rows : 0, sizeof(double), DQ_ALIGN, &b->sums_at) ||
+        !dq_reserve_size(used, b->split ? b->band : 0, sizeof(double), DQ_ALIGN, &b->sums_at) ||
         !dq_reserve_size(used, n, 3 * sizeof(double), DQ_ALIGN, &b->terms_at))
         return dq_no_memory(err, SIZE_MAX, "rows of bytes");
     const dq_qproduct_weights w = {.input = DQ_Q16_W,
@@ -27,7 +37,7 @@ dq_status dq_qmatmul16_bytesplit_prepare(dq_op_call *call, size_t rows, size_t k
                                    .n = n,
                                    .row_multiple = 2,
                                    .split = b->split};
-    return dq_qproduct_prepare(call, &w, 2 * rows, &b->p, err);
+    return dq_qproduct_prepare(call, &w, 2 * b->band, &b->p, err);
 }
 
 /* ---- A run --------------------------------------------------------------------------------------------- */
@@ -39,6 +49,7 @@ typedef struct job {
     double *row_sums;   /* 128 times the sum of each row of x as uint16, if the weights are split */
     dq_q16_terms terms; /* of each column */
     double factor;
+    size_t first; /* row of x of the band */
 } job;
 
 /* Splits x ^ sign_xor into low and high bytes, each ^ sign. */
@@ -70,7 +81,7 @@ static void split_rows(void *arg, size_t begin, size_t end, unsigned worker)
     const uint16_t sign_xor = x->dtype == DQ_INT16 ? MIDDLE : 0;
     const uint8_t sign = dq_gemm_s8_sign_xor(DQ_UINT8, j->b->p.w.kernel->a_signed);
     for (size_t i = begin; i < end; i++) {
-        const uint16_t *from = (const uint16_t *)x->data + i * k;
+        const uint16_t *from = (const uint16_t *)x->data + (j->first + i) * k;
         uint8_t *low = j->qvalues + 2 * i * k;
         split(from, sign_xor, sign, k, low, low + k);
         if (j->b->split)
@@ -93,17 +104,19 @@ static void find_terms(job *j)
     const int32_t *sums = dq_qproduct_sums(&j->b->p);
     const double x_zero = (double)dq_qgemm16_zero(call->in[DQ_Q16_X_ZERO], 0);
     for (size_t i = 0; i < j->b->n; i++)
-        dq_q16_term(call, j->factor, i, -(x_zero + MIDDLE) * column_sum(j->b, sums, i), i, &j->terms);
+        j->terms.offset[i] = -(x_zero + MIDDLE) * column_sum(j->b, sums, i);
+    dq_q16_terms_fill(call, j->factor, j->b->n, &j->terms);
 }
 
-/* Requantizes sums of `s->rows` rows of x: those of the low bytes of x are s->sums. */
+/* Requantizes sums of `s->rows` rows of x, from row `row` of the band on: those of the low bytes of x are
+ * s->sums. */
 static void put(const job *j, dq_q16_sums *s, size_t row, size_t col)
 {
     const size_t n = j->b->n;
     s->out_stride = n;
     s->col_step = 1;
     dq_q16_sums_by(j->call, j->factor, &j->terms, col, col, s);
-    dq_qgemm16_put(j->call, s, row * n + col);
+    dq_qgemm16_put(j->call, s, (j->first + row) * n + col);
 }
 
 static void store(void *arg, size_t row, size_t rows, size_t col, size_t cols, const int32_t *c,
@@ -165,12 +178,15 @@ void dq_qmatmul16_bytesplit_run(const dq_op_call *call, const dq_qmatmul16_bytes
              .terms = dq_q16_terms_in((double *)(void *)(scratch + b->terms_at), b->n),
              .factor = dq_q16_factor(call)};
     find_terms(&j);
-    dq_parallel(call->threads, b->rows, dq_gemm_s8_grain(16 * b->p.w.b.run), split_rows, &j);
-    const dq_qproduct_rows rows = {.packed = b->p.packed,
-                                   .rows = 2 * b->rows,
-                                   .qvalues = j.qvalues,
-                                   .b_zero = b->split ? &split_zero : call->in[DQ_Q16_W_ZERO]->data,
-                                   .store = b->split ? store_split : store,
-                                   .arg = &j};
-    dq_qproduct_run(call, &b->p, &rows);
+    dq_qproduct_rows rows = {.packed = b->p.packed,
+                             .qvalues = j.qvalues,
+                             .b_zero = b->split ? &split_zero : call->in[DQ_Q16_W_ZERO]->data,
+                             .store = b->split ? store_split : store,
+                             .arg = &j};
+    for (; j.first < b->rows && !dq_threads_cancelled(call->threads); j.first += b->band) {
+        const size_t count = dq_least(b->band, b->rows - j.first);
+        rows.rows = 2 * count;
+        dq_parallel(call->threads, count, dq_gemm_s8_grain(16 * b->p.w.b.run), split_rows, &j);
+        dq_qproduct_run(call, &b->p, &rows);
+    }
 }

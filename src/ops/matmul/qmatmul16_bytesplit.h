@@ -14,8 +14,9 @@
 typedef struct dq_qmatmul16_bytesplit {
     dq_qproduct p;
     size_t rows, n;
-    bool split; /* weights of 16 bits */
-    /* Byte offsets in the scratch: rows of bytes; their sums, if `split`; terms of the columns. */
+    size_t band; /* rows of x that are split at a time, so that their bytes stay in a cache */
+    bool split;  /* weights of 16 bits */
+    /* Byte offsets in the scratch: a band of bytes; its row sums, if `split`; terms of the columns. */
     size_t qvalues_at, sums_at, terms_at;
 } dq_qmatmul16_bytesplit;
 
