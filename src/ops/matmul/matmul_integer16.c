@@ -26,7 +26,7 @@ typedef struct state {
     size_t pairs, blocks; /* pairs of a column; panels (NR columns) of a matrix */
     const void *packed;   /* NULL: packed in each run, into scratch */
     size_t row_blocks, chunks;
-    size_t rows_at, sums_at, offsets_at; /* byte offsets in a worker's scratch */
+    size_t rows_at, lines_at, sums_at, offsets_at; /* byte offsets in a worker's scratch */
 } state;
 
 static dq_status infer(dq_op_call *call, dq_error *err)
@@ -90,6 +90,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     if (!dq_mul_size(st->pairs * NR, pair, &block) || !dq_add_size(block, NR * sizeof(uint32_t), &block) ||
         !dq_mul_size(s->b_batches * st->blocks, block, &all) || st->pairs > UINT32_MAX / (2 * NR) ||
         !dq_reserve_size(&call->worker_scratch_size, rows, st->pairs * pair, DQ_ALIGN, &st->rows_at) ||
+        !dq_reserve_size(&call->worker_scratch_size, ROWS, st->pairs * pair, DQ_ALIGN, &st->lines_at) ||
         !dq_reserve_size(&call->worker_scratch_size, rows, sizeof(uint32_t), DQ_ALIGN, &st->sums_at) ||
         !dq_reserve_size(&call->worker_scratch_size, st->pairs, sizeof(uint32_t), DQ_ALIGN, &st->offsets_at))
         return dq_no_memory(err, SIZE_MAX, "packed matrices");
@@ -108,25 +109,34 @@ typedef struct task {
     const state *st;
     size_t batch, row, rows;
     int16_t *qvalues; /* packed rows: panels of four rows, interleaved by pairs */
+    int16_t *lines;   /* four rows before that */
     uint32_t *sums, *offsets;
 } task;
+
+static uint32_t sum_of(const int16_t *x, size_t n)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (uint32_t)x[i];
+    return sum;
+}
 
 static void pack_rows(task *t)
 {
     const dq_matmul_shape *s = &t->st->s;
     const dq_tensor *a = t->call->in[A];
-    const size_t first = dq_matmul_offset(s, t->batch, s->a_strides) * s->m + t->row;
-    memset(t->qvalues, 0, (t->rows + ROWS - 1) / ROWS * ROWS * t->st->pairs * 2 * sizeof *t->qvalues);
-    for (size_t p = 0; p < t->st->pairs; p++)
+    const size_t first = dq_matmul_offset(s, t->batch, s->a_strides) * s->m + t->row, pairs = t->st->pairs;
+    memset(t->lines, 0, ROWS * pairs * 2 * sizeof *t->lines);
+    for (size_t p = 0; p < pairs; p++)
         t->offsets[p] = (uint32_t)(p * 2 * NR);
-    for (size_t i = 0; i < t->rows; i++) {
-        int16_t *to = t->qvalues + i / ROWS * t->st->pairs * 2 * ROWS + i % ROWS * 2;
-        t->sums[i] = 0;
-        for (size_t k = 0; k < s->k; k += 2, to += 2 * ROWS) {
-            dq_qgemm16_load(a->dtype, a->data, (first + i) * s->k + k, s->k - k < 2 ? 1 : 2, to);
-            t->sums[i] += (uint32_t)to[0] + (uint32_t)to[1];
+    for (size_t i = 0; i < t->rows; i += ROWS) {
+        for (size_t r = 0; r < ROWS && i + r < t->rows; r++) {
+            int16_t *line = t->lines + r * pairs * 2;
+            dq_qgemm16_load(a->dtype, a->data, (first + i + r) * s->k, s->k, line);
+            t->sums[i + r] = sum_of(line, s->k) + (uint32_t)s->k * middle_of(a);
         }
-        t->sums[i] += (uint32_t)s->k * middle_of(a);
+        t->call->kernels->transpose_x32((const uint32_t *)(const void *)t->lines, pairs, ROWS, pairs,
+                                        (uint32_t *)(void *)(t->qvalues + i * pairs * 2), ROWS);
     }
 }
 
@@ -163,6 +173,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         t.row = i / st->chunks % st->row_blocks * BLOCK;
         t.rows = s->m - t.row < BLOCK ? s->m - t.row : BLOCK;
         t.qvalues = (int16_t *)(scratch + st->rows_at);
+        t.lines = (int16_t *)(scratch + st->lines_at);
         t.sums = (uint32_t *)(scratch + st->sums_at);
         t.offsets = (uint32_t *)(scratch + st->offsets_at);
         pack_rows(&t);

@@ -303,12 +303,12 @@ void dq_q16_term(const dq_op_call *call, double factor, size_t at, double offset
     raise_error(offset, scale, added, terms);
 }
 
-void dq_q16_terms_fill(const dq_op_call *call, double factor, size_t n, dq_q16_terms *terms)
+void dq_q16_terms_fill(const dq_op_call *call, double factor, size_t at, size_t n, dq_q16_terms *terms)
 {
     const dq_tensor *bias = dq_call_in(call, DQ_Q16_BIAS);
     if (call->in[DQ_Q16_W_SCALE]->count != 1 || (bias && bias->count != 1)) {
         for (size_t i = 0; i < n; i++)
-            dq_q16_term(call, factor, i, terms->offset[i], i, terms);
+            dq_q16_term(call, factor, at + i, terms->offset[i], i, terms);
         return;
     }
     const double scale = scale_of(call, factor, 0), added = added_of(call, 0);
@@ -331,8 +331,9 @@ void dq_qgemm16_terms(const dq_qgemm16_run *r, size_t matrix, size_t first, size
     for (size_t i = 0; i < count; i++) {
         size_t at = matrix * w->n + first + i;
         int64_t zero = r->symmetric ? 0 : dq_qgemm16_zero(r->call->in[DQ_Q16_W_ZERO], at);
-        dq_q16_term(r->call, r->factor, at, (double)(x_zero * (zero * k - sums[i])), i, terms);
+        terms->offset[i] = (double)(x_zero * (zero * k - sums[i]));
     }
+    dq_q16_terms_fill(r->call, r->factor, matrix * w->n + first, count, terms);
 }
 
 void dq_q16_sums_by(const dq_op_call *call, double factor, const dq_q16_terms *terms, size_t i, size_t at,

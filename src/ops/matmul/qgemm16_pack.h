@@ -89,9 +89,9 @@ static inline dq_q16_terms dq_q16_terms_in(double *workspace, size_t n)
 /** Sets entry i of *terms to those of output `at`. `offset` is added to the exact sums of that output. */
 void dq_q16_term(const dq_op_call *call, double factor, size_t at, double offset, size_t i,
                  dq_q16_terms *terms);
-/** Sets scale, shift and error of entries 0 … n - 1, which belong to outputs 0 … n - 1, from their offsets.
- */
-void dq_q16_terms_fill(const dq_op_call *call, double factor, size_t n, dq_q16_terms *terms);
+/** Sets scale, shift and error of entries 0 … n - 1, which belong to outputs at … at + n - 1, from their
+ * offsets. */
+void dq_q16_terms_fill(const dq_op_call *call, double factor, size_t at, size_t n, dq_q16_terms *terms);
 /** Sets entries 0 … count - 1 for the sums of vectors first … first + count - 1 of a matrix of w. */
 void dq_qgemm16_terms(const dq_qgemm16_run *r, size_t matrix, size_t first, size_t count,
                       dq_q16_terms *terms);

@@ -105,7 +105,7 @@ static void find_terms(job *j)
     const double x_zero = (double)dq_qgemm16_zero(call->in[DQ_Q16_X_ZERO], 0);
     for (size_t i = 0; i < j->b->n; i++)
         j->terms.offset[i] = -(x_zero + MIDDLE) * column_sum(j->b, sums, i);
-    dq_q16_terms_fill(call, j->factor, j->b->n, &j->terms);
+    dq_q16_terms_fill(call, j->factor, 0, j->b->n, &j->terms);
 }
 
 /* Requantizes sums of `s->rows` rows of x, from row `row` of the band on: those of the low bytes of x are
