@@ -21,7 +21,7 @@ def legend():
         yield text(x + 17, 44, f"{low:.0%} to {most:.0%}" if most < 1 else f"{low:.0%} and more")
         low = most
     yield f'<circle cx="{LEFT + 6}" cy="60" r="3.5" fill="white" stroke="black"/>'
-    yield text(LEFT + 17, 64, "cliff: below 0.9 of the rate of a neighbour that is smaller in one dimension")
+    yield text(LEFT + 17, 64, "cliff: below 0.9 of the rate of a neighbour that is smaller in one dimension, and the limits do not explain it")
 
 
 def panel(x, y, k, cells, fallen, share, ms, ns):
@@ -32,7 +32,7 @@ def panel(x, y, k, cells, fallen, share, ms, ns):
     for p in cells:
         at = x + CELL * ns.index(p.n), y + CELL * ms.index(p.m)
         yield (f'<rect x="{at[0]}" y="{at[1]}" width="{CELL - 1}" height="{CELL - 1}" fill="{colour(share(p))}">'
-               f"<title>{p.m}×{p.k}×{p.n}: {share(p):.2f} of the limit</title></rect>")
+               f"<title>{p.m}×{p.k}×{p.n}: {share(p):.2f}</title></rect>")
         if p in fallen:
             yield f'<circle cx="{at[0] + CELL / 2 - 0.5}" cy="{at[1] + CELL / 2 - 0.5}" r="3" fill="white" stroke="black"/>'
 
