@@ -441,10 +441,10 @@ def test_saving(tmp_path, digits):
 def test_packed_weights(tmp_path, digits):
     packed = tmp_path / "digits.packed"
     session = dqrun.Session(DIGITS)
-    session.save_packed(packed, {"image": digits["image"]})
+    session.save_packed(packed, {"image": digits})
     again = dqrun.Session(dqrun.Model(DIGITS, packed=packed))
     again = pickle.loads(pickle.dumps(again))
-    assert (again(image=digits["image"]) == session(image=digits["image"])).all()
+    assert (again(image=digits) == session(image=digits)).all()
     packed.write_bytes(packed.read_bytes()[:-1])
     with pytest.raises(dqrun.BadInput, match="the file was cut off"):
         dqrun.Model(DIGITS, packed=packed)
