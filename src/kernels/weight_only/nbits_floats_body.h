@@ -16,8 +16,7 @@ ALWAYS_INLINE void panel_as_floats(const uint32_t *words, size_t count, int each
     for (size_t n = 0; n < count; n++, words += COLS) {
         const vi word = vi_load(words);
         vf value[16];
-        if (each == 8) /* the following words are needed next */
-            __builtin_prefetch(words + count * COLS);
+        __builtin_prefetch((const char *)words + AHEAD); /* packed words of the next blocks follow */
         if (table)
             look_up(table, word, each, value);
 #pragma GCC unroll 16
@@ -45,6 +44,9 @@ ALWAYS_INLINE void as_floats(const dq_nbits *b, int bits, size_t block, size_t f
         float *to = out + at / DQ_GEMM_F32_NR * panel + at % DQ_GEMM_F32_NR;
         vf scale = vf_load(b->scales + block * COLS + at);
         vf zero = b->zeros ? vf_load(b->zeros + block * COLS + at) : vf_set(b->middle);
+        __builtin_prefetch((const char *)(b->scales + block * COLS + at) + AHEAD);
+        if (b->zeros)
+            __builtin_prefetch((const char *)(b->zeros + block * COLS + at) + AHEAD);
         if (look && !b->zeros)
             panel_as_floats(words, count, bits ? bits : 4, &values, true, zero, scale, to);
         else
