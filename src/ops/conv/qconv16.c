@@ -190,6 +190,7 @@ static void run_panels(const task *t, size_t panel, size_t panels)
         o.count = all - at < DQ_GEMM_S16_BLOCKS ? all - at : DQ_GEMM_S16_BLOCKS;
         find_blocks(t, &row, &column, &o);
         dq_qgemm16_tiles(t->run, t->qvalues, each, panels, o.x, t->offsets, o.count, &tiles);
+        s.high = tiles.has_high ? tiles.high[0] : NULL;
         s.extra = tiles.has_extra ? tiles.extra[0] : NULL;
         put_tiles(t, &s, &o, first);
     }

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { NR = DQ_GEMM_S16_NR, MAX_PAIRS = 1 << 15 };
+
 static int32_t middle_of(dq_dtype dtype)
 {
     return dtype == DQ_UINT16 ? 32768 : dtype == DQ_UINT8 ? 128 : 0;
@@ -62,15 +64,43 @@ static size_t sums_at(const dq_qgemm16 *w)
 }
 
 /* Packs a panel of `count` vectors from element `first` on, and computes their sums. For 8-bit values it also
- * updates the largest sum of magnitudes. */
+ * updates the largest sum of magnitudes.
+ *
+ * `pairs` packs up to MAX_PAIRS pairs of NR contiguous vectors. The compiler vectorizes it: so many values of
+ * at most 2^15 in magnitude have 32-bit sums. */
 #define MAKE_PANEL(name, S, D, middle)                                                                       \
+    static __attribute__((noinline)) void name##_pairs(const S *restrict x, size_t step, size_t count,       \
+                                                       D *restrict to, int64_t *restrict sums,               \
+                                                       int64_t *restrict sizes)                              \
+    {                                                                                                        \
+        int32_t some[NR] = {0}, magnitudes[NR] = {0};                                                        \
+        for (size_t p = 0; p < count; p++, x += 2 * step, to += 2 * NR)                                      \
+            for (size_t i = 0; i < NR; i++) {                                                                \
+                const D a = (D)(x[i] - (middle)), b = (D)(x[step + i] - (middle));                           \
+                to[2 * i] = a;                                                                               \
+                to[2 * i + 1] = b;                                                                           \
+                some[i] += a + b;                                                                            \
+                if (sizeof(S) == 1)                                                                          \
+                    magnitudes[i] += (a < 0 ? -a : a) + (b < 0 ? -b : b);                                    \
+            }                                                                                                \
+        for (size_t i = 0; i < NR; i++) {                                                                    \
+            sums[i] += some[i];                                                                              \
+            sizes[i] += magnitudes[i];                                                                       \
+        }                                                                                                    \
+    }                                                                                                        \
+                                                                                                             \
     static void name(const dq_qgemm16 *w, const void *data, size_t first, size_t count, void *packed,        \
                      int64_t *sums, int64_t *largest)                                                        \
     {                                                                                                        \
-        int64_t sizes[DQ_GEMM_S16_NR] = {0};                                                                 \
+        const bool vectors = w->inner == 1 && w->lane_step == 1 && w->strip_width == NR && count == NR;      \
+        const size_t pairs = vectors ? w->outer / 2 : 0;                                                     \
+        int64_t sizes[NR] = {0};                                                                             \
         const S *from = (const S *)data + first;                                                             \
         D *to = packed;                                                                                      \
-        for (size_t q = 0; q < w->outer; q++)                                                                \
+        for (size_t p = 0; p < pairs; p += MAX_PAIRS)                                                        \
+            name##_pairs(from + 2 * p * w->outer_step, w->outer_step,                                        \
+                         pairs - p < MAX_PAIRS ? pairs - p : MAX_PAIRS, to + 2 * p * NR, sums, sizes);       \
+        for (size_t q = 2 * pairs; q < w->outer; q++)                                                        \
             for (size_t r = 0; r < w->inner; r++) {                                                          \
                 const S *x = from + q * w->outer_step + r * w->inner_step;                                   \
                 D *out = to + (q / 2 * w->inner + r) * w->strip_width * 2 + q % 2;                           \
@@ -215,6 +245,20 @@ static void widen(const int8_t *restrict from, size_t n, int16_t *restrict to)
         to[i] = from[i];
 }
 
+/* Splits n values, minus the zero points of `each` in turn, into the plane of upper bytes and that of signed
+ * lower ones. */
+static inline __attribute__((always_inline)) void split_planes(const int16_t *restrict from,
+                                                               const int32_t *restrict zeros, size_t n,
+                                                               size_t each, int16_t *restrict to)
+{
+    for (size_t i = 0; i < n; i += each)
+        for (size_t j = 0; j < each; j++) {
+            const int32_t v = from[i + j] - zeros[j], high = (v + 128) >> 8;
+            to[i + j] = (int16_t)high;
+            to[n + i + j] = (int16_t)(v - 256 * high);
+        }
+}
+
 void dq_qgemm16_expand(const dq_qgemm16_run *r, size_t matrix, size_t panel, int16_t *to)
 {
     enum { MAX_COUNT = 2 * DQ_GEMM_S16_NR };
@@ -226,9 +270,12 @@ void dq_qgemm16_expand(const dq_qgemm16_run *r, size_t matrix, size_t panel, int
         widen((const int8_t *)r->packed + at, n, to);
         return;
     }
+    const int32_t first = (int32_t)dq_qgemm16_zero(zero, 0);
     for (size_t j = 0; j < each; j++) {
-        size_t lane = panel * w->strip_width + j / 2;
-        zeros[j] = lane < w->n ? (int32_t)dq_qgemm16_zero(zero, matrix * w->n + lane) : 0;
+        const size_t lane = panel * w->strip_width + j / 2;
+        zeros[j] = zero->count == 1 ? first
+                   : lane < w->n    ? (int32_t)dq_qgemm16_zero(zero, matrix * w->n + lane)
+                                    : 0;
     }
     if (w->planes == 1) {
         const int8_t *from = (const int8_t *)r->packed + at;
@@ -238,12 +285,10 @@ void dq_qgemm16_expand(const dq_qgemm16_run *r, size_t matrix, size_t panel, int
         return;
     }
     const int16_t *from = (const int16_t *)r->packed + at;
-    for (size_t i = 0; i < n; i += each)
-        for (size_t j = 0; j < each; j++) {
-            int32_t v = from[i + j] - zeros[j], high = (v + 128) >> 8;
-            to[i + j] = (int16_t)high;
-            to[n + i + j] = (int16_t)(v - 256 * high);
-        }
+    if (each == MAX_COUNT)
+        split_planes(from, zeros, n, MAX_COUNT, to);
+    else
+        split_planes(from, zeros, n, each, to);
 }
 
 bool dq_q16_can_bytesplit(const dq_op_call *call, size_t depth)
@@ -327,10 +372,12 @@ void dq_qgemm16_terms(const dq_qgemm16_run *r, size_t matrix, size_t first, size
     const dq_qgemm16 *w = r->w;
     const int64_t *sums = (const int64_t *)(const void *)((const char *)r->packed + sums_at(w)) +
                           matrix * w->panels * w->strip_width + first;
-    int64_t x_zero = dq_qgemm16_zero(r->call->in[DQ_Q16_X_ZERO], 0), k = (int64_t)(w->outer * w->inner);
+    const dq_tensor *zeros = r->call->in[DQ_Q16_W_ZERO];
+    const int64_t x_zero = dq_qgemm16_zero(r->call->in[DQ_Q16_X_ZERO], 0), k = (int64_t)(w->outer * w->inner);
+    int64_t zero = r->symmetric ? 0 : dq_qgemm16_zero(zeros, 0);
     for (size_t i = 0; i < count; i++) {
-        size_t at = matrix * w->n + first + i;
-        int64_t zero = r->symmetric ? 0 : dq_qgemm16_zero(r->call->in[DQ_Q16_W_ZERO], at);
+        if (!r->symmetric && zeros->count != 1)
+            zero = dq_qgemm16_zero(zeros, matrix * w->n + first + i);
         terms->offset[i] = (double)(x_zero * (zero * k - sums[i]));
     }
     dq_q16_terms_fill(r->call, r->factor, matrix * w->n + first, count, terms);
@@ -366,6 +413,7 @@ void dq_qgemm16_tiles(const dq_qgemm16_run *r, const int16_t *a, size_t a_step, 
     bool rows = w->strip_width == DQ_GEMM_S16_ROWS;
     const int16_t *z[DQ_GEMM_S16_BLOCKS] = {b[0], b[blocks > 1 ? 1 : 0], b[blocks > 2 ? 2 : 0]};
     out->has_extra = false;
+    out->has_high = w->planes == 2 && w->pairs <= r->span;
     for (size_t plane = 0; plane < w->planes; plane++) {
         bool low = plane + 1 == w->planes, more = true;
         for (size_t at = 0, n; more; at += n) {
@@ -373,11 +421,11 @@ void dq_qgemm16_tiles(const dq_qgemm16_run *r, const int16_t *a, size_t a_step, 
             more = at + n < w->pairs;
             for (size_t i = 0; i < count; i++) {
                 r->call->kernels->gemm_s16(a + i * a_step + at * DQ_GEMM_S16_ROWS * 2, n, z, offsets + at,
-                                           blocks, out->sums[i]);
-                if (more || !low)
+                                           blocks, out->has_high && !low ? out->high[i] : out->sums[i]);
+                if (!out->has_high && (more || !low))
                     add(out->extra[i], out->sums[i], low ? 1 : 256, !out->has_extra);
             }
-            out->has_extra = out->has_extra || more || !low;
+            out->has_extra = !out->has_high && (out->has_extra || more || !low);
         }
         a += rows ? panel_qvalues(w) : 0;
         for (size_t o = 0; o < DQ_GEMM_S16_BLOCKS && !rows; o++)
@@ -412,6 +460,7 @@ void dq_qgemm16_row(const dq_qgemm16_run *r, size_t matrix, size_t panel, size_t
         out->extra[0][j] = of_zeros(r, matrix * w->n + panel * w->strip_width + j, sum);
     }
     out->has_extra = true;
+    out->has_high = false;
     for (size_t at = 0, n; at < w->pairs; at += n) {
         n = w->pairs - at < SPAN ? w->pairs - at : SPAN;
         r->call->kernels->gemv_s16s8(x + 2 * at, n, b, sums);

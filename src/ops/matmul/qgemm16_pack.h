@@ -101,11 +101,12 @@ void dq_q16_sums_by(const dq_op_call *call, double factor, const dq_q16_terms *t
 
 enum { DQ_Q16_TILE = DQ_GEMM_S16_ROWS * DQ_GEMM_S16_COLS, DQ_Q16_TILES = 4 };
 
-/** Sums of tiles that share their columns. A sum is sums + extra if has_extra, else sums. */
+/** Sums of tiles that share their columns. A sum is sums + 256 * high + extra; high and extra are undefined,
+ * and count as 0, without has_high and has_extra. */
 typedef struct dq_q16_tiles {
-    int32_t sums[DQ_Q16_TILES][DQ_Q16_TILE];
+    int32_t sums[DQ_Q16_TILES][DQ_Q16_TILE], high[DQ_Q16_TILES][DQ_Q16_TILE];
     double extra[DQ_Q16_TILES][DQ_Q16_TILE];
-    bool has_extra;
+    bool has_high, has_extra;
 } dq_q16_tiles;
 
 /** Multiplies `count` panels of rows, a_step elements from one to the next, by `blocks` groups of

@@ -183,6 +183,7 @@ static void run_panels(const task *t, size_t panel, size_t panels)
                              panels, &tiles);
         for (size_t i = 0; i < left; i += ROWS) {
             s.sums = tiles.sums[i / ROWS];
+            s.high = tiles.has_high ? tiles.high[i / ROWS] : NULL;
             s.extra = tiles.has_extra ? tiles.extra[i / ROWS] : NULL;
             put_tile(t, &s, at + i, left - i < ROWS ? left - i : ROWS, first);
         }
@@ -208,7 +209,8 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         t.count = st->m - t.first < st->block ? st->m - t.first : st->block;
         fill_rows(&t);
         for (size_t n; panel < last; panel += n) {
-            n = last - panel < DQ_GEMM_S16_BLOCKS ? last - panel : DQ_GEMM_S16_BLOCKS;
+            const size_t left = last - panel;
+            n = left == DQ_GEMM_S16_BLOCKS + 1 ? 2 : dq_least(left, DQ_GEMM_S16_BLOCKS); /* not one alone */
             run_panels(&t, panel, n);
         }
     }
