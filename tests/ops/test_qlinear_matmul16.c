@@ -120,6 +120,31 @@ START_TEST(sums_are_exact)
 }
 END_TEST
 
+/* The sum of a column alone exceeds 32 bits, in a whole panel of columns and in one that is not. */
+START_TEST(column_sums_are_exact)
+{
+    enum { M = 2, K = 2 * 32768 + 3, N = 9 };
+    ops_case c;
+    double expected[M * N];
+    ops_begin(&c, "dqrun", "QLinearMatMul16", 1);
+    dq_tensor *a = ops_in(&c, DQ_INT16, OPS_DIMS(M, K), NULL);
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_INT16, OPS_SCALAR, OPS_VALUES(32767));
+    dq_tensor *b = ops_in(&c, DQ_INT16, OPS_DIMS(K, N), NULL);
+    for (size_t i = 0; i < a->count; i++)
+        dq_data(a, int16_t)[i] = -32768;
+    for (size_t i = 0; i < b->count; i++)
+        dq_data(b, int16_t)[i] = -32768;
+    ops_in(&c, DQ_FLOAT, OPS_SCALAR, OPS_VALUES(1));
+    ops_in(&c, DQ_INT16, OPS_SCALAR, OPS_VALUES(0));
+    ops_must_run(&c);
+    for (size_t i = 0; i < M * N; i++)
+        expected[i] = (double)(float)(K * 65535.0 * 32768);
+    ops_want(&c, 0, DQ_FLOAT, OPS_DIMS(M, N), expected);
+    ops_end(&c);
+}
+END_TEST
+
 /* Sums of 8-bit values as long as int32 always holds, and one longer; of ends of the types, so that they are
  * as large as can be. */
 START_TEST(lengths_at_the_end_of_int32)
@@ -191,6 +216,7 @@ int main(void)
     test_program tests = test_program_begin("qlinear_matmul16", NULL, NULL);
     add_test(&tests, random_products);
     add_test(&tests, sums_are_exact);
+    add_test(&tests, column_sums_are_exact);
     add_test(&tests, lengths_at_the_end_of_int32);
     add_test(&tests, transposed_b);
     return test_program_run(&tests);
