@@ -14,7 +14,8 @@ enum { DQ_MAX_SLACK = 64 }; /* bytes past a line's end that may be read */
  *  line[from + j] = max over r < under of x[i * row_step + r * x_step + j], for j < n; then
  *  out[i * width + c] = max over k < kernel of line[c * stride + k * dilation], for c < width.
  *
- * The caller sets the line's other elements, which are padding. If `under` is 0, it sets all of them. */
+ * The caller sets the line's other elements, which are padding. If `under` is 0, it sets all of them. Unless
+ * `width` is 0, the line's elements from `from` on are undefined afterwards. */
 typedef struct dq_max_windows {
     const uint8_t *x;
     size_t x_step, under, row_step, rows, n;
