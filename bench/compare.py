@@ -3,21 +3,24 @@
 """Times dqrun against other engines on single operators and on models, alternating in one run.
 
     compare.py DQRUN [--peers NAME,…] [--before DQRUN] [--threads N] [--only TEXT] [--isa LEVEL] [--as LEVEL] [--rounds N]
-               [--seconds S] [--load] [--busy N] [--history] [--plot FILE.svg] [MODEL:INPUTS.npz | FOLDER]…
+               [--seconds S] [--timeout S] [--load] [--error] [--busy N] [--history] [--plot FILE.svg] [MODEL:INPUTS.npz | FOLDER]…
 
 Without models, the operators of cases.py. FOLDER holds models as tests/models/make_models.py makes them, which run on the
 first input. A ratio is the peer's time by dqrun's, of the smallest medians of all rounds: above 1, dqrun is faster. Peers are
-ort (ONNX Runtime in its default mode), ort-exact (its products of uint8 and int8 do not saturate) and openvino, which is left out
-where it refuses a model. --before adds another build of dqrun as a peer: ratios below 1 say what became slower. --load times making a session and its first run instead. --busy lets N processes
-compute beside all of them, as on a machine that others use, too. --as lets all of them see a processor of a lower level
-(as_level.py; needs a C compiler, and objdump where cpuid cannot fault). --history adds the ratios to history.tsv
-beside this file, --plot draws them. Nodes of accuracy_level 4 round to 8 bits, as they do in ONNX Runtime.
-Needs the Python packages numpy, onnx, and those of the peers."""
+ort (ONNX Runtime in its default mode), ort-exact (its products of uint8 and int8 do not saturate), openvino (told to compute in
+float32) and openvino-default (its own choice of precision). Each measurement is a process of its own: where a peer refuses a model,
+crashes or hangs, its cell says so. --error adds each engine's error: the SQNR in dB of its outputs (accuracy.py).
+--before adds another build of dqrun as a peer: ratios below 1 say what became slower. --load times making a session and its first run
+instead. --busy lets N processes compute beside all of them, as on a machine that others use, too. --as lets all of them see a
+processor of a lower level (as_level.py; needs a C compiler, and objdump where cpuid cannot fault). --history adds the ratios to
+history.tsv and the errors to accuracy.tsv beside this file, --plot draws the ratios. Nodes of accuracy_level 4 round to 8 bits, as
+they do in ONNX Runtime. Needs the Python packages numpy, onnx, and those of the peers."""
 
 import argparse
 import contextlib
 import datetime
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -29,6 +32,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+import accuracy
 import as_level
 import peers
 from cases import CASES
@@ -36,13 +40,19 @@ from plot import draw
 
 
 BEFORE = "before"  # the peer that is another build of dqrun
+ZEN = {23: "Zen 1 or 2", 25: "Zen 3 or 4", 26: "Zen 5"}  # by the family of cpuid
 
 
-def processor():
-    names = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-             if line.startswith("model name")]
-    level = os.environ.get(as_level.LEVEL)
-    return (names[0] if names else "unknown") + (f" as {as_level.LEVELS[level]}" if level else "")
+def processor(cpuinfo=Path("/proc/cpuinfo"), level=os.environ.get(as_level.LEVEL)):
+    """The model's name; virtual machines often hide an AMD model but not its family, which is then added."""
+    facts = {}
+    for line in cpuinfo.read_text().splitlines():
+        key, _, value = line.partition(":")
+        facts.setdefault(key.strip(), value.strip())
+    name, family = facts.get("model name", "unknown"), facts.get("cpu family", "")
+    if name == "AMD EPYC" and int(family) in ZEN:
+        name += f" ({ZEN[int(family)]})"
+    return name + (f" as {as_level.LEVELS[level]}" if level else "")
 
 
 def save_case(case, folder):
@@ -64,24 +74,41 @@ def save_case(case, folder):
     return folder / "case.onnx", folder / "case.npz"
 
 
-def time_dqrun(program, model, inputs, options):
-    arguments = ["--threads", str(options.threads), "--honor-accuracy-level"]
-    arguments += ["--runs", "1", "--warmup", "0"] if options.load else ["--seconds", str(options.seconds)]
-    if options.isa:
-        arguments += ["--isa", options.isa]
-    done = subprocess.run([program, "bench", str(model), str(inputs), "--json", *arguments],
-                          capture_output=True, text=True, check=False)
+def run_dqrun(program, words, options):
+    arguments = ["--threads", str(options.threads), "--honor-accuracy-level", *(["--isa", options.isa] if options.isa else [])]
+    done = subprocess.run([program, *map(str, words), *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(done.stderr.strip())
-    got = json.loads(done.stdout)
+        raise RuntimeError(done.stderr.strip() or f"exit code {done.returncode}")
+    return done.stdout
+
+
+def time_dqrun(program, model, inputs, options):
+    length = ["--runs", 1, "--warmup", 0] if options.load else ["--seconds", options.seconds]
+    got = json.loads(run_dqrun(program, ["bench", model, inputs, "--json", *length], options))
     return got["isa"], got["load_ms"] + got["first_run_ms"] if options.load else got["median_ms"]
 
 
 def time_peer(peer, model, inputs, options):
     if peer == BEFORE:
         return time_dqrun(options.before, model, inputs, options)[1]
-    return (peers.time_load(peer, model, inputs, options.threads) if options.load else
-            peers.time_run(peer, model, inputs, options.threads, options.seconds))
+    return peers.measure(peer, model, inputs, options)
+
+
+def errors(model, inputs, lost, options):
+    """The SQNR of dqrun and of each peer that runs the model, in dB, by name."""
+    with tempfile.TemporaryDirectory(prefix="dqrun-bench-") as folder:
+        file = Path(folder) / "outputs.npz"
+        try:
+            reference = peers.outputs(peers.REFERENCE, model, inputs, file, options)
+        except peers.NoResult:
+            return {}
+        run_dqrun(options.dqrun, ["run", model, inputs, "-o", file], options)
+        got = {"dqrun": peers.load_outputs(file)}
+        for peer in options.peers:
+            if peer != BEFORE and peer not in lost:
+                with contextlib.suppress(peers.NoResult):
+                    got[peer] = peers.outputs(peer, model, inputs, file, options)
+    return {name: accuracy.sqnr(reference, outputs) for name, outputs in got.items()}
 
 
 def title(peer):
@@ -93,24 +120,36 @@ def first_line(error):
 
 
 def compare(name, model, inputs, options):
-    """The row of a case: its name, dqrun's level and milliseconds, and those of the peers that run it."""
-    ours, theirs, refused = [], {peer: [] for peer in options.peers}, set()
+    """The row of a case: its name, dqrun's level and milliseconds, those of the peers that run it, why others do not, and errors."""
+    ours, theirs, lost = [], {peer: [] for peer in options.peers}, {}
     for _ in range(options.rounds):
         isa, milliseconds = time_dqrun(options.dqrun, model, inputs, options)
         ours.append(milliseconds)
         for peer in options.peers:
-            if peer in refused:
+            if peer in lost:
                 continue
             try:
                 theirs[peer].append(time_peer(peer, model, inputs, options))
-            except Exception:  # each engine has exceptions of its own
-                refused.add(peer)
-    row = {"case": f"{name}, load" if options.load else name, "isa": isa, "ms": min(ours),
-           "peers": {p: min(times) for p, times in theirs.items() if p not in refused}}
-    cells = [f"{row['peers'][p]:12.3f} {row['peers'][p] / row['ms']:6.2f}" if p in row["peers"] else f"{'refused':>19}"
-             for p in options.peers]
-    print(f"{name:50} {row['ms']:10.3f}", *cells, flush=True)
-    return row
+            except peers.NoResult as reason:
+                lost[peer] = reason.args[0]
+            except RuntimeError:  # of the other build of dqrun
+                lost[peer] = "refused"
+    return {"case": f"{name}, load" if options.load else name, "isa": isa, "ms": min(ours), "lost": lost,
+            "peers": {p: min(times) for p, times in theirs.items() if p not in lost},
+            "errors": errors(model, inputs, lost, options) if options.error else {}}
+
+
+def decibels(row, name):
+    value = row["errors"].get(name)
+    return "" if value is None else "equal" if value == math.inf else "differs" if value == -math.inf else f"{value:.1f} dB"
+
+
+def print_row(name, row, options):
+    cells = [f"{name:50} {row['ms']:10.3f}"] + ([f"{decibels(row, 'dqrun'):>9}"] if options.error else [])
+    for p in options.peers:
+        cell = f"{row['peers'][p]:12.3f} {row['peers'][p] / row['ms']:6.2f}" if p in row["peers"] else f"{row['lost'][p]:>19}"
+        cells.append(cell + (f" {decibels(row, p):>9}" if options.error else ""))
+    print(*cells, flush=True)
 
 
 def models_of(places):
@@ -133,14 +172,24 @@ def work(options, folder):
             yield (name, *save_case(make(), Path(folder)))
 
 
-def means(rows, options):
-    """Geometric mean of the ratios to each peer, over what it runs."""
+def is_as_accurate(row, peer):
+    return peer in row["errors"] and accuracy.is_equal(row["errors"][peer], row["errors"]["dqrun"])
+
+
+def means(rows, options, counts=lambda row, peer: True):
+    """Geometric mean of the ratios to each peer, over the rows that it runs and that count."""
     result = {}
     for peer in options.peers:
-        ratios = [r["peers"][peer] / r["ms"] for r in rows if peer in r["peers"]]
+        ratios = [r["peers"][peer] / r["ms"] for r in rows if peer in r["peers"] and counts(r, peer)]
         if ratios:
             result[peer] = statistics.geometric_mean(ratios)
     return result
+
+
+def print_means(words, overall, options):
+    cells = [f"{words:60}"] + ([f"{'':10}"] if options.error else [])
+    cells += [(f"{overall[p]:19.2f}" if p in overall else f"{'':19}") + (f"{'':10}" if options.error else "") for p in options.peers]
+    print(*cells)
 
 
 def add_history(rows, options):
@@ -150,6 +199,11 @@ def add_history(rows, options):
             for peer, ms in row["peers"].items():
                 f.write(f"{today}\t{processor()}\t{options.threads}\t{row['isa']}\t{title(peer)}\t"
                         f"{row['case']}\t{ms / row['ms']:.2f}\n")
+    with open(Path(__file__).with_name("accuracy.tsv"), "a", encoding="utf-8") as f:
+        for row in rows:
+            for engine, value in row["errors"].items():
+                f.write(f"{today}\t{processor()}\t{row['isa']}\t{engine if engine == 'dqrun' else title(engine)}\t"
+                        f"{row['case']}\t{value:.1f}\n")
 
 
 @contextlib.contextmanager
@@ -167,7 +221,7 @@ def main():
     p.add_argument("dqrun")
     p.add_argument("models", nargs="*", metavar="MODEL:INPUTS|FOLDER")
     p.add_argument("--peers", default="ort", type=lambda text: [p for p in text.split(",") if p],
-                   help="ort, ort-exact, openvino")
+                   help=", ".join(peers.PEERS))
     p.add_argument("--before", metavar="DQRUN", help="another build of dqrun, as one more peer")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--rounds", type=int, default=3)
@@ -175,7 +229,9 @@ def main():
     p.add_argument("--only", default="", help="cases whose names contain this")
     p.add_argument("--isa")
     p.add_argument("--as", dest="level", choices=as_level.LEVELS, help="hide from all engines what the processor has above a level")
+    p.add_argument("--timeout", type=float, default=300, help="seconds after which a measurement of a peer is given up")
     p.add_argument("--load", action="store_true", help="time making a session and its first run")
+    p.add_argument("--error", action="store_true", help="add the SQNR of each engine's outputs")
     p.add_argument("--busy", type=int, default=0, metavar="N", help="processes that compute beside")
     p.add_argument("--history", action="store_true")
     p.add_argument("--plot", type=Path)
@@ -193,17 +249,20 @@ def main():
     rows, failed = [], 0
     heading = f"{processor()}, {options.threads} thread{'s' * (options.threads > 1)}"
     heading += f", {options.busy} other busy process{'es' * (options.busy > 1)}" if options.busy else ""
-    print(f"{heading}: milliseconds, and each peer's by dqrun's")
-    print(f"{'':50} {'dqrun':>10}", *(f"{title(p):>19}" for p in options.peers))
+    print(f"{heading}: milliseconds, and each peer's by dqrun's" + (", and errors" if options.error else ""))
+    room = " " * 10 if options.error else ""
+    print(f"{'':50} {'dqrun':>10}{room}", *(f"{title(p):>19}{room}" for p in options.peers))
     with tempfile.TemporaryDirectory(prefix="dqrun-bench-") as folder, busy_beside(options.busy):
         for name, model, inputs in work(options, folder):
             try:
                 rows.append(compare(name, model, inputs, options))
+                print_row(name, rows[-1], options)
             except RuntimeError as error:  # a case that dqrun refuses is reported, the others still run
                 failed += 1
                 print(f"{name:50} {first_line(error)}", flush=True)
-    overall = means(rows, options)
-    print(f"{'geometric mean':60}", *(f"{overall[p]:19.2f}" if p in overall else f"{'':19}" for p in options.peers))
+    print_means("geometric mean", means(rows, options), options)
+    if options.error:
+        print_means("geometric mean at equal accuracy", means(rows, options, is_as_accurate), options)
     if options.history:
         add_history(rows, options)
     if options.plot:
