@@ -43,7 +43,7 @@ BEFORE = "before"  # the peer that is another build of dqrun
 ZEN = {23: "Zen 1 or 2", 25: "Zen 3 or 4", 26: "Zen 5"}  # by the family of cpuid
 
 
-def processor(cpuinfo=Path("/proc/cpuinfo"), level=os.environ.get(as_level.LEVEL)):
+def processor(level=os.environ.get(as_level.LEVEL), cpuinfo=Path("/proc/cpuinfo")):
     """The model's name; virtual machines often hide an AMD model but not its family, which is then added."""
     facts = {}
     for line in cpuinfo.read_text().splitlines():
@@ -192,18 +192,17 @@ def print_means(words, overall, options):
     print(*cells)
 
 
-def add_history(rows, options):
-    today = datetime.date.today().isoformat()
-    with open(Path(__file__).with_name("history.tsv"), "a", encoding="utf-8") as f:
+def add_history(rows, machine, threads, titles):
+    """The ratios of rows to history.tsv, and the errors to accuracy.tsv; titles are those of the peers by name."""
+    today, folder = datetime.date.today().isoformat(), Path(__file__).parent
+    with open(folder / "history.tsv", "a", encoding="utf-8") as f:
         for row in rows:
             for peer, ms in row["peers"].items():
-                f.write(f"{today}\t{processor()}\t{options.threads}\t{row['isa']}\t{title(peer)}\t"
-                        f"{row['case']}\t{ms / row['ms']:.2f}\n")
-    with open(Path(__file__).with_name("accuracy.tsv"), "a", encoding="utf-8") as f:
+                f.write(f"{today}\t{machine}\t{threads}\t{row['isa']}\t{titles[peer]}\t{row['case']}\t{ms / row['ms']:.2f}\n")
+    with open(folder / "accuracy.tsv", "a", encoding="utf-8") as f:
         for row in rows:
             for engine, value in row["errors"].items():
-                f.write(f"{today}\t{processor()}\t{row['isa']}\t{engine if engine == 'dqrun' else title(engine)}\t"
-                        f"{row['case']}\t{value:.1f}\n")
+                f.write(f"{today}\t{machine}\t{row['isa']}\t{titles.get(engine, engine)}\t{row['case']}\t{value:.1f}\n")
 
 
 @contextlib.contextmanager
@@ -264,7 +263,7 @@ def main():
     if options.error:
         print_means("geometric mean at equal accuracy", means(rows, options, is_as_accurate), options)
     if options.history:
-        add_history(rows, options)
+        add_history(rows, processor(), options.threads, {p: title(p) for p in options.peers})
     if options.plot:
         options.plot.write_text(draw(rows, {p: title(p) for p in options.peers}, heading), encoding="utf-8")
     return 1 if failed else 0

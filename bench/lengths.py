@@ -9,7 +9,6 @@ run twice in each engine, with one thread: the first run has shapes that are new
 ones. Figures are medians in milliseconds; the last column is that of the differences."""
 
 import argparse
-import ctypes as c
 import statistics
 import sys
 import time
@@ -17,44 +16,16 @@ import time
 import numpy as np
 import onnxruntime as ort
 
-TYPES = {"tensor(float)": (np.float32, 1), "tensor(uint8)": (np.uint8, 2), "tensor(int8)": (np.int8, 3), "tensor(int32)": (np.int32, 6),
-         "tensor(int64)": (np.int64, 7), "tensor(bool)": (np.bool_, 9), "tensor(float16)": (np.float16, 10)}
+import library
+
+TYPES = {"tensor(float)": np.float32, "tensor(uint8)": np.uint8, "tensor(int8)": np.int8, "tensor(int32)": np.int32,
+         "tensor(int64)": np.int64, "tensor(bool)": np.bool_, "tensor(float16)": np.float16}
 
 
-class Options(c.Structure):
-    _fields_ = [("size", c.c_size_t), ("threads", c.c_uint), ("isa", c.c_char_p), ("no_fuse", c.c_bool), ("honor_accuracy_level", c.c_bool),
-                ("trace", c.c_void_p), ("why", c.c_void_p), ("arg", c.c_void_p), ("pool", c.c_void_p)]
-
-
-class Error(c.Structure):
-    _fields_ = [("status", c.c_int), ("message", c.c_char * 1024)]
-
-
-class Dqrun:
-    def __init__(self, path, model, isa):
-        self.lib, self.error, self.tensors = c.CDLL(path), Error(), []
-        handle, self.session = c.c_void_p(), c.c_void_p()
-        self.must(self.lib.dq_model_load(model.encode(), None, c.byref(handle), c.byref(self.error)))
-        options = Options(size=c.sizeof(Options), threads=1, isa=isa.encode() if isa else None)
-        self.must(self.lib.dq_session_create(handle, c.byref(options), c.byref(self.session), c.byref(self.error)))
-
-    def must(self, status):
-        if status:
-            sys.exit(self.error.message.decode())
-
+class Dqrun(library.Session):
     def prepare(self, feed):
-        old, self.tensors = self.tensors, []
-        for name, (array, dtype) in feed.items():
-            t, dims = c.c_void_p(), (c.c_int64 * max(array.ndim, 1))(*array.shape)
-            self.must(self.lib.dq_tensor_wrap(dtype, c.c_size_t(array.ndim), dims, c.c_void_p(array.ctypes.data), c.c_size_t(array.nbytes),
-                                              c.byref(t), c.byref(self.error)))
-            self.must(self.lib.dq_session_set_input(self.session, name.encode(), t, c.byref(self.error)))
-            self.tensors.append((t, array))
-        for t, _ in old:
-            self.lib.dq_tensor_free(t)
-
-    def run(self):
-        self.must(self.lib.dq_session_run(self.session, c.byref(self.error)))
+        for name, array in feed.items():
+            self.set(name, array)
 
 
 class Ort:
@@ -64,7 +35,7 @@ class Ort:
         self.session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
     def prepare(self, feed):
-        self.feed = {name: array for name, (array, _) in feed.items()}
+        self.feed = feed
 
     def run(self):
         self.session.run(None, self.feed)
@@ -74,9 +45,9 @@ def make_feed(inputs, sizes):
     random, feed = np.random.default_rng(0), {}
     for i in inputs:
         dims = [d if isinstance(d, int) and d > 0 else sizes.get(d, sizes.get(f"{i.name}.{k}", 1)) for k, d in enumerate(i.shape)]
-        kind, dtype = TYPES[i.type]
+        kind = TYPES[i.type]
         values = random.random(dims) if np.issubdtype(kind, np.floating) else np.ones(dims)
-        feed[i.name] = (np.ascontiguousarray(values, kind), dtype)
+        feed[i.name] = np.ascontiguousarray(values, kind)
     return feed
 
 

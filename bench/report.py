@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the tables of bench/results.md and the picture bench/summary.svg from bench/history.tsv.
+"""Writes the tables of bench/results.md and the pictures beside it from bench/history.tsv and bench/accuracy.tsv.
 
     bench/report.py [--check]
 
@@ -12,122 +12,237 @@ import argparse
 import csv
 import math
 import pathlib
+import statistics
 import sys
 
+import accuracy
 import plot
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-PAGE, PICTURE = FOLDER / "results.md", FOLDER / "summary.svg"
+PAGE = FOLDER / "results.md"
 BEGIN, END = "<!-- {}: written by bench/report.py -->\n", "<!-- end of {} -->\n"
 MODELS = ("alexnet", "inception_v1", "minilm", "resnet50", "shufflenet", "squeezenet")
-MACHINES = {"AVX2": "Intel(R) Xeon(R) Processor as AVX2", "AMX": "Intel(R) Xeon(R) Processor"}
-PEERS = {"ONNX Runtime": "ONNX Runtime 1.32.0", "its exact mode": "ORT exact 1.32.0", "OpenVINO": "OpenVINO 2026.4.1"}
+MACHINES = {"AVX2": "AMD EPYC (Zen 5) as AVX2", "AVX-VNNI": "AMD EPYC (Zen 5) as AVX-VNNI",
+            "AVX-512 VNNI": "AMD EPYC (Zen 5) as AVX-512 VNNI", "AVX-512 VBMI": "AMD EPYC (Zen 5)",
+            "AVX2, Xeon": "Intel(R) Xeon(R) Processor as AVX2", "AMX": "Intel(R) Xeon(R) Processor"}
+ORT, EXACT, OPENVINO, DEFAULT, LLAMA = "ONNX Runtime", "its exact mode", "OpenVINO", "its own precision", "llama.cpp"
+PEERS = {ORT: "ONNX Runtime 1.32.0", EXACT: "ORT exact 1.32.0", OPENVINO: "OpenVINO 2026.4.1", DEFAULT: "OpenVINO default 2026.4.1",
+         LLAMA: "llama.cpp of llama-cpp-python-0.3.36"}
+EQUAL = "OpenVINO at equal accuracy"  # the faster of OpenVINO's two precisions whose error is at most dqrun's (accuracy.py)
+ONNX_PEERS = (ORT, EXACT, OPENVINO, DEFAULT, EQUAL)
+GOALS = {ORT: (2.0, 1.0), EQUAL: (1.5, 1.0), LLAMA: (2.0, 1.5)}  # geometric mean, least
 GROUPS = {"single operators": lambda case: case[0].isupper(),
           "whole models": lambda case: case.split()[0] in MODELS,
-          "trained networks that packages ship": lambda case: case[0].islower() and case.split()[0] not in MODELS and " " in case}
+          "language models": lambda case: case.startswith("decoder "),
+          "trained networks that packages ship": lambda case: case[0].islower() and " " in case and case.split()[0] not in (*MODELS, "decoder")}
+BEHIND = 0.995  # a ratio below it does not round to 1
+
+
+def rows_of(name):
+    with open(FOLDER / name, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
 class History:
     def __init__(self):
-        with open(FOLDER / "history.tsv", newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-        self.newest = {(r["processor"], r["threads"], r["peer"], r["case"]): r for r in rows}  # dates rise
+        rows = rows_of("history.tsv")  # dates rise
+        self.ratios = {(r["processor"], r["threads"], r["peer"], r["case"]): float(r["ratio"]) for r in rows}
+        self.levels = {r["processor"]: r["isa"] for r in rows}
+        self.decibels = {(r["processor"], r["engine"], r["case"]): float(r["sqnr_db"]) for r in rows_of("accuracy.tsv")}
+
+    def sqnr(self, machine, engine, case):
+        return self.decibels.get((MACHINES[machine], PEERS.get(engine, engine), case))
 
     def ratio(self, machine, threads, peer, case):
-        row = self.newest.get((MACHINES[machine], str(threads), PEERS[peer], case))
-        return float(row["ratio"]) if row else None
+        if peer == EQUAL:
+            found = [self.ratio(machine, threads, p, case) for p in (OPENVINO, DEFAULT) if self.is_as_accurate(machine, p, case)]
+            return min((r for r in found if r is not None), default=None)
+        return self.ratios.get((MACHINES[machine], str(threads), PEERS[peer], case))
+
+    def is_as_accurate(self, machine, peer, case):
+        """Without a measurement float32 counts as accurate, and OpenVINO's own precision does not."""
+        theirs, ours = self.sqnr(machine, peer, case), self.sqnr(machine, "dqrun", case)
+        return peer == OPENVINO if theirs is None or ours is None else accuracy.is_equal(theirs, ours)
 
     def cases(self, group=None):
-        return sorted({key[3] for key in self.newest if key[0] in MACHINES.values() and (group is None or GROUPS[group](key[3]))})
+        return sorted({key[3] for key in self.ratios if key[0] in MACHINES.values() and (group is None or GROUPS[group](key[3]))})
 
-    def mean(self, group, machine, threads, peer):
-        """The geometric mean, and of how many cases."""
-        logs = [math.log(ratio) for case in self.cases(group) if (ratio := self.ratio(machine, threads, peer, case))]
-        return (math.exp(sum(logs) / len(logs)), len(logs)) if logs else (None, 0)
+    def found(self, group, machine, threads, peer):
+        """The ratios of a group by case, without those that are not measured."""
+        ratios = {case: self.ratio(machine, threads, peer, case) for case in self.cases(group)}
+        return {case: ratio for case, ratio in ratios.items() if ratio is not None}
 
 
-COLUMNS = [(machine, peer) for machine in MACHINES for peer in PEERS if (machine, peer) != ("AMX", "its exact mode")]
+def measured(history, groups=tuple(GROUPS), peers=tuple(PEERS)):
+    """Each group, number of threads and machine with a measurement."""
+    for group in groups:
+        for threads in (1, 2):
+            for machine in MACHINES:
+                if any(history.found(group, machine, threads, peer) for peer in peers):
+                    yield group, threads, machine
 
 
 def cell(ratio):
-    return "" if ratio is None else f"**{ratio:.2f}**" if ratio < 0.995 else f"{ratio:.2f}"
+    return "" if ratio is None else f"**{ratio:.2f}**" if ratio < BEHIND else f"{ratio:.2f}"
 
 
-def head(first):
-    yield f"| {first} | " + " | ".join(f"{machine}: {peer}" for machine, peer in COLUMNS) + " |"
-    yield "| --- |" + " --- |" * len(COLUMNS)
+def head(*cells):
+    yield "| " + " | ".join(cells) + " |"
+    yield "|" + " --- |" * len(cells)
+
+
+def row(*cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def words(group, threads):
+    return group + (f", {threads} threads" if threads > 1 else "")
 
 
 # ---- The parts ------------------------------------------------------------------------------------------------------
 
 
 def means(history):
-    """Geometric means of the groups."""
-    yield from head("cases")
-    for group, threads in (("single operators", 1), ("whole models", 1), ("whole models", 2), ("trained networks that packages ship", 1)):
-        found = [history.mean(group, machine, threads, peer) for machine, peer in COLUMNS]
-        name = f"{max(count for _, count in found)} {group}" + (f", {threads} threads" if threads > 1 else "")
-        yield f"| {name} | " + " | ".join(cell(mean) + (f" ({count})" if count else "") for mean, count in found) + " |"
+    """Geometric means of the groups, in parentheses the number of cases."""
+    yield from head("cases", "machine", *ONNX_PEERS)
+    for group, threads, machine in measured(history, peers=ONNX_PEERS):
+        found = [list(history.found(group, machine, threads, peer).values()) for peer in ONNX_PEERS]
+        yield row(words(group, threads), machine, *(f"{cell(statistics.geometric_mean(r))} ({len(r)})" if r else "" for r in found))
+
+
+def goals(history):
+    """What dqrun is built for, and what it reaches; bold where it falls short."""
+    yield from head("peer", "cases", "machine", "mean: goal", "reached", "least: goal", "reached", "case of the least")
+    for peer, (mean, least) in GOALS.items():
+        for group, threads, machine in measured(history, peers=(peer,)):
+            found = history.found(group, machine, threads, peer)
+            reached, worst = statistics.geometric_mean(found.values()), min(found, key=found.get)
+            marks = [f"{x:.2f}" if x >= goal - 0.005 else f"**{x:.2f}**" for x, goal in ((reached, mean), (found[worst], least))]
+            yield row(peer, words(group, threads), machine, f"{mean:.1f}", marks[0], f"{least:.1f}", marks[1], worst)
+
+
+def pairs(history, group):
+    """Ratios to ONNX Runtime and to OpenVINO in float32, of one thread, a column for each machine."""
+    yield from head("case", *MACHINES)
+    for case in history.cases(group):
+        cells = []
+        for machine in MACHINES:
+            both = [history.ratio(machine, 1, peer, case) for peer in (ORT, OPENVINO)]
+            cells.append("" if both == [None, None] else ", ".join(cell(r) or "–" for r in both))
+        if any(cells):  # a case may have rows of older peers only
+            yield row(case, *cells)
 
 
 def models(history):
     """Each form of each model."""
-    yield from head("model and form")
-    for case in history.cases("whole models"):
-        yield f"| {case} | " + " | ".join(cell(history.ratio(machine, 1, peer, case)) for machine, peer in COLUMNS) + " |"
-
-
-def behind(history):
-    """All cases in which a peer is ahead."""
-    yield "| case | threads | machine | peer | ratio |"
-    yield "| --- | --- | --- | --- | --- |"
-    rows = [(ratio, case, threads, machine, peer) for case in history.cases() for threads in (1, 2) for machine, peer in COLUMNS
-            if (ratio := history.ratio(machine, threads, peer, case)) is not None and ratio < 0.995]
-    for ratio, case, threads, machine, peer in sorted(rows, key=lambda r: (r[1:], r[0])):
-        yield f"| {case} | {threads} | {machine} | {peer} | {ratio:.2f} |"
+    yield from pairs(history, "whole models")
 
 
 def operators(history):
     """Each operator."""
-    yield from head("operator")
-    for case in history.cases("single operators"):
-        cells = [cell(history.ratio(machine, 1, peer, case)) for machine, peer in COLUMNS]
-        if any(cells):  # a case may have rows of older peers only
-            yield f"| {case} | " + " | ".join(cells) + " |"
+    yield from pairs(history, "single operators")
 
 
-PARTS = (means, models, behind, operators)
+def decibels(value):
+    return "" if value is None else "equal" if value == math.inf else "other" if value == -math.inf else f"{value:.0f}"
 
 
-def picture(history):
-    rows = []
-    for group, threads in (("single operators", 1), ("whole models", 1), ("whole models", 2)):
-        for machine in MACHINES:
-            found = {peer: history.mean(group, machine, threads, peer)[0] for peer in PEERS if (machine, peer) in COLUMNS}
-            count = max(history.mean(group, machine, threads, peer)[1] for peer in found)
-            words = f"{count} {group}, {machine}" + (f", {threads} threads" if threads > 1 else "")
-            rows.append({"case": words, "ms": 1, "peers": {peer: mean for peer, mean in found.items() if mean}})
-    return plot.draw(rows, {peer: title for peer, title in PEERS.items()}, "geometric means, above 1 dqrun is faster")
+def errors(history):
+    """SQNR of each model in dB where OpenVINO may choose a lower precision: on the processor as it is."""
+    machine, engines = "AVX-512 VBMI", ("dqrun", ORT, OPENVINO, DEFAULT)
+    yield from head("model and form", *engines)
+    for case in history.cases("whole models"):
+        found = [history.sqnr(machine, engine, case) for engine in engines]
+        if any(value is not None for value in found):
+            yield row(case, *map(decibels, found))
+
+
+def decoders(history):
+    """llama.cpp's time by dqrun's."""
+    columns = [(machine, threads) for _, threads, machine in measured(history, ("language models",), (LLAMA,))]
+    yield from head("case", *(words(machine, threads) for machine, threads in columns))
+    for case in history.cases("language models"):
+        yield row(case, *(cell(history.ratio(machine, threads, LLAMA, case)) for machine, threads in columns))
+
+
+def behind_by_machine(history):
+    """How many cases are behind, and the least ratio with its case."""
+    peers = [*(p for p in PEERS if p != DEFAULT), DEFAULT]
+    yield from head("machine", "threads", *peers)
+    for machine in MACHINES:
+        for threads in (1, 2):
+            cells = []
+            for peer in peers:
+                found = history.found(None, machine, threads, peer)
+                low = {case: ratio for case, ratio in found.items() if ratio < BEHIND}
+                worst = min(low, key=low.get, default=None)
+                cells.append("" if not found else f"0 of {len(found)}" if worst is None else f"{len(low)} of {len(found)}: {low[worst]:.2f} {worst}")
+            if any(cells):
+                yield row(machine, str(threads), *cells)
+
+
+def behind(history):
+    """All cases in which a peer is ahead, and by how much on each machine."""
+    yield from head("case", "threads", "peer", *MACHINES)
+    for case in history.cases():
+        for threads in (1, 2):
+            for peer in PEERS:
+                found = [history.ratio(machine, threads, peer, case) for machine in MACHINES]
+                if any(ratio is not None and ratio < BEHIND for ratio in found):
+                    yield row(case, str(threads), peer, *(cell(ratio) for ratio in found))
+
+
+PARTS = (means, goals, models, errors, decoders, behind_by_machine, behind, operators)
+
+
+# ---- The pictures ---------------------------------------------------------------------------------------------------
+
+
+def summary(history):
+    shown, rows = (ORT, EQUAL, LLAMA), []
+    for group, threads, machine in measured(history, ("single operators", "whole models", "language models")):
+        found = {peer: history.found(group, machine, threads, peer).values() for peer in shown}
+        rows.append({"case": f"{max(map(len, found.values()))} {words(group, threads)}, {machine}", "ms": 1,
+                     "peers": {peer: statistics.geometric_mean(ratios) for peer, ratios in found.items() if ratios}})
+    return plot.draw(rows, {p: p for p in shown}, "geometric means, above 1 dqrun is faster")
+
+
+def operators_of(history, machine):
+    shown = (ORT, EXACT, OPENVINO)
+    rows = [{"case": case, "ms": 1, "peers": {peer: ratio for peer in shown if (ratio := history.ratio(machine, 1, peer, case))}}
+            for case in history.cases("single operators")]
+    return plot.draw([r for r in rows if r["peers"]], {p: PEERS[p] for p in shown}, f"single operators, {machine}, 1 thread")
+
+
+def picture_name(machine):
+    return "ratios-" + machine.lower().replace(", ", "-").replace(" ", "-") + ".svg"
+
+
+def pictures(history):
+    yield FOLDER / "summary.svg", summary(history)
+    for machine in MACHINES:
+        if any(history.found("single operators", machine, 1, peer) for peer in PEERS):
+            yield FOLDER / picture_name(machine), operators_of(history, machine)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    history, had = History(), PAGE.read_text(encoding="utf-8")
-    text, drawn = had, picture(history)
+    history, text = History(), PAGE.read_text(encoding="utf-8")
     for part in PARTS:
         begin, end = BEGIN.format(part.__name__), END.format(part.__name__)
         front, _, rest = text.partition(begin)
         _, found, tail = rest.partition(end)
         assert found, f"bench/results.md has no part '{part.__name__}'"
         text = front + begin + "\n" + "\n".join(part(history)) + "\n\n" + end + tail
-    stale = text != had or not PICTURE.exists() or PICTURE.read_text(encoding="utf-8") != drawn
+    wanted = {PAGE: text, **dict(pictures(history))}
+    stale = [path.name for path, content in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != content]
     if options.check:
-        print("bench/results.md or summary.svg is not up to date: run bench/report.py" if stale else "up to date")
+        print(f"run bench/report.py: {', '.join(stale)}" if stale else "up to date")
         return 1 if stale else 0
-    PAGE.write_text(text, encoding="utf-8")
-    PICTURE.write_text(drawn, encoding="utf-8")
+    for path, content in wanted.items():
+        path.write_text(content, encoding="utf-8")
     return 0
 
 
