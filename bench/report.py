@@ -47,7 +47,7 @@ class History:
     def __init__(self):
         rows = rows_of("history.tsv")  # dates rise
         self.ratios = {(r["processor"], r["threads"], r["peer"], r["case"]): float(r["ratio"]) for r in rows}
-        self.levels = {r["processor"]: r["isa"] for r in rows}
+        self.names = sorted({key[3] for key in self.ratios if key[0] in MACHINES.values()})
         self.decibels = {(r["processor"], r["engine"], r["case"]): float(r["sqnr_db"]) for r in rows_of("accuracy.tsv")}
 
     def sqnr(self, machine, engine, case):
@@ -65,7 +65,7 @@ class History:
         return peer == OPENVINO if theirs is None or ours is None else accuracy.is_equal(theirs, ours)
 
     def cases(self, group=None):
-        return sorted({key[3] for key in self.ratios if key[0] in MACHINES.values() and (group is None or GROUPS[group](key[3]))})
+        return [name for name in self.names if group is None or GROUPS[group](name)]
 
     def found(self, group, machine, threads, peer):
         """The ratios of a group by case, without those that are not measured."""
@@ -181,6 +181,12 @@ def behind_by_machine(history):
                 yield row(machine, str(threads), *cells)
 
 
+def marked(history, machine, peer, case, ratio):
+    """A ratio with a mark where the peer's error was measured and is larger than dqrun's."""
+    known = ratio is not None and history.sqnr(machine, peer, case) is not None
+    return cell(ratio) + (" *" if known and not history.is_as_accurate(machine, peer, case) else "")
+
+
 def behind(history):
     """All cases in which a peer is ahead, and by how much on each machine."""
     yield from head("case", "threads", "peer", *MACHINES)
@@ -189,7 +195,7 @@ def behind(history):
             for peer in PEERS:
                 found = [history.ratio(machine, threads, peer, case) for machine in MACHINES]
                 if any(ratio is not None and ratio < BEHIND for ratio in found):
-                    yield row(case, str(threads), peer, *(cell(ratio) for ratio in found))
+                    yield row(case, str(threads), peer, *(marked(history, machine, peer, case, ratio) for machine, ratio in zip(MACHINES, found)))
 
 
 PARTS = (means, goals, models, errors, decoders, behind_by_machine, behind, operators)
