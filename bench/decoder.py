@@ -8,7 +8,7 @@
 LLAMA_CPP is llama.cpp's source folder, as in the source package of llama-cpp-python (vendor/llama.cpp); it is built for this processor, or
 for --isa alone, in a folder of the same name with -build-LEVEL behind it, with its own default options. Both engines get the same weights
 (decoder_models.py), written to FOLDER. A row is a prompt of N tokens, or a token, after a context: the median of a round's tokens; of all
-rounds the smallest counts. dqrun's caches have full length and are updated in place; they hold float32, those of llama.cpp float16, its default.
+rounds the smallest counts. llama.cpp runs with flash attention and without, and the faster of both counts. dqrun's caches have full length and are updated in place; they hold float32, those of llama.cpp float16, its default.
 Needs the Python packages numpy, onnx and gguf, a C and a C++ compiler, and cmake."""
 
 import argparse
@@ -58,8 +58,9 @@ def llama_cpp_version(source):
 class LlamaCpp:
     """A process that keeps its model and its cache over all measurements."""
 
-    def __init__(self, program, model, threads, positions):
-        self.process = subprocess.Popen([program, model, str(threads), str(positions)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, program, model, threads, positions, flash):
+        self.process = subprocess.Popen([program, model, *map(str, (threads, positions, flash))], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
         self.length = 0
 
     def ask(self, command, count):
@@ -128,15 +129,17 @@ def measure(engines, context, options):
 
 def rows_of(options, program, models, shape, threads):
     positions = max(options.contexts) + max(options.prompt, options.tokens)
-    dqrun, llama = Dqrun(options, models / "decoder.onnx", shape, threads, positions), LlamaCpp(program, models / "decoder.gguf", threads, positions)
+    engines = {"dqrun": Dqrun(options, models / "decoder.onnx", shape, threads, positions),
+               **{f"llama.cpp {flash}": LlamaCpp(program, models / "decoder.gguf", threads, positions, flash) for flash in (0, 1)}}
     for context in sorted(options.contexts, reverse=True):
-        best = measure({"dqrun": dqrun, "llama.cpp": llama}, context, options)
+        best = measure(engines, context, options)
         for kind, words in (("token", f"a token after {context}"), ("prompt", f"a prompt of {options.prompt} after {context}")):
-            row = {"case": f"decoder {words}", "isa": dqrun.session.isa(), "ms": best[kind, "dqrun"], "errors": {},
-                   "peers": {"llama.cpp": best[kind, "llama.cpp"]}}
-            print(f"{row['case']:40} {threads:8} {row['ms']:10.2f} {best[kind, 'llama.cpp']:10.2f} {best[kind, 'llama.cpp'] / row['ms']:8.2f}", flush=True)
-            yield row
-    llama.close()
+            ours, theirs = best[kind, "dqrun"], [best[kind, name] for name in engines if name != "dqrun"]
+            print(f"decoder {words:32} {threads:8} {ours:10.2f} {theirs[0]:10.2f} {theirs[1]:10.2f} {min(theirs) / ours:8.2f}", flush=True)
+            yield {"case": f"decoder {words}", "isa": engines["dqrun"].session.isa(), "ms": ours, "errors": {}, "peers": {"llama.cpp": min(theirs)}}
+    for name, engine in engines.items():
+        if name != "dqrun":
+            engine.close()
 
 
 def write_models(folder, shape):
@@ -169,7 +172,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="dqrun-bench-") as temporary:
         models = options.models or Path(temporary)
         write_models(models, shape)
-        print(f"{compare.processor(level=options.isa)}: milliseconds\n{'':40} {'threads':>8} {'dqrun':>10} {'llama.cpp':>10} {'ratio':>8}")
+        print(f"{compare.processor(level=options.isa)}: milliseconds\n{'':40} {'threads':>8} {'dqrun':>10} {'llama.cpp':>10} {'flash':>10} {'ratio':>8}")
         for threads in options.threads:
             rows = list(rows_of(options, program, models, shape, threads))
             if options.history:

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* llama.cpp as a peer of bench/decoder.py, which compiles and starts this program: llama_cpp MODEL.gguf THREADS POSITIONS.
+/* llama.cpp as a peer of bench/decoder.py, which compiles and starts this program: llama_cpp MODEL.gguf THREADS POSITIONS FLASH.
+ * FLASH is 1 for flash attention, 0 for attention by two products.
  *
  * It reads commands, one a line, and answers each with a line: milliseconds of
  *   prompt N    one call of llama_decode with N tokens after those in the cache; logits of the last one
  *   token N     the median of N calls with one token each
  *   keep N      removes all but the first N positions from the cache
- * The options of the context are llama.cpp's own, apart from the number of threads and the sizes of cache and batch. */
+ * Other options of the context are llama.cpp's own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static void ignore(enum ggml_log_level level, const char *text, void *arg)
 
 int main(int argc, char **argv)
 {
-    if (argc != 4)
+    if (argc != 5)
         return 2;
     llama_log_set(ignore, NULL);
     llama_backend_init();
@@ -70,6 +71,7 @@ int main(int argc, char **argv)
     options.n_threads = options.n_threads_batch = atoi(argv[2]);
     options.n_ctx = (uint32_t)atoi(argv[3]);
     options.n_batch = MAX_TOKENS;
+    options.flash_attn_type = atoi(argv[4]) ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     struct llama_context *context = llama_init_from_model(model, options);
     if (!context)
         return 1;
