@@ -55,6 +55,14 @@ def copy_packages(names, folder):
             replace_cpuid(path)
 
 
+def real_environment():
+    """The environment of a process that sees the processor as it is, also where this one does not."""
+    environment = {key: value for key, value in os.environ.items() if LEVEL not in os.environ or key not in ("LD_PRELOAD", LEVEL, COPIES)}
+    if COPIES in os.environ:  # the copies come first
+        environment["PYTHONPATH"] = environment["PYTHONPATH"].partition(os.pathsep)[2]
+    return environment
+
+
 def run(level, packages):
     """This command line again, in a process for which the processor has nothing above `level`. Returns its exit status."""
     with tempfile.TemporaryDirectory(prefix="dqrun-bench-") as folder:

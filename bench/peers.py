@@ -13,6 +13,7 @@ import functools
 import importlib
 import importlib.metadata
 import json
+import os
 import signal
 import statistics
 import subprocess
@@ -21,9 +22,11 @@ import time
 
 import numpy as np
 
+import as_level
+
 PEERS = {"ort": ("onnxruntime", "ONNX Runtime"), "ort-exact": ("onnxruntime", "ORT exact"), "openvino": ("openvino", "OpenVINO"),
          "openvino-default": ("openvino", "OpenVINO default")}
-REFERENCE = "reference"  # ONNX Runtime running the graph as written: no optimizations, no products that saturate
+REFERENCE = "reference"  # ONNX Runtime running the graph as written, without optimizations
 
 
 class NoResult(Exception):
@@ -46,7 +49,7 @@ def onnxruntime_runner(peer, model, arrays, threads):
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "1" if threads > 1 else "0")
-    if peer in ("ort-exact", REFERENCE):
+    if peer == "ort-exact":
         options.add_session_config_entry("session.x64quantprecision", "1")
     if peer == REFERENCE:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -126,10 +129,10 @@ def main():
 # ---- Started by compare.py ------------------------------------------------------------------------------------------
 
 
-def run_apart(command, timeout):
+def run_apart(words, timeout, environment=None):
     """Standard output of a process, or NoResult."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
     except subprocess.TimeoutExpired:
         raise NoResult("timed out") from None
     if done.returncode < 0:
@@ -151,8 +154,10 @@ def measure(peer, model, inputs, options):
 
 
 def outputs(peer, model, inputs, file, options):
-    """The outputs of a peer, in their order; `file` is where its process writes them."""
-    run_apart(command(peer, model, inputs, "--threads", options.threads, "--outputs", file), options.timeout)
+    """The outputs of a peer, in their order; `file` is where its process writes them. The reference sees the processor as it is: where
+    8-bit products have no instruction of their own, it saturates."""
+    environment = as_level.real_environment() if peer == REFERENCE else dict(os.environ)
+    run_apart(command(peer, model, inputs, "--threads", options.threads, "--outputs", file), options.timeout, environment)
     return load_outputs(file)
 
 

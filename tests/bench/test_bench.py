@@ -10,11 +10,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
+import as_level  # noqa: E402  pylint: disable=wrong-import-position
 import accuracy  # noqa: E402  pylint: disable=wrong-import-position
 import compare  # noqa: E402  pylint: disable=wrong-import-position
 import decoder_models  # noqa: E402  pylint: disable=wrong-import-position
@@ -133,6 +135,18 @@ def of_processors():
     return None
 
 
+def of_environments():
+    """Under --as the reference sees the processor as it is; what the caller has set stays."""
+    table = (({"PYTHONPATH": "b", "LD_PRELOAD": "c"}, {"PYTHONPATH": "b", "LD_PRELOAD": "c"}),
+             ({"DQRUN_BENCH_AS": "avx2", "LD_PRELOAD": "m", "PYTHONPATH": "b"}, {"PYTHONPATH": "b"}),
+             ({"DQRUN_BENCH_AS": "avx2", "DQRUN_BENCH_AS_COPIES": "1", "LD_PRELOAD": "m", "PYTHONPATH": f"a{os.pathsep}b"}, {"PYTHONPATH": "b"}))
+    for environment, expected in table:
+        with mock.patch.dict(os.environ, environment, clear=True):
+            if as_level.real_environment() != expected:
+                return f"{as_level.real_environment()}"
+    return None
+
+
 def of_peers_that_fail():
     """A table in which one peer runs, one hangs, one crashes and one refuses; the run goes on to the next model and keeps the rows."""
     with tempfile.TemporaryDirectory() as name:
@@ -211,7 +225,7 @@ def of_decoder_weights():
     return None if order == [0, 2, 1, 3, 4, 6, 5, 7] else f"{order}"
 
 
-TESTS = (of_errors, of_equal_accuracy, of_processes, of_processors, of_peers_that_fail, of_tables, of_decoder_weights)
+TESTS = (of_errors, of_equal_accuracy, of_processes, of_processors, of_environments, of_peers_that_fail, of_tables, of_decoder_weights)
 
 
 def main():
