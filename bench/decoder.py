@@ -8,7 +8,8 @@
 LLAMA_CPP is llama.cpp's source folder, as in the source package of llama-cpp-python (vendor/llama.cpp); it is built for this processor, or
 for --isa alone, in a folder of the same name with -build-LEVEL behind it, with its own default options. Both engines get the same weights
 (decoder_models.py), written to FOLDER. A row is a prompt of N tokens, or a token, after a context: the median of a round's tokens; of all
-rounds the smallest counts. llama.cpp runs with flash attention and without, and the faster of both counts. dqrun's caches have full length and are updated in place; they hold float32, those of llama.cpp float16, its default.
+rounds the smallest counts. llama.cpp runs with flash attention and without, and the faster of both counts. dqrun's caches have full length
+and are updated in place; they hold float32, those of llama.cpp float16, its default.
 Needs the Python packages numpy, onnx and gguf, a C and a C++ compiler, and cmake."""
 
 import argparse

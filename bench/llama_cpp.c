@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* llama.cpp as a peer of bench/decoder.py, which compiles and starts this program: llama_cpp MODEL.gguf THREADS POSITIONS FLASH.
- * FLASH is 1 for flash attention, 0 for attention by two products.
+/* llama.cpp as a peer of bench/decoder.py, which compiles this program and starts it:
+ *   llama_cpp MODEL.gguf THREADS POSITIONS FLASH
+ * FLASH is 1 for flash attention, 0 for attention by two products. Other options are llama.cpp's own.
  *
  * It reads commands, one a line, and answers each with a line: milliseconds of
  *   prompt N    one call of llama_decode with N tokens after those in the cache; logits of the last one
  *   token N     the median of N calls with one token each
- *   keep N      removes all but the first N positions from the cache
- * Other options of the context are llama.cpp's own. */
+ *   keep N      removes all but the first N positions from the cache */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
