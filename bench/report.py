@@ -33,7 +33,7 @@ ONNX_PEERS = (ORT, EXACT, OPENVINO, DEFAULT, EQUAL)
 GOALS = {ORT: (2.0, 1.0), EQUAL: (1.5, 1.0), LLAMA: (2.0, 1.5)}  # geometric mean, least
 GROUPS = {"single operators": lambda case: case[0].isupper(),
           "whole models": lambda case: case.split()[0] in MODELS,
-          "language models": lambda case: case.startswith("decoder "),
+          "runs of a decoder": lambda case: case.startswith("decoder "),
           "trained networks that packages ship": lambda case: case[0].islower() and " " in case and case.split()[0] not in (*MODELS, "decoder")}
 BEHIND = 0.995  # a ratio below it does not round to 1
 
@@ -144,7 +144,7 @@ def operators(history):
 
 
 def decibels(value):
-    return "" if value is None else "equal" if value == math.inf else "other" if value == -math.inf else f"{value:.0f}"
+    return "" if value is None else "equal" if value == math.inf else "other" if value == -math.inf else str(round(value))
 
 
 def errors(history):
@@ -159,9 +159,9 @@ def errors(history):
 
 def decoders(history):
     """llama.cpp's time by dqrun's."""
-    columns = [(machine, threads) for _, threads, machine in measured(history, ("language models",), (LLAMA,))]
+    columns = [(machine, threads) for _, threads, machine in measured(history, ("runs of a decoder",), (LLAMA,))]
     yield from head("case", *(words(machine, threads) for machine, threads in columns))
-    for case in history.cases("language models"):
+    for case in history.cases("runs of a decoder"):
         yield row(case, *(cell(history.ratio(machine, threads, LLAMA, case)) for machine, threads in columns))
 
 
@@ -206,7 +206,7 @@ PARTS = (means, goals, models, errors, decoders, behind_by_machine, behind, oper
 
 def summary(history):
     shown, rows = (ORT, EQUAL, LLAMA), []
-    for group, threads, machine in measured(history, ("single operators", "whole models", "language models")):
+    for group, threads, machine in measured(history, ("single operators", "whole models", "runs of a decoder")):
         found = {peer: history.found(group, machine, threads, peer).values() for peer in shown}
         rows.append({"case": f"{max(map(len, found.values()))} {words(group, threads)}, {machine}", "ms": 1,
                      "peers": {peer: statistics.geometric_mean(ratios) for peer, ratios in found.items() if ratios}})
