@@ -126,7 +126,8 @@ bool dq_packed_gemm_s8_is_safe(const void *packed, const void *key)
     const dq_qweights *w = key;
     const size_t *starts = (const size_t *)(const void *)((const char *)packed + w->starts_offset);
     for (size_t i = 0; i < w->panels * w->matrices; i++)
-        if (starts[i] % DQ_ALIGN || starts[i] < dq_qweights_first_panel(w) || starts[i] > w->size - w->panel_size ||
+        if (starts[i] % DQ_ALIGN || starts[i] < dq_qweights_first_panel(w) ||
+            starts[i] > w->size - w->panel_size ||
             (w->kernel->is_safe &&
              !w->kernel->is_safe(w->b.runs, w->b.run, (const char *)packed + starts[i])))
             return false;
