@@ -8,8 +8,8 @@
 Without models, the operators of cases.py. FOLDER holds models as tests/models/make_models.py makes them, which run on the
 first input. A ratio is the peer's time by dqrun's, of the smallest medians of all rounds: above 1, dqrun is faster. Peers are
 ort (ONNX Runtime in its default mode), ort-exact (its products of uint8 and int8 do not saturate), openvino (told to compute in
-float32) and openvino-default (its own choice of precision). Each measurement is a process of its own: where a peer refuses a model,
-crashes or hangs, its cell says so. --error adds each engine's error: the SQNR in dB of its outputs (accuracy.py).
+float32), openvino-float (also told not to round activations of weight-only products) and openvino-default (its own choice of precision). Each
+measurement is a process of its own: where a peer refuses a model, crashes or hangs, its cell says so. --error adds each engine's error: the SQNR in dB of its outputs (accuracy.py).
 --before adds another build of dqrun as a peer: ratios below 1 say what became slower. --load times making a session and its first run
 instead. --busy lets N processes compute beside all of them, as on a machine that others use, too. --as lets all of them see a
 processor of a lower level (as_level.py; needs a C compiler, and objdump where cpuid cannot fault). --history adds the ratios to

@@ -25,7 +25,7 @@ import numpy as np
 import as_level
 
 PEERS = {"ort": ("onnxruntime", "ONNX Runtime"), "ort-exact": ("onnxruntime", "ORT exact"), "openvino": ("openvino", "OpenVINO"),
-         "openvino-default": ("openvino", "OpenVINO default")}
+         "openvino-default": ("openvino", "OpenVINO default"), "openvino-float": ("openvino", "OpenVINO float")}
 REFERENCE = "reference"  # ONNX Runtime running the graph as written, without optimizations
 
 
@@ -65,8 +65,10 @@ def onnxruntime_runner(peer, model, arrays, threads):
 def openvino_runner(peer, model, arrays, threads):
     import openvino
     options = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY"}
-    if peer == "openvino":
+    if peer != "openvino-default":
         options["INFERENCE_PRECISION_HINT"] = "f32"
+    if peer == "openvino-float":
+        options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = 0
     compiled = openvino.Core().compile_model(str(model), "CPU", options)
     request = compiled.create_infer_request()
     for port in compiled.inputs:

@@ -25,11 +25,12 @@ MODELS = ("alexnet", "inception_v1", "minilm", "resnet50", "shufflenet", "squeez
 MACHINES = {"AVX2": "AMD EPYC (Zen 5) as AVX2", "AVX-VNNI": "AMD EPYC (Zen 5) as AVX-VNNI",
             "AVX-512 VNNI": "AMD EPYC (Zen 5) as AVX-512 VNNI", "AVX-512 VBMI": "AMD EPYC (Zen 5)",
             "AVX2, Xeon": "Intel(R) Xeon(R) Processor as AVX2", "AMX": "Intel(R) Xeon(R) Processor"}
-ORT, EXACT, OPENVINO, DEFAULT, LLAMA = "ONNX Runtime", "its exact mode", "OpenVINO", "its own precision", "llama.cpp"
-PEERS = {ORT: "ONNX Runtime 1.32.0", EXACT: "ORT exact 1.32.0", OPENVINO: "OpenVINO 2026.4.1", DEFAULT: "OpenVINO default 2026.4.1",
+ORT, EXACT, OPENVINO, FLOAT, DEFAULT, LLAMA = "ONNX Runtime", "its exact mode", "OpenVINO", "float activations", "its own precision", "llama.cpp"
+PEERS = {ORT: "ONNX Runtime 1.32.0", EXACT: "ORT exact 1.32.0", OPENVINO: "OpenVINO 2026.4.1", FLOAT: "OpenVINO float 2026.4.1",
+         DEFAULT: "OpenVINO default 2026.4.1",
          LLAMA: "llama.cpp of llama-cpp-python-0.3.36"}
-EQUAL = "OpenVINO at equal accuracy"  # the faster of OpenVINO's two precisions whose error is at most dqrun's (accuracy.py)
-ONNX_PEERS = (ORT, EXACT, OPENVINO, DEFAULT, EQUAL)
+EQUAL = "OpenVINO at equal accuracy"  # the faster of OpenVINO's three modes whose error is at most dqrun's (accuracy.py)
+ONNX_PEERS = (ORT, EXACT, OPENVINO, FLOAT, DEFAULT, EQUAL)
 GOALS = {ORT: (2.0, 1.0), EQUAL: (1.5, 1.0), LLAMA: (2.0, 1.5)}  # geometric mean, least
 GROUPS = {"single operators": lambda case: case[0].isupper(),
           "whole models": lambda case: case.split()[0] in MODELS,
@@ -55,14 +56,14 @@ class History:
 
     def ratio(self, machine, threads, peer, case):
         if peer == EQUAL:
-            found = [self.ratio(machine, threads, p, case) for p in (OPENVINO, DEFAULT) if self.is_as_accurate(machine, p, case)]
+            found = [self.ratio(machine, threads, p, case) for p in (OPENVINO, FLOAT, DEFAULT) if self.is_as_accurate(machine, p, case)]
             return min((r for r in found if r is not None), default=None)
         return self.ratios.get((MACHINES[machine], str(threads), PEERS[peer], case))
 
     def is_as_accurate(self, machine, peer, case):
         """Without a measurement float32 counts as accurate, and OpenVINO's own precision does not."""
         theirs, ours = self.sqnr(machine, peer, case), self.sqnr(machine, "dqrun", case)
-        return peer == OPENVINO if theirs is None or ours is None else accuracy.is_equal(theirs, ours)
+        return peer in (OPENVINO, FLOAT) if theirs is None or ours is None else accuracy.is_equal(theirs, ours)
 
     def cases(self, group=None):
         return [name for name in self.names if group is None or GROUPS[group](name)]
@@ -149,7 +150,7 @@ def decibels(value):
 
 def errors(history):
     """SQNR of each model in dB where OpenVINO may choose a lower precision: on the processor as it is."""
-    machine, engines = "AVX-512 VBMI", ("dqrun", ORT, OPENVINO, DEFAULT)
+    machine, engines = "AVX-512 VBMI", ("dqrun", ORT, OPENVINO, FLOAT, DEFAULT)
     yield from head("model and form", *engines)
     for case in history.cases("whole models"):
         found = [history.sqnr(machine, engine, case) for engine in engines]
