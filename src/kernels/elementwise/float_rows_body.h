@@ -678,19 +678,33 @@ static void normalize(const float *x, size_t n, float high, float low, float fac
     }
 }
 
+/* Adds to `vectors` vectors of y; the number is constant in each call, so that sums stay in registers. */
+static inline __attribute__((always_inline)) void mix_vectors(const float *w, size_t count, const float *x,
+                                                              size_t x_step, int vectors, float *y)
+{
+    enum { MOST = 8 };
+    vf acc[MOST];
+#pragma GCC unroll 8
+    for (int p = 0; p < vectors; p++)
+        acc[p] = vf_load(y + p * VF_LANES);
+    for (size_t t = 0; t < count; t++, x += x_step)
+#pragma GCC unroll 8
+        for (int p = 0; p < vectors; p++)
+            acc[p] = vf_fma(vf_set(w[t]), vf_load(x + p * VF_LANES), acc[p]);
+#pragma GCC unroll 8
+    for (int p = 0; p < vectors; p++)
+        vf_store(y + p * VF_LANES, acc[p]);
+}
+
 static void mix(const float *w, size_t count, const float *x, size_t x_step, size_t n, float *y)
 {
-    enum { VECTORS = 4 };
+    enum { WIDE = 8 * VF_LANES, HALF = 4 * VF_LANES };
     size_t i = 0;
-    for (; i + VECTORS * VF_LANES <= n; i += VECTORS * VF_LANES) {
-        vf acc[VECTORS];
-        for (int p = 0; p < VECTORS; p++)
-            acc[p] = vf_load(y + i + p * VF_LANES);
-        for (size_t t = 0; t < count; t++)
-            for (int p = 0; p < VECTORS; p++)
-                acc[p] = vf_fma(vf_set(w[t]), vf_load(x + t * x_step + i + p * VF_LANES), acc[p]);
-        for (int p = 0; p < VECTORS; p++)
-            vf_store(y + i + p * VF_LANES, acc[p]);
+    for (; i + WIDE <= n; i += WIDE)
+        mix_vectors(w, count, x + i, x_step, 8, y + i);
+    if (i + HALF <= n) {
+        mix_vectors(w, count, x + i, x_step, 4, y + i);
+        i += HALF;
     }
     for (; i < n; i += VF_LANES) {
         size_t few = n - i < VF_LANES ? n - i : VF_LANES;

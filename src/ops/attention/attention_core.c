@@ -13,8 +13,10 @@ enum {
     PANEL = DQ_GEMM_F32_NR, /* keys, or elements of values, in a packed panel */
     DEPTH = 256,            /* keys of a block of the product of weights and values (KC) */
     MIN_QUERIES_PACKED =
-        4,            /* minimum number of queries for which packing keys and values is worth its time */
-    SIDE = 8,         /* queries whose Softmax steps are interleaved, to overlap their latencies */
+        4,    /* minimum number of queries for which packing keys and values is worth its time */
+    SIDE = 8, /* queries whose Softmax steps are interleaved, to overlap their latencies */
+    KEYS_AT_ONCE =
+        64, /* keys and values that all heads of a group read while they are in the L1 or L2 cache */
     GROUP = 3 * TILE, /* queries of a task, which packs once, if there are too few heads for all threads */
     MACS_PER_TASK = 1 << 16 /* approximate multiply-adds of a parallel task */
 };
@@ -33,23 +35,30 @@ static bool take(size_t a, size_t b, size_t *end, size_t *at)
     return dq_mul_size(a, b, &n) && dq_align_size(n, PANEL, &n) && dq_add_size(*end, n, end);
 }
 
-static bool lay_out(size_t rows, size_t keys, size_t size, size_t v_size, workspace *r)
+/* Query heads that share a key/value head and are computed together, at most, if there are few queries. */
+static size_t heads_of_group(size_t heads_per_kv)
+{
+    return heads_per_kv < SIDE ? heads_per_kv : SIDE;
+}
+
+static bool lay_out(size_t rows, size_t keys, size_t size, size_t v_size, size_t heads_per_kv, workspace *r)
 {
     size_t scores_at;
     *r = (workspace){0};
     if (rows < MIN_QUERIES_PACKED)
-        return take(1, keys, &r->total, &scores_at) && take(1, v_size, &r->total, &r->tile_at);
+        return take(heads_of_group(heads_per_kv), keys, &r->total, &scores_at) &&
+               take(heads_of_group(heads_per_kv), v_size, &r->total, &r->tile_at);
     return dq_align_size(keys, PANEL, &r->keys) && dq_align_size(v_size, PANEL, &r->v_padded) &&
            take(TILE, r->keys, &r->total, &scores_at) && take(r->keys, size, &r->total, &r->k_at) &&
            take(keys, r->v_padded, &r->total, &r->v_at) && take(TILE, r->v_padded, &r->total, &r->tile_at);
 }
 
 dq_status dq_attention_prepare(dq_op_call *call, size_t rows, size_t keys, size_t size, size_t v_size,
-                               dq_error *err)
+                               size_t heads_per_kv, dq_error *err)
 {
     workspace r;
     size_t bytes;
-    if (!lay_out(rows, keys, size, v_size, &r) || !dq_mul_size(r.total, sizeof(float), &bytes))
+    if (!lay_out(rows, keys, size, v_size, heads_per_kv, &r) || !dq_mul_size(r.total, sizeof(float), &bytes))
         return dq_no_memory(err, SIZE_MAX, "scores");
     if (call->worker_scratch_size < bytes)
         call->worker_scratch_size = bytes;
@@ -73,7 +82,7 @@ typedef struct job {
     const dq_op_call *call;
     const dq_kernels *k;
     const dq_attention *a;
-    size_t group; /* queries of a task, which share packed keys and values */
+    size_t group; /* queries of a task, which share packed keys and values; if few, heads of a task */
     workspace workspace;
 } job;
 
@@ -192,35 +201,78 @@ static void store(const job *j, const dq_attention_row *row, size_t n, const flo
     dq_store_from_floats(j->k, out->dtype, out->data, row_offset(j->a, row), n, from, false);
 }
 
-/* ---- Few queries: one at a time ------------------------------------------------------------------------ */
+/* ---- Few queries: one at a time, for the heads of a group ---------------------------------------------- */
 
-static void single(const job *j, size_t batch, size_t head, size_t number, float *own)
+/* The part of keys from … from + KEYS_AT_ONCE - 1 that the query attends to: returns its first key and sets
+ * its length, 0 if there is none. */
+static size_t part_of(const dq_attention_row *row, size_t from, size_t *n)
+{
+    const size_t first = row->first > from ? row->first : from;
+    const size_t end = row->end < from + KEYS_AT_ONCE ? row->end : from + KEYS_AT_ONCE;
+    *n = end > first ? end - first : 0;
+    return first;
+}
+
+/* Computes one query of `count` heads that share a key/value head. All of them read some keys before the next
+ * ones, so that a cache of keys and values comes from memory once. */
+static void query_of_heads(const job *j, const dq_attention_row *row, size_t count, float *sums)
 {
     const dq_attention *a = j->a;
     const dq_rows_f32 *rows = j->k->rows_f32;
-    const float *q = head_of(&a->q, batch, head) + number * a->q.row;
-    const float *k = head_of(&a->k, batch, head / a->heads_per_kv);
-    const float *v = head_of(&a->v, batch, head / a->heads_per_kv);
-    float *sum = own + j->workspace.tile_at;
-    dq_attention_row row = row_of(a, batch, head, number, own);
-    size_t n = seen(&row);
-    rows->dots(q, k + row.first * a->k.row, a->k.row, a->size, n, row.scores + row.first);
-    rows->scale(row.scores + row.first, n, a->scale, row.scores + row.first);
-    attention_weights(j, &row, 1);
+    const float *k = head_of(&a->k, row->batch, row->head / a->heads_per_kv);
+    const float *v = head_of(&a->v, row->batch, row->head / a->heads_per_kv);
+    for (size_t from = 0, n; from < a->keys; from += KEYS_AT_ONCE)
+        for (size_t h = 0; h < count; h++) {
+            const float *q = head_of(&a->q, row->batch, row[h].head) + row->row * a->q.row;
+            const size_t first = part_of(&row[h], from, &n);
+            rows->dots(q, k + first * a->k.row, a->k.row, a->size, n, row[h].scores + first);
+        }
+    for (size_t h = 0; h < count; h++)
+        rows->scale(row[h].scores + row[h].first, seen(&row[h]), a->scale, row[h].scores + row[h].first);
+    attention_weights(j, row, count);
     if (!a->out)
         return;
-    memset(sum, 0, a->v_size * sizeof *sum);
-    rows->mix(row.scores + row.first, n, v + row.first * a->v.row, a->v.row, a->v_size, sum);
-    store(j, &row, a->v_size, sum);
+    memset(sums, 0, count * a->v_size * sizeof *sums);
+    for (size_t from = 0, n; from < a->keys; from += KEYS_AT_ONCE)
+        for (size_t h = 0; h < count; h++) {
+            const size_t first = part_of(&row[h], from, &n);
+            rows->mix(row[h].scores + first, n, v + first * a->v.row, a->v.row, a->v_size,
+                      sums + h * a->v_size);
+        }
+    for (size_t h = 0; h < count; h++)
+        store(j, &row[h], a->v_size, sums + h * a->v_size);
 }
 
-static void singles(void *arg, size_t begin, size_t end, unsigned worker)
+static size_t groups_of_kv_head(const job *j)
+{
+    return (j->a->heads_per_kv + j->group - 1) / j->group;
+}
+
+static void few_queries(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     const dq_attention *a = j->a;
-    for (size_t i = begin; i < end; i++)
-        single(j, i / a->rows / a->heads, i / a->rows % a->heads, i % a->rows,
-               dq_call_worker_scratch(j->call, worker));
+    const size_t parts = groups_of_kv_head(j), kv_heads = a->heads / a->heads_per_kv;
+    float *own = dq_call_worker_scratch(j->call, worker);
+    for (size_t i = begin; i < end; i++) {
+        const size_t part = i / a->rows % parts, kv_head = i / a->rows / parts % kv_heads;
+        const size_t left = a->heads_per_kv - part * j->group, count = left < j->group ? left : j->group;
+        const size_t head = kv_head * a->heads_per_kv + part * j->group;
+        dq_attention_row row[SIDE];
+        for (size_t h = 0; h < count; h++)
+            row[h] = row_of(a, i / a->rows / parts / kv_heads, head + h, i % a->rows, own + h * a->keys);
+        query_of_heads(j, row, count, own + j->workspace.tile_at);
+    }
+}
+
+/* Heads of a task: all of a group, or fewer if there are too few tasks for all threads. */
+static size_t heads_of_task(const dq_attention *a, size_t workers)
+{
+    const size_t kv_heads = a->batch * a->rows * (a->heads / a->heads_per_kv);
+    size_t count = heads_of_group(a->heads_per_kv);
+    while (count > 1 && kv_heads * ((a->heads_per_kv + count - 1) / count) < 2 * workers)
+        count = (count + 1) / 2;
+    return count;
 }
 
 /* ---- More queries: in tiles ---------------------------------------------------------------------------- */
@@ -357,14 +409,17 @@ void dq_attention_run(const dq_op_call *call, const dq_attention *a)
     job j = {.call = call, .k = call->kernels, .a = a};
     size_t products = a->keys * (a->size + a->v_size), units = a->batch * a->heads;
     size_t workers = dq_threads_count(call->threads);
-    j.group = workers == 1 || units >= 4 * workers ? a->rows : GROUP;
-    if (!lay_out(a->rows, a->keys, a->size, a->v_size, &j.workspace)) /* prepare checked it for all keys */
+    if (!lay_out(a->rows, a->keys, a->size, a->v_size, a->heads_per_kv, &j.workspace))
+        return; /* prepare checked it for all keys */
+    if (a->rows < MIN_QUERIES_PACKED) {
+        j.group = heads_of_task(a, workers);
+        dq_parallel(call->threads, units / a->heads_per_kv * groups_of_kv_head(&j) * a->rows,
+                    MACS_PER_TASK / (products * j.group + 1) + 1, few_queries, &j);
         return;
-    if (a->rows < MIN_QUERIES_PACKED)
-        dq_parallel(call->threads, units * a->rows, MACS_PER_TASK / (products + 1) + 1, singles, &j);
-    else
-        dq_parallel(call->threads, units * ((a->rows + j.group - 1) / j.group),
-                    MACS_PER_TASK / (products * j.group + 1) + 1, groups, &j);
+    }
+    j.group = workers == 1 || units >= 4 * workers ? a->rows : GROUP;
+    dq_parallel(call->threads, units * ((a->rows + j.group - 1) / j.group),
+                MACS_PER_TASK / (products * j.group + 1) + 1, groups, &j);
 }
 
 /* ---- Masks -------------------------------------------------------------------------------------------- */

@@ -4,9 +4,9 @@
  * keys it attends to, and add masks and biases to the scores.
  *
  * Few queries are computed one at a time, with sums in 16 partial sums (dots and mix of
- * kernels/elementwise/float_rows.h). More queries are computed in tiles by float GEMMs, whose sums are in
- * order (dq_gemm_block_f32_fn). Both use the Softmax of float_rows.h. The bits of results depend on neither
- * threads nor ISA. */
+ * kernels/elementwise/float_rows.h), together for the heads that share a key/value head. More queries are
+ * computed in tiles by float GEMMs, whose sums are in order (dq_gemm_block_f32_fn). Both use the Softmax of
+ * float_rows.h. The bits of results depend on neither threads nor ISA. */
 #ifndef DQ_OPS_ATTENTION_CORE_H
 #define DQ_OPS_ATTENTION_CORE_H
 
@@ -76,7 +76,7 @@ typedef struct dq_attention {
 /** Raises call->worker_scratch_size to the size that dq_attention_run needs for `rows` queries of a head and
  * at most `keys` keys. */
 dq_status dq_attention_prepare(dq_op_call *call, size_t rows, size_t keys, size_t size, size_t v_size,
-                               dq_error *err);
+                               size_t heads_per_kv, dq_error *err);
 void dq_attention_run(const dq_op_call *call, const dq_attention *a);
 
 /* ---- Masks -------------------------------------------------------------------------------------------- */

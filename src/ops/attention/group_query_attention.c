@@ -274,7 +274,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         !dq_call_reserve(call, s->heads, 1, sizeof(float), &s->sinks_at))
         return dq_no_memory(err, SIZE_MAX, "keys and values");
     call->worker_scratch_size = call->worker_scratch_size > worker ? call->worker_scratch_size : worker;
-    return dq_attention_prepare(call, s->rows, s->held, s->size, s->size, err);
+    return dq_attention_prepare(call, s->rows, s->held, s->size, s->size, s->heads / s->kv_heads, err);
 }
 
 /* ---- New rows ----------------------------------------------------------------------------------------- */

@@ -253,7 +253,7 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
         !dq_call_reserve(call, joined_stride(call, &s->v, positions), s->v.width, sizeof(float),
                          &s->v.own_at))
         return dq_no_memory(err, SIZE_MAX, "queries, keys and values");
-    return dq_attention_prepare(call, s->rows, s->capacity, s->k.size, s->v.size, err);
+    return dq_attention_prepare(call, s->rows, s->capacity, s->k.size, s->v.size, 1, err);
 }
 
 /* ---- Running ------------------------------------------------------------------------------------------ */

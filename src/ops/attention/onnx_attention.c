@@ -230,7 +230,8 @@ static dq_status prepare(dq_op_call *call, dq_error *err)
     if (!fits)
         return dq_call_fail(call, err, DQ_OUT_OF_MEMORY, "wants more memory than there can be");
     if (!s->in_double)
-        return dq_attention_prepare(call, s->queries, s->total, s->size, s->value_size, err);
+        return dq_attention_prepare(call, s->queries, s->total, s->size, s->value_size,
+                                    s->heads / s->kv_heads, err);
     call->worker_scratch_size = worker;
     return DQ_OK;
 }

@@ -151,7 +151,7 @@ dq_status dq_self_attention_prepare(dq_op_call *call, dq_self_attention *s, dq_e
         !dq_call_reserve(call, rows, 2 * s->width + s->v_width, sizeof(float), &s->projected_at) ||
         !dq_call_reserve(call, own ? positions : 0, 2 * s->width, sizeof(float), &s->kv_at))
         return dq_no_memory(err, SIZE_MAX, "queries, keys and values");
-    return dq_attention_prepare(call, s->rows, s->capacity, s->size, s->v_size, err);
+    return dq_attention_prepare(call, s->rows, s->capacity, s->size, s->v_size, 1, err);
 }
 
 /* ---- Running ------------------------------------------------------------------------------------------ */
