@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention with scores of 0, so that a result is the plain mean of what a query sees. */
 #include "harness.h"
+#include "support/random.h"
+
+#include <string.h>
 
 /* Values 2 and 4 of two positions. */
 static void begin_self(ops_case *c)
@@ -269,6 +272,43 @@ START_TEST(causal_with_mask_and_cache)
 }
 END_TEST
 
+static dq_tensor *in_fractions(ops_case *c, uint64_t *state, const int64_t *dims)
+{
+    dq_tensor *t = ops_in(c, DQ_FLOAT, 4, dims, NULL);
+    for (size_t i = 0; i < t->count; i++)
+        dq_data(t, float)[i] = (float)random_fraction(state);
+    return t;
+}
+
+/* A group of ten heads, more than are computed together, gives the bits of ten heads with keys and values of
+ * their own. There are more keys than a block of them has. */
+START_TEST(heads_of_a_group)
+{
+    enum { HEADS = 20, KV_HEADS = 2, ROWS = 2, KEYS = 150, SIZE = 40, GROUP = HEADS / KV_HEADS };
+    const int64_t few[] = {1, KV_HEADS, KEYS, SIZE}, many[] = {1, HEADS, KEYS, SIZE};
+    const int64_t queries[] = {1, HEADS, ROWS, SIZE};
+    uint64_t state = 5;
+    ops_case shared, repeated;
+    ops_begin(&shared, "", "Attention", 23);
+    ops_begin(&repeated, "", "Attention", 23);
+    const dq_tensor *q = in_fractions(&shared, &state, queries);
+    memcpy(ops_in(&repeated, DQ_FLOAT, 4, queries, NULL)->data, q->data, q->size);
+    for (int i = 0; i < 2; i++) {
+        const dq_tensor *from = in_fractions(&shared, &state, few),
+                        *to = ops_in(&repeated, DQ_FLOAT, 4, many, NULL);
+        for (size_t head = 0; head < HEADS; head++)
+            memcpy(dq_data(to, float) + head * KEYS * SIZE, dq_data(from, float) + head / GROUP * KEYS * SIZE,
+                   KEYS * SIZE * sizeof(float));
+    }
+    ops_must_run(&shared);
+    ops_must_run(&repeated);
+    ck_assert_uint_eq(shared.out[0]->size, repeated.out[0]->size);
+    ck_assert_mem_eq(shared.out[0]->data, repeated.out[0]->data, shared.out[0]->size);
+    ops_end(&shared);
+    ops_end(&repeated);
+}
+END_TEST
+
 int main(void)
 {
     test_program tests = test_program_begin("attention", NULL, NULL);
@@ -281,5 +321,6 @@ int main(void)
     add_test(&tests, counted);
     add_test(&tests, rotary);
     add_test(&tests, causal_with_mask_and_cache);
+    add_test(&tests, heads_of_a_group);
     return test_program_run(&tests);
 }
