@@ -7,6 +7,7 @@
 enum { WHOLE = 0 };
 
 enum { VECTORS = 4 };
+#define RESULT_VECTORS 2
 #define add_products(sum, qvalues, digits) (*(sum) = _mm512_dpbusd_epi32(*(sum), qvalues, digits))
 #define dot_s16(sum, qvalues, digits) (*(sum) = _mm512_dpwssd_epi32(*(sum), qvalues, digits))
 #define in_32(sum, by) ((by) == 1 ? (sum) : vi_left(sum, 8))

@@ -43,19 +43,22 @@ ALWAYS_INLINE void fetch_ahead(const void *words, size_t count)
 /* Adds the products of a word of each column with `lines` lines of digits, `line_stride` bytes from line to
  * line. All but the pointers are constants in each call. */
 ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *digits, int lines,
-                                 int line_stride, vi sum[VECTORS][LINES])
+                                 int line_stride, int vectors, vi sum[VECTORS][LINES])
 {
     const vi mask = vi_set(bits == 8 ? 0x00ff00ff : ((1u << bits) - 1) * 0x01010101);
     const int parts = DQ_NBITS_PARTS(bits);
 #pragma GCC unroll 4
     for (int part = 0; part < parts; part++, digits += line_stride == 4 ? 4 * lines : 4) {
         vi d[LINES];
+#pragma GCC unroll 4
         for (int e = 0; e < lines; e++)
             d[e] = four_bytes(digits + line_stride * e);
-        for (int v = 0; v < VECTORS; v++) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
             const vi word = vi_load(words + v * VF_LANES);
             vi qvalues =
                 bits == 8 && part == 1 ? vi_odd_bytes(word) : vi_and(vi_right(word, part * bits), mask);
+#pragma GCC unroll 4
             for (int e = 0; e < lines; e++)
                 if (bits == 8)
                     dot_s16(&sum[v][e], qvalues, d[e]);
@@ -68,22 +71,26 @@ ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *
 /* Computes int32 sums of `count` words, those of the second line times `second`. They are stored to
  * memory, so that callers may loop over them. */
 ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool whole, const int8_t *digits,
-                         int lines, int line_stride, int second, vi out[VECTORS][LINES])
+                         int lines, int line_stride, int second, int vectors, vi out[VECTORS][LINES])
 {
     const size_t each = (size_t)(4 * (line_stride == 4 ? lines : 1) * DQ_NBITS_PARTS(bits));
     vi sum[VECTORS][LINES];
-    for (int v = 0; v < VECTORS; v++)
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+#pragma GCC unroll 4
         for (int e = 0; e < lines; e++)
             sum[v][e] = vi_set(0);
     if (whole && count == 4)
 #pragma GCC unroll 4
         for (size_t n = 0; n < 4; n++)
-            word_products(words + n * COLS, bits, digits + n * each, lines, line_stride, sum);
+            word_products(words + n * COLS, bits, digits + n * each, lines, line_stride, vectors, sum);
     else
 #pragma GCC unroll 1
         for (size_t n = 0; n < count; n++)
-            word_products(words + n * COLS, bits, digits + n * each, lines, line_stride, sum);
-    for (int v = 0; v < VECTORS; v++)
+            word_products(words + n * COLS, bits, digits + n * each, lines, line_stride, vectors, sum);
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+#pragma GCC unroll 4
         for (int e = 0; e < lines; e++)
             out[v][e] = bits == 8 ? sum[v][e] : in_32(sum[v][e], e == 1 ? second : 1);
 }
@@ -110,7 +117,7 @@ ALWAYS_INLINE void columns(int bits, const uint32_t *words, size_t count, const 
     int32_t sums[2][COLS];
     for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
         vi sum[VECTORS][LINES];
-        piece(words + at, count, bits, WHOLE && bits == 4, digits, lines, 4, 256, sum);
+        piece(words + at, count, bits, WHOLE && bits == 4, digits, lines, 4, 256, VECTORS, sum);
         for (int v = 0; v < VECTORS; v++) {
             const vi *s = sum[v];
             size_t j = at + (size_t)(v * VF_LANES);

@@ -2,7 +2,9 @@
 /* Template: included once per ISA level. Implements dq_nbits_s8_fn. The file of the ISA level includes
  * nbits_body.h before, and may define
  *   WHOLE_ROUNDED_PIECE(bits, words, x, rows, sum)  what `piece` does for pieces of DQ_NBITS_PIECE values,
- *                                                   with sums that stay in registers */
+ *                                                   with sums that stay in registers
+ *   RESULT_VECTORS   vectors of columns of a tile of LINES rows whose results stay in registers for all
+ * blocks */
 #ifdef WHOLE_ROUNDED_PIECE
 enum { EPILOGUE_UNROLL = VECTORS };
 #else
@@ -21,7 +23,7 @@ ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits
         else
 #endif
             piece(words + at, count, bits, WHOLE && bits == 4 && rows == 1, x->digits, rows,
-                  (int)DQ_NBITS_ROUNDED_BYTES(bits), 1, sum);
+                  (int)DQ_NBITS_ROUNDED_BYTES(bits), 1, VECTORS, sum);
 #pragma GCC unroll EPILOGUE_UNROLL
         for (int v = 0; v < VECTORS; v++) {
             size_t j = at + (size_t)(v * VF_LANES);
@@ -65,14 +67,76 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, const dq_nbits_rou
     }
 }
 
+#ifdef RESULT_VECTORS
+/* Computes LINES rows, from row `row` on, of RESULT_VECTORS vectors of columns: integer sums of a piece and
+ * results stay in registers. */
+ALWAYS_INLINE void result_tile(const dq_nbits *b, int bits, const dq_nbits_rounded *x, size_t row,
+                               size_t column, float *y)
+{
+    const size_t most = DQ_NBITS_PIECE_WORDS(bits);
+    const int8_t *digits = x->digits + row * DQ_NBITS_ROUNDED_BYTES(bits);
+    const float *factors = x->factors + row, *sums = x->sums + row;
+    const uint32_t *words = b->words + column;
+    vf result[RESULT_VECTORS][LINES];
+#pragma GCC unroll 4
+    for (int v = 0; v < RESULT_VECTORS; v++)
+#pragma GCC unroll 4
+        for (int i = 0; i < LINES; i++)
+            result[v][i] = vf_set(0);
+    for (size_t g = 0; g < b->blocks; g++) {
+        vf scale[RESULT_VECTORS], minus[RESULT_VECTORS];
+#pragma GCC unroll 4
+        for (int v = 0; v < RESULT_VECTORS; v++) {
+            const size_t j = g * COLS + column + (size_t)(v * VF_LANES);
+            scale[v] = vf_load(b->scales + j);
+            minus[v] = vf_sub(vf_set(0), b->zeros ? vf_load(b->zeros + j) : vf_set(b->middle));
+        }
+        for (size_t left = b->lengths[g], n; left; left -= n) {
+            vi sum[VECTORS][LINES];
+            n = left < most ? left : most;
+            piece(words, n, bits, n == most, digits, LINES, (int)DQ_NBITS_ROUNDED_BYTES(bits), 1,
+                  RESULT_VECTORS, sum);
+#pragma GCC unroll 4
+            for (int v = 0; v < RESULT_VECTORS; v++)
+#pragma GCC unroll 4
+                for (int i = 0; i < LINES; i++) {
+                    const vf value = vf_fma(minus[v], vf_set(sums[i]), vi_to_float(sum[v][i]));
+                    result[v][i] = vf_fma(scale[v], vf_mul(value, vf_set(factors[i])), result[v][i]);
+                }
+            words += n * COLS;
+            digits += x->rows * DQ_NBITS_ROUNDED_BYTES(bits);
+            factors += x->rows;
+            sums += x->rows;
+        }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < RESULT_VECTORS; v++)
+#pragma GCC unroll 4
+        for (int i = 0; i < LINES; i++)
+            vf_store(y + ((size_t)i + row) * COLS + column + (size_t)(v * VF_LANES), result[v][i]);
+}
+
+ALWAYS_INLINE void result_tiles(const dq_nbits *b, int bits, const dq_nbits_rounded *x, float *y)
+{
+    for (size_t row = 0; row < x->rows; row += LINES)
+        for (size_t column = 0; column < COLS; column += RESULT_VECTORS * VF_LANES)
+            result_tile(b, bits, x, row, column, y);
+}
+#else
+ALWAYS_INLINE void result_tiles(const dq_nbits *b, int bits, const dq_nbits_rounded *x, float *y)
+{
+    rounded_strip(b, bits, x, LINES, y);
+}
+#endif
+
 void ISA(dq_nbits_s8)(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
 {
     if (b->bits == 8 && x->rows == 1)
         rounded_strip(b, 8, x, 1, y);
     else if (b->bits == 8)
-        rounded_strip(b, 8, x, LINES, y);
+        result_tiles(b, 8, x, y);
     else if (x->rows == 1)
         rounded_strip(b, 4, x, 1, y);
     else
-        rounded_strip(b, 4, x, LINES, y);
+        result_tiles(b, 4, x, y);
 }
