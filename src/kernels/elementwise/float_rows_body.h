@@ -682,8 +682,8 @@ static void normalize(const float *x, size_t n, float high, float low, float fac
 static inline __attribute__((always_inline)) void mix_vectors(const float *w, size_t count, const float *x,
                                                               size_t x_step, int vectors, float *y)
 {
-    enum { MOST = 8 };
-    vf acc[MOST];
+    enum { MAX_VECTORS = 8 };
+    vf acc[MAX_VECTORS];
 #pragma GCC unroll 8
     for (int p = 0; p < vectors; p++)
         acc[p] = vf_load(y + p * VF_LANES);
