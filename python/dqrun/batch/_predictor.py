@@ -42,7 +42,7 @@ class _Source:
         if isinstance(model, Model):
             state = model.__getstate__()
         else:
-            state = {"sha256": None, "limits": Limits(), "schemas": (), "base_dir": None}
+            state = {"sha256": None, "limits": Limits(), "schemas": (), "base_dir": None, "packed": None}
             if isinstance(model, (str, os.PathLike)):
                 state["source"] = os.path.abspath(os.fspath(model))
                 state["sha256"] = _sha256(state["source"])
@@ -62,7 +62,7 @@ class _Source:
     def session(self, threads: int) -> Session:
         """The session of this process. The first call loads the model and checks its SHA-256."""
         path = self.name if isinstance(self.state["source"], str) else None
-        key = (path, self.state["sha256"], self.state["limits"], self.state["schemas"], self.state["base_dir"], threads)
+        key = (path, self.state["sha256"], self.state["limits"], self.state["schemas"], self.state["base_dir"], self.state["packed"], threads)
         with _lock:
             found = _sessions.get(key)
             if found is None:
