@@ -82,7 +82,8 @@ typedef struct job {
     const dq_op_call *call;
     const dq_kernels *k;
     const dq_attention *a;
-    size_t group; /* queries of a task, which share packed keys and values; if few, heads of a task */
+    size_t group; /* queries of a task, which share packed keys and values */
+    size_t heads; /* heads of a task, if there are few queries; they share a key/value head */
     workspace workspace;
 } job;
 
@@ -243,21 +244,21 @@ static void query_of_heads(const job *j, const dq_attention_row *row, size_t cou
         store(j, &row[h], a->v_size, sums + h * a->v_size);
 }
 
-static size_t groups_of_kv_head(const job *j)
+static size_t tasks_of_kv_head(const job *j)
 {
-    return (j->a->heads_per_kv + j->group - 1) / j->group;
+    return (j->a->heads_per_kv + j->heads - 1) / j->heads;
 }
 
 static void few_queries(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const job *j = arg;
     const dq_attention *a = j->a;
-    const size_t parts = groups_of_kv_head(j), kv_heads = a->heads / a->heads_per_kv;
+    const size_t parts = tasks_of_kv_head(j), kv_heads = a->heads / a->heads_per_kv;
     float *own = dq_call_worker_scratch(j->call, worker);
     for (size_t i = begin; i < end; i++) {
         const size_t part = i / a->rows % parts, kv_head = i / a->rows / parts % kv_heads;
-        const size_t left = a->heads_per_kv - part * j->group, count = left < j->group ? left : j->group;
-        const size_t head = kv_head * a->heads_per_kv + part * j->group;
+        const size_t left = a->heads_per_kv - part * j->heads, count = left < j->heads ? left : j->heads;
+        const size_t head = kv_head * a->heads_per_kv + part * j->heads;
         dq_attention_row row[SIDE];
         for (size_t h = 0; h < count; h++)
             row[h] = row_of(a, i / a->rows / parts / kv_heads, head + h, i % a->rows, own + h * a->keys);
@@ -412,9 +413,9 @@ void dq_attention_run(const dq_op_call *call, const dq_attention *a)
     if (!lay_out(a->rows, a->keys, a->size, a->v_size, a->heads_per_kv, &j.workspace))
         return; /* prepare checked it for all keys */
     if (a->rows < MIN_QUERIES_PACKED) {
-        j.group = heads_of_task(a, workers);
-        dq_parallel(call->threads, units / a->heads_per_kv * groups_of_kv_head(&j) * a->rows,
-                    MACS_PER_TASK / (products * j.group + 1) + 1, few_queries, &j);
+        j.heads = heads_of_task(a, workers);
+        dq_parallel(call->threads, units / a->heads_per_kv * tasks_of_kv_head(&j) * a->rows,
+                    MACS_PER_TASK / (products * j.heads + 1) + 1, few_queries, &j);
         return;
     }
     j.group = workers == 1 || units >= 4 * workers ? a->rows : GROUP;

@@ -355,46 +355,33 @@ static const char *panel_of(const dq_qblock *block, size_t p)
     return packed + starts[block->matrix * block->w->panels + p];
 }
 
-/* Computes the sums of panel p into column `to` of c. The initial values of its columns begin at init[at]. */
-static void run_panel(const dq_qblock *block, size_t p, size_t at, size_t to)
+/* Computes the sums of panels p … p + count - 1 into the columns of c from `to` on: all of them for each tile
+ * of rows. The initial values of their columns begin at init[at]. A single panel that exceeds the caches
+ * prefetches the next one. */
+static void run_panels(const dq_qblock *block, size_t p, size_t count, size_t at, size_t to)
 {
     const dq_gemm_s8 *kernel = block->w->kernel;
-    const char *panel = panel_of(block, p);
     dq_blocking_prefetch prefetch = {0, 0};
     dq_gemm_s8_a a = block->a;
-    if (a.exceeds_caches && p + 1 < block->w->panels) {
+    if (count == 1 && a.exceeds_caches && p + 1 < block->w->panels) {
         const size_t tiles = (block->rows + kernel->mr - 1) / kernel->mr;
         const char *ahead = panel_of(block, p + 1);
-        prefetch =
-            dq_blocking_prefetch_of((size_t)(ahead - panel), tiles, a.runs * (a.run / DQ_GEMM_S8_PREFETCH));
+        prefetch = dq_blocking_prefetch_of((size_t)(ahead - panel_of(block, p)), tiles,
+                                           a.runs * (a.run / DQ_GEMM_S8_PREFETCH));
         a.ahead = prefetch.step ? ahead : NULL;
     }
     a.ahead_step = prefetch.step;
     for (size_t i = 0, rows; i < block->rows; i += rows) {
+        int32_t *c = block->c + i * block->c_stride + to;
         rows = block->rows - i < kernel->mr ? block->rows - i : kernel->mr;
-        kernel->tile(&a, rows, panel, block->init + at, block->c + i * block->c_stride + to, block->c_stride);
-        a.rows += rows;
-        if (a.sums)
-            a.sums += rows;
-        if (a.ahead)
-            a.ahead += prefetch.advance;
-    }
-}
-
-/* Computes the sums of panels p … p + count - 1 to c: all of them for each tile of rows. */
-static void run_rows(const dq_qblock *block, size_t p, size_t count, size_t at)
-{
-    const dq_gemm_s8 *kernel = block->w->kernel;
-    dq_gemm_s8_a a = block->a;
-    for (size_t i = 0, rows; i < block->rows; i += rows) {
-        rows = block->rows - i < kernel->mr ? block->rows - i : kernel->mr;
-        int32_t *c = block->c + i * block->c_stride;
         for (size_t q = 0; q < count; q++)
             kernel->tile(&a, rows, panel_of(block, p + q), block->init + at + q * kernel->nr,
                          c + q * kernel->nr, block->c_stride);
         a.rows += rows;
         if (a.sums)
             a.sums += rows;
+        if (a.ahead)
+            a.ahead += prefetch.advance;
     }
 }
 
@@ -431,10 +418,10 @@ void dq_qblock_run(dq_qblock *block)
         block->c = in_result ? block->result + first : c;
         block->c_stride = in_result ? block->result_stride : nr * block->row_multiple;
         if (many > block->row_multiple)
-            run_rows(block, p, many, at);
+            run_panels(block, p, many, at, 0);
         else
             for (size_t i = 0; i < many; i++)
-                run_panel(block, p + i, at + i * nr, i * nr);
+                run_panels(block, p + i, 1, at + i * nr, i * nr);
         if (block->any_zero || block->per_row)
             correct_rows(block, at, many * nr);
         if (!in_result)
