@@ -53,4 +53,23 @@ static inline void dq_arm_strip_rows(const dq_gemm_s8_a *a, size_t first, size_t
         x[i] = a->rows[first + i < rows ? first + i : rows - 1];
 }
 
+typedef void dq_arm_pack_rows_fn(const dq_gemm_s8_a *a, size_t rows, uint8_t *to);
+
+/** The strips of these rows. The first tile packs them with `pack_rows`. */
+static inline const uint8_t *dq_arm_strips(const dq_gemm_s8_a *a, size_t rows, dq_arm_pack_rows_fn *pack_rows)
+{
+    uint8_t *packed = a->packed;
+    if (!*packed) {
+        pack_rows(a, rows, packed + DQ_ARM_HEAD);
+        *packed = 1;
+    }
+    return packed + DQ_ARM_HEAD;
+}
+
+/** Groups of `group` positions, the last one perhaps in part. */
+static inline size_t dq_arm_groups(size_t positions, size_t group)
+{
+    return (positions + group - 1) / group;
+}
+
 #endif

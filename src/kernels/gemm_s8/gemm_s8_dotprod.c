@@ -23,11 +23,6 @@ static size_t pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *su
     return dq_arm_pack(b, first, NR, GROUP, panel, sums);
 }
 
-static inline size_t groups_of(size_t positions)
-{
-    return (positions + GROUP - 1) / GROUP;
-}
-
 /* Loads sixteen bytes of a row and subtracts 128. Bytes past its end are read (DQ_GEMM_S8_SLACK), and are not
  * used or meet zero weights. */
 static inline int8x16_t lowered(const uint8_t *x)
@@ -119,7 +114,7 @@ static inline void transposed(const int8x16_t x[DQ_ARM_STRIP], int8x16_t group[4
     }
 }
 
-static __attribute__((noinline)) void pack_rows(const dq_gemm_s8_a *a, size_t rows, int8_t *to)
+static __attribute__((noinline)) void pack_rows(const dq_gemm_s8_a *a, size_t rows, uint8_t *to)
 {
     const size_t runs = a->runs,
                  run = a->run; /* copies: stores of bytes may change *a, as compilers see it */
@@ -129,14 +124,14 @@ static __attribute__((noinline)) void pack_rows(const dq_gemm_s8_a *a, size_t ro
         for (size_t t = 0; t < runs; t++) {
             const ptrdiff_t offset = a->offsets[t];
             for (size_t k = 0; k < run; k += DQ_ARM_STEP) {
-                const size_t groups = groups_of(run - k);
+                const size_t groups = dq_arm_groups(run - k, GROUP);
                 int8x16_t x[DQ_ARM_STRIP], group[4][2];
                 for (int i = 0; i < DQ_ARM_STRIP; i++)
                     x[i] = lowered(row[i] + offset + (ptrdiff_t)k);
                 transposed(x, group);
                 for (size_t g = 0; g < 4 && g < groups; g++, to += DQ_ARM_STRIP * GROUP) {
-                    vst1q_s8(to, group[g][0]);
-                    vst1q_s8(to + 16, group[g][1]);
+                    vst1q_u8(to, vreinterpretq_u8_s8(group[g][0]));
+                    vst1q_u8(to + 16, vreinterpretq_u8_s8(group[g][1]));
                 }
             }
         }
@@ -179,12 +174,8 @@ static inline __attribute__((always_inline)) void strip(const int8_t *x, size_t 
 static void packed_rows(const dq_gemm_s8_a *a, size_t rows, const int8_t *panel, const int32_t *init,
                         int32_t *c, size_t c_stride)
 {
-    const size_t groups = a->runs * groups_of(a->run);
-    int8_t *x = (int8_t *)a->packed + DQ_ARM_HEAD;
-    if (!*(char *)a->packed) {
-        pack_rows(a, rows, x);
-        *(char *)a->packed = 1;
-    }
+    const size_t groups = a->runs * dq_arm_groups(a->run, GROUP);
+    const int8_t *x = (const int8_t *)dq_arm_strips(a, rows, pack_rows);
     for (size_t i = 0; i < rows; i += DQ_ARM_STRIP, x += groups * DQ_ARM_STRIP * GROUP, c += 8 * c_stride) {
         if (rows - i > 4)
             strip(x, groups, 2, rows - i, panel, init, c, c_stride);

@@ -23,11 +23,6 @@ static size_t pack(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *su
     return dq_gemm_s8_pack(b, first, NR, GROUP, panel, sums);
 }
 
-static inline size_t groups_of(size_t positions)
-{
-    return (positions + GROUP - 1) / GROUP;
-}
-
 /* Writes the 2 × 2 block of rows i and i + 1; the second one is not written from row `rows` on. */
 static inline void store_pair(int32x4_t block, size_t i, size_t rows, int32_t *c, size_t c_stride)
 {
@@ -100,7 +95,7 @@ static __attribute__((noinline)) void pack_rows(const dq_gemm_s8_a *a, size_t ro
         for (size_t t = 0; t < runs; t++) {
             const ptrdiff_t offset = a->offsets[t];
             for (size_t k = 0; k < run; k += DQ_ARM_STEP) {
-                const bool both = groups_of(run - k) > 1;
+                const bool both = dq_arm_groups(run - k, GROUP) > 1;
                 for (int i = 0; i < DQ_ARM_STRIP; i += 2, to += 16) {
                     uint64x2_t x = vreinterpretq_u64_u8(vld1q_u8(row[i] + offset + (ptrdiff_t)k));
                     uint64x2_t y = vreinterpretq_u64_u8(vld1q_u8(row[i + 1] + offset + (ptrdiff_t)k));
@@ -144,12 +139,8 @@ static inline __attribute__((always_inline)) void strip(const uint8_t *x, size_t
 static void packed_rows(const dq_gemm_s8_a *a, size_t rows, const int8_t *panel, const int32_t *init,
                         int32_t *c, size_t c_stride)
 {
-    const size_t groups = a->runs * groups_of(a->run);
-    uint8_t *x = (uint8_t *)a->packed + DQ_ARM_HEAD;
-    if (!*(char *)a->packed) {
-        pack_rows(a, rows, x);
-        *(char *)a->packed = 1;
-    }
+    const size_t groups = a->runs * dq_arm_groups(a->run, GROUP);
+    const uint8_t *x = dq_arm_strips(a, rows, pack_rows);
     for (size_t i = 0; i < rows; i += DQ_ARM_STRIP, x += groups * DQ_ARM_STRIP * GROUP, c += 8 * c_stride) {
         if (rows - i > 4)
             strip(x, groups, 4, rows - i, panel, init, c, c_stride);
