@@ -23,14 +23,15 @@
 #define NUMBER (~(JOB - 1))
 
 /* Distance of fields that several threads write: two cache lines, because processors fetch lines in pairs. */
-#define APART 128
+#define INTERFERENCE_BYTES 128
 
 /* A thread's share of a job. It takes items of its own share first, then of others. Neighboring items, and
  * the memory that they use, thereby stay on one core from job to job. */
 typedef struct share {
     atomic_size_t next; /* First item that is not taken; none if it is `end` or more. */
     size_t end;
-    char padding[APART - sizeof(atomic_size_t) - sizeof(size_t)]; /* Each share has cache lines of its own. */
+    char padding[INTERFERENCE_BYTES - sizeof(atomic_size_t) -
+                 sizeof(size_t)]; /* Each share has cache lines of its own. */
 } share;
 
 typedef struct dq_worker {
@@ -60,7 +61,7 @@ struct dq_thread_pool {
     share *shares; /* One per thread. */
 
     /* A caller writes the next job while workers poll the gate and read the fields above. */
-    char before_job[APART];
+    char before_job[INTERFERENCE_BYTES];
     /* Set while a job runs. Two callers do not share the workers: the second works alone. */
     atomic_bool busy;
     /* The job; written while the gate is closed and no thread is inside. */
@@ -70,10 +71,10 @@ struct dq_thread_pool {
     unsigned share_count; /* Threads that the job is divided among: not more than it has tasks. */
     const atomic_bool *cancelled;
 
-    char before_gate[APART];
+    char before_gate[INTERFERENCE_BYTES];
     atomic_uint gate;
     atomic_uint admitted; /* Number of workers that may be inside; constant while the gate is open. */
-    char before_rest[APART];
+    char before_rest[INTERFERENCE_BYTES];
 
     atomic_bool rest;    /* No work is expected for a while. */
     atomic_uint asleep;  /* Workers that wait for `work`. */
