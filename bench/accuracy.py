@@ -40,5 +40,5 @@ def sqnr(reference, got):
 
 
 def is_equal(peer, ours):
-    """Whether a peer is as accurate as dqrun: at most 3 dB less, where what is above float32's own noise counts as that."""
+    """Whether a peer is as accurate as dqrun: at most 3 dB less, where values above 80 dB, float32's own noise, count as 80."""
     return min(peer, NOISE_OF_FLOAT32) >= min(ours, NOISE_OF_FLOAT32) - EQUAL

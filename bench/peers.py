@@ -131,7 +131,7 @@ def main():
 # ---- Started by compare.py ------------------------------------------------------------------------------------------
 
 
-def run_apart(words, timeout, environment=None):
+def run_process(words, timeout, environment=None):
     """Standard output of a process, or NoResult."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
@@ -151,7 +151,7 @@ def command(peer, model, inputs, *arguments):
 def measure(peer, model, inputs, options):
     """Milliseconds of a peer, in a process of its own; options are those of compare.py."""
     arguments = ["--threads", options.threads, "--seconds", options.seconds, *(["--load"] if options.load else [])]
-    printed = run_apart(command(peer, model, inputs, *arguments), options.timeout)
+    printed = run_process(command(peer, model, inputs, *arguments), options.timeout)
     return json.loads(printed.splitlines()[-1])["ms"]  # an engine may print something of its own before
 
 
@@ -159,7 +159,7 @@ def outputs(peer, model, inputs, file, options):
     """The outputs of a peer, in their order; `file` is where its process writes them. The reference sees the processor as it is: where
     8-bit products have no instruction of their own, it saturates."""
     environment = as_level.real_environment() if peer == REFERENCE else dict(os.environ)
-    run_apart(command(peer, model, inputs, "--threads", options.threads, "--outputs", file), options.timeout, environment)
+    run_process(command(peer, model, inputs, "--threads", options.threads, "--outputs", file), options.timeout, environment)
     return load_outputs(file)
 
 

@@ -74,7 +74,7 @@ def near(got, expected):
 
 def reason(code, timeout=30):
     try:
-        return peers.run_apart([sys.executable, "-c", code], timeout).strip()
+        return peers.run_process([sys.executable, "-c", code], timeout).strip()
     except peers.NoResult as error:
         return error.args[0]
 
