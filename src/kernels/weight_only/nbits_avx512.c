@@ -3,7 +3,7 @@
 #include "kernels/simd/vec_avx512.h"
 
 #define ISA(name) name##_avx512
-enum { WHOLE = 0, LOOKS_UP = 1 };
+enum { WHOLE = 1, LOOKS_UP = 1 };
 
 /* Adds in source order: see accumulate_avx2.h. */
 static inline void add_now(vi *sum, vi term)

@@ -4,7 +4,7 @@
 #include "kernels/simd/vec_avx512.h"
 
 #define ISA(name) name##_avx512vnni
-enum { WHOLE = 0 };
+enum { WHOLE = 1 };
 
 enum { VECTORS = 4 };
 #define RESULT_VECTORS 2

@@ -4,7 +4,7 @@
 #include "kernels/simd/vec_avx2.h"
 
 #define ISA(name) name##_avxvnni
-enum { WHOLE = 0 };
+enum { WHOLE = 1 };
 
 enum { VECTORS = 2 };
 #define add_products(sum, qvalues, digits) (*(sum) = _mm256_dpbusd_avx_epi32(*(sum), qvalues, digits))

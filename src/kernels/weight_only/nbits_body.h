@@ -34,10 +34,13 @@ ALWAYS_INLINE vi four_bytes(const int8_t *p)
  * there is too much work per word for the hardware prefetcher to overlap it with loads. */
 ALWAYS_INLINE void fetch_ahead(const void *words, size_t count)
 {
-    enum { LINE = 64 };
+    enum { LINE = 64, WORD_BYTES = COLS * sizeof(uint32_t) };
+    const char *end = (const char *)words + AHEAD + count * WORD_BYTES;
 #pragma GCC unroll 1
-    for (size_t at = 0; at < count * COLS * sizeof(uint32_t); at += LINE)
-        __builtin_prefetch((const char *)words + AHEAD + at);
+    for (const char *at = (const char *)words + AHEAD; at < end; at += WORD_BYTES)
+#pragma GCC unroll 4
+        for (size_t line = 0; line < WORD_BYTES; line += LINE)
+            __builtin_prefetch(at + line);
 }
 
 /* Adds the products of a word of each column with `lines` lines of digits, `line_stride` bytes from line to
