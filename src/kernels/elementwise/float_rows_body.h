@@ -666,6 +666,11 @@ static void normalize(const float *x, size_t n, float high, float low, float fac
             vf_store(y + i, vf_sub(vf_sub(vf_load(x + i), off), rest));
     gamma = broadcast(gamma ? gamma : &one, g_step, workspace[0]);
     beta = broadcast(beta ? beta : &none, b_step, workspace[1]);
+    if (g_step + b_step == 0) {
+        const vf g = vf_load(gamma), b = vf_load(beta);
+        for (; i + VF_LANES <= n; i += VF_LANES)
+            vf_store(y + i, vf_fma(normalized(vf_load(x + i), off, rest, f), g, b));
+    }
     for (; i + VF_LANES <= n; i += VF_LANES) {
         vf g = vf_load(gamma), b = vf_load(beta);
         vf_store(y + i, vf_fma(normalized(vf_load(x + i), off, rest, f), g, b));
