@@ -142,6 +142,36 @@ static __attribute__((noinline)) size_t quantize_words(const float *x, size_t n,
     return i;
 }
 
+/* A quotient is clamped to +-FAR_QUOTIENT (NaN: to the lower bound), beyond which each zero point gives a
+ * bound of a byte. */
+#define FAR_QUOTIENT 131072.0f
+
+/* Quantizes 8 values, each by its own scale and zero point, to int32; packing them to bytes saturates. */
+static inline __m256i quantize_each(const float *x, const float *scale, const void *zero, bool is_signed)
+{
+    const __m256 q = _mm256_div_ps(_mm256_loadu_ps(x), _mm256_loadu_ps(scale));
+    const __m256 within =
+        _mm256_min_ps(_mm256_max_ps(q, _mm256_set1_ps(-FAR_QUOTIENT)), _mm256_set1_ps(FAR_QUOTIENT));
+    return _mm256_add_epi32(_mm256_cvtps_epi32(within), is_signed ? load_s8(zero) : load_u8(zero));
+}
+
+/* Quantizes 32 values at a time, each by its own scale and zero point; returns the number of elements. */
+static inline size_t quantize_bytes(const float *x, size_t n, const float *scale, const uint8_t *zero,
+                                    bool is_signed, uint8_t *y)
+{
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        __m256i v[4];
+        for (size_t k = 0; k < 4; k++)
+            v[k] = quantize_each(x + i + 8 * k, scale + i + 8 * k, zero + i + 8 * k, is_signed);
+        const __m256i low = _mm256_packs_epi32(v[0], v[1]), high = _mm256_packs_epi32(v[2], v[3]);
+        const __m256i bytes = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+        _mm256_storeu_si256((__m256i *)(void *)(y + i),
+                            _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+    }
+    return i;
+}
+
 /* Elements until the results are aligned to a vector. */
 static inline size_t until_aligned(const void *y, size_t width)
 {
@@ -165,6 +195,8 @@ static inline size_t until_aligned(const void *y, size_t width)
             }                                                                                                \
             if (sizeof(type) == 2 && step == 0 && dq_divides(scale[0]))                                      \
                 i = quantize_words(x, n, scale[0], &b, (min) < 0, (uint16_t *)y);                            \
+            if (sizeof(type) == 1 && step && zero)                                                           \
+                i = quantize_bytes(x, n, scale, (const uint8_t *)zero, (min) < 0, (uint8_t *)y);             \
             for (; fast && n - i >= 32; i += 32)                                                             \
                 if (!quantize_32(x + i, &f, &b, (min) < 0, far, y + i))                                      \
                     for (size_t k = i; k < i + 32; k += 8)                                                   \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quantization and dequantization of rows, sixteen floats at a time; the tail is masked. Rows with a scale
- * for each element are bound by memory accesses: AVX2's kernel is as fast. */
+/* Quantization and dequantization of rows, sixteen floats at a time; the tail is masked. Dequantizing with a
+ * scale for each element is bound by memory accesses: AVX2's kernel is as fast. */
 #include "kernels/kernels.h"
 #include "kernels/simd/vec_avx512.h"
 
@@ -104,12 +104,49 @@ static __attribute__((noinline)) size_t quantize_words(const float *x, size_t n,
     return i;
 }
 
+/* A quotient is clamped to +-FAR_QUOTIENT (NaN: to the lower bound), beyond which each zero point gives a
+ * bound of a byte. */
+#define FAR_QUOTIENT 131072.0f
+
+/* Quantizes 16 values, each by its own scale and zero point, to int32; packing them to bytes saturates. */
+static inline __m512i quantize_each(const float *x, const float *scale, const uint8_t *zero, bool is_signed)
+{
+    const __m512 q = _mm512_div_ps(_mm512_loadu_ps(x), _mm512_loadu_ps(scale));
+    const __m512 within =
+        _mm512_min_ps(_mm512_max_ps(q, _mm512_set1_ps(-FAR_QUOTIENT)), _mm512_set1_ps(FAR_QUOTIENT));
+    const __m512i z = is_signed ? load_s8(0xffff, (const int8_t *)zero) : load_u8(0xffff, zero);
+    ahead(x);
+    return _mm512_add_epi32(_mm512_cvtps_epi32(within), z);
+}
+
+/* Quantizes 64 values at a time, each by its own scale and zero point; returns the number of elements. */
+static inline size_t quantize_bytes(const float *x, size_t n, const float *scale, const uint8_t *zero,
+                                    bool is_signed, uint8_t *y)
+{
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    size_t i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        __m512i v[4];
+        for (size_t k = 0; k < 4; k++)
+            v[k] = quantize_each(x + i + k * LANES, scale + i + k * LANES, zero + i + k * LANES, is_signed);
+        const __m512i low = _mm512_packs_epi32(v[0], v[1]), high = _mm512_packs_epi32(v[2], v[3]);
+        const __m512i bytes = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+        _mm512_storeu_si512(y + i, _mm512_permutexvar_epi32(order, bytes));
+    }
+    return i;
+}
+
 #define QUANTIZE(suffix, type, min, max)                                                                     \
     void dq_quantize_f32_##suffix##_avx512(const float *x, size_t n, const float *scale, const type *zero,   \
                                            size_t step, type *y)                                             \
     {                                                                                                        \
         if (step || n == 0) {                                                                                \
-            dq_quantize_f32_##suffix##_avx2(x, n, scale, zero, step, y);                                     \
+            const size_t done =                                                                              \
+                sizeof(type) == 1 && n && zero                                                               \
+                    ? quantize_bytes(x, n, scale, (const uint8_t *)zero, (min) < 0, (uint8_t *)y)            \
+                    : 0;                                                                                     \
+            dq_quantize_f32_##suffix##_avx2(x + done, n - done, scale + done, zero ? zero + done : NULL,     \
+                                            step, y + done);                                                 \
             return;                                                                                          \
         }                                                                                                    \
         const __m512 s = _mm512_set1_ps(scale[0]);                                                           \
