@@ -208,12 +208,11 @@ static void long_row(const softmax_job *job, const uint8_t *x, uint8_t *y, uint8
         y[i * step] = by_qvalue[x[i * step]];
 }
 
-static void rows(void *arg, size_t begin, size_t end, unsigned worker)
+/* `sign_xor` is constant in each call: without it, a lookup takes two instructions less. */
+static inline __attribute__((always_inline)) void rows_of_type(const softmax_job *job, size_t begin,
+                                                               size_t end, uint8_t sign_xor)
 {
-    (void)worker;
-    const softmax_job *job = arg;
     size_t n = job->state->length, i = begin;
-    uint8_t sign_xor = (uint8_t)(job->qx.min & 0x80);
     for (; n <= MAX_SHORT_ROW && end - i >= ROWS; i += ROWS)
         short_rows(job, i, ROWS, sign_xor);
     for (; i < end; i++) {
@@ -224,6 +223,16 @@ static void rows(void *arg, size_t begin, size_t end, unsigned worker)
             long_row(job, job->x + at, job->y + at, highest_of(job->x + at, n, job->state->inner, sign_xor),
                      sign_xor);
     }
+}
+
+static void rows(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    (void)worker;
+    const softmax_job *job = arg;
+    if (job->qx.min < 0)
+        rows_of_type(job, begin, end, 0x80);
+    else
+        rows_of_type(job, begin, end, 0);
 }
 
 static dq_status run(const dq_op_call *call, dq_error *err)
