@@ -105,7 +105,7 @@ static unsigned detect(void)
     unsigned mask = DQ_ISA_C | DQ_ISA_NEON;
     if (getauxval(AT_HWCAP) & (1u << 20)) /* HWCAP_ASIMDDP. */
         mask |= DQ_ISA_DOTPROD;
-    if (getauxval(AT_HWCAP2) & (1u << 13)) /* HWCAP2_I8MM. */
+    if ((mask & DQ_ISA_DOTPROD) && (getauxval(AT_HWCAP2) & (1u << 13))) /* HWCAP2_I8MM. */
         mask |= DQ_ISA_I8MM;
     return mask;
 }

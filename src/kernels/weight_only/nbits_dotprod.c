@@ -14,6 +14,91 @@ enum { VECTORS = 4 };
 
 #include "kernels/weight_only/nbits_body.h"
 
+/* ---- Several rounded rows: sdot multiplies four values of four columns with a lane of digits. -----------
+ */
+
+enum { SCALES = 8, FACTORS = 4 };
+#include "kernels/weight_only/nbits_unpacked_body.h"
+
+static inline void put_values(int8x16_t first, int8x16_t second, int8_t *to)
+{
+    vst1q_s8(to, first);
+    vst1q_s8(to + 16, second);
+}
+
+static inline void put_digits(const int8x16_t row[LINES], int8_t *to)
+{
+    for (size_t i = 0; i < LINES; i++)
+        vst1q_s8(to + 16 * i, row[i]);
+}
+
+static inline void put_scales(vf scale, float *to)
+{
+    vf_store(to, scale);
+}
+
+static inline void put_factors(vf factor, float *to)
+{
+    vf_store(to, factor);
+}
+
+/* Adds the products of four values, those of lane `lane` of the digits. */
+#define MULTIPLY_LANE(lane, values)                                                                          \
+    for (int v = 0; v < TILE_VECTORS; v++)                                                                   \
+        for (int i = 0; i < LINES; i++)                                                                      \
+    sum[v][i] = vdotq_laneq_s32(sum[v][i], (values)[2 * v + (lane) % 2], row[i], lane)
+
+static void multiply_tile(const pieces *p, const row_digits *x, size_t tile, float *y)
+{
+    const int8_t *values = p->values[tile][0], *digits = x->digits[0];
+    const float *scales = p->scales[tile][0], *factors = x->factors[0];
+    vf result[TILE_VECTORS][LINES];
+    for (int v = 0; v < TILE_VECTORS; v++)
+        for (int i = 0; i < LINES; i++)
+            result[v][i] = vf_load(y + i * COLS + v * VF_LANES);
+#pragma GCC unroll 1
+    for (size_t k = 0; k < p->count; k++) {
+        vi sum[TILE_VECTORS][LINES];
+        for (int v = 0; v < TILE_VECTORS; v++)
+            for (int i = 0; i < LINES; i++)
+                sum[v][i] = vi_set(0);
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++, digits += ROWS_BYTES / 2) {
+            int8x16_t row[LINES];
+            for (int i = 0; i < LINES; i++)
+                row[i] = vld1q_s8(digits + 16 * i);
+            for (int n = 0; n < STEPS / 2; n++, values += 32 * TILE_VECTORS) {
+                int8x16_t w[2 * TILE_VECTORS];
+                for (int i = 0; i < 2 * TILE_VECTORS; i++)
+                    w[i] = vld1q_s8(values + 16 * i);
+                if (n == 0) {
+                    MULTIPLY_LANE(0, w);
+                    MULTIPLY_LANE(1, w);
+                } else {
+                    MULTIPLY_LANE(2, w);
+                    MULTIPLY_LANE(3, w);
+                }
+            }
+        }
+        const vf factor = vf_load(factors);
+        for (int v = 0; v < TILE_VECTORS; v++) {
+            const vf scale = vf_load(scales + v * VF_LANES);
+            vf value[LINES];
+            value[0] = vmulq_laneq_f32(vi_to_float(sum[v][0]), factor, 0);
+            value[1] = vmulq_laneq_f32(vi_to_float(sum[v][1]), factor, 1);
+            value[2] = vmulq_laneq_f32(vi_to_float(sum[v][2]), factor, 2);
+            value[3] = vmulq_laneq_f32(vi_to_float(sum[v][3]), factor, 3);
+            for (int i = 0; i < LINES; i++)
+                result[v][i] = vf_fma(scale, value[i], result[v][i]);
+        }
+        scales += SCALES;
+        factors += FACTORS;
+    }
+    for (int v = 0; v < TILE_VECTORS; v++)
+        for (int i = 0; i < LINES; i++)
+            vf_store(y + i * COLS + v * VF_LANES, result[v][i]);
+}
+
 /* ---- Whole pieces of rounded rows: a vector holds sixteen digits, which sdot reads by lanes. ---------- */
 
 /* 4 bits. Adds the products of a word of each column with lanes `lane` and `lane` + 1. */
@@ -53,13 +138,6 @@ ALWAYS_INLINE void whole_piece_4(const uint32_t *words, const int8_t *digits, in
     }                                                                                                        \
     words += COLS
 
-/* The digits of four words as bytes, in the order of the quantized values. */
-static inline int8x16_t digits_of_words(const int8_t *digits)
-{
-    static const uint8_t order[16] = {0, 4, 2, 6, 8, 12, 10, 14, 16, 20, 18, 22, 24, 28, 26, 30};
-    return vqtbl2q_s8(vld1q_s8_x2(digits), vld1q_u8(order));
-}
-
 ALWAYS_INLINE void whole_piece_8(const uint32_t *words, const int8_t *digits, int rows,
                                  vi sum[VECTORS][LINES])
 {
@@ -86,5 +164,6 @@ ALWAYS_INLINE void whole_rounded_piece(int bits, const uint32_t *words, const dq
         whole_piece_4(words, x->digits, rows, sum);
 }
 
+#define SEVERAL_ROWS several_rows
 #define WHOLE_ROUNDED_PIECE whole_rounded_piece
 #include "kernels/weight_only/nbits_rounded_body.h"

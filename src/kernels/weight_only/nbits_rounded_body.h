@@ -3,6 +3,7 @@
  * nbits_body.h before, and may define
  *   WHOLE_ROUNDED_PIECE(bits, words, x, rows, sum)  what `piece` does for pieces of DQ_NBITS_PIECE values,
  *                                                   with sums that stay in registers
+ *   SEVERAL_ROWS(b, x, y)   what dq_nbits_s8 does for several rows where has_int8_values(b)
  *   RESULT_VECTORS   vectors of columns of a tile of LINES rows whose results stay in registers for all
  * blocks */
 #ifdef WHOLE_ROUNDED_PIECE
@@ -131,6 +132,12 @@ ALWAYS_INLINE void result_tiles(const dq_nbits *b, int bits, const dq_nbits_roun
 
 void ISA(dq_nbits_s8)(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
 {
+#ifdef SEVERAL_ROWS
+    if (x->rows > 1 && has_int8_values(b)) {
+        SEVERAL_ROWS(b, x, y);
+        return;
+    }
+#endif
     if (b->bits == 8 && x->rows == 1)
         rounded_strip(b, 8, x, 1, y);
     else if (b->bits == 8)
