@@ -67,6 +67,9 @@ static void multiply_tile(const pieces *p, const row_digits *x, size_t tile, flo
             int8x16_t row[LINES];
             for (int i = 0; i < LINES; i++)
                 row[i] = vld1q_s8(digits + 16 * i);
+            for (int v = 0; v < TILE_VECTORS; v++)
+                for (int i = 0; i < LINES; i++)
+                    __asm__("" : "+w"(sum[v][i])); /* opaque, so that GCC copies fewer sums */
             for (int n = 0; n < STEPS / 2; n++, values += 32 * TILE_VECTORS) {
                 int8x16_t w[2 * TILE_VECTORS];
                 for (int i = 0; i < 2 * TILE_VECTORS; i++)
