@@ -31,11 +31,12 @@ typedef struct entry {
     char packer[NAME_BYTES];
     uint32_t constant; /* number of a constant of the model with the tensor's data, or DQ_NO_CONSTANT */
     uint16_t dtype, key_size;
-    uint64_t key, packed, size; /* offsets of the key and of the form; bytes of the form */
+    uint64_t key, packed, size; /* offsets of the key and of the form; bytes of the form in the file */
+    uint64_t full;              /* bytes of the form in memory */
 } entry;
 
 /* Nothing in the file is padding of the compiler's. */
-_Static_assert(sizeof(header) == 120 && sizeof(entry) == 88, "layout of the file");
+_Static_assert(sizeof(header) == 120 && sizeof(entry) == 96, "layout of the file");
 
 struct dq_packed_file {
     const dq_allocator *allocator;
@@ -67,16 +68,16 @@ static dq_hash checksum_of(const header *h, const void *table, size_t size)
 /* ---- Packers ------------------------------------------------------------------------------------------- */
 
 static const dq_packer packers[] = {
-#define DQ_PACKER(name, function, pointers, check) {name, function, pointers, check},
+#define DQ_PACKER(name, function, pointers, used) {name, function, pointers, used},
 #include "ops/packers.def"
 #undef DQ_PACKER
 };
 
-bool dq_packed_numbers(const void *packed, const void *key)
+size_t dq_packed_numbers(const void *packed, size_t size, size_t full, const void *key)
 {
     (void)packed;
     (void)key;
-    return true;
+    return size == full ? full : 0;
 }
 
 const dq_packer *dq_packer_of(dq_pack_fn make)
@@ -97,6 +98,8 @@ static int compare(const dq_packed_form *a, const dq_packed_form *b)
         order = strcmp(a->packer->name, b->packer->name);
     if (!order)
         order = (a->dtype > b->dtype) - (a->dtype < b->dtype);
+    if (!order)
+        order = (a->full > b->full) - (a->full < b->full);
     if (!order)
         order = (a->key_size > b->key_size) - (a->key_size < b->key_size);
     return order || !a->key_size ? order : memcmp(a->key, b->key, a->key_size);
@@ -131,7 +134,8 @@ static void fill_table(const dq_packed_form *forms, header *h, entry *entries)
                              .key_size = (uint16_t)f->key_size,
                              .key = key,
                              .packed = at,
-                             .size = f->size};
+                             .size = f->size,
+                             .full = f->full};
         memcpy(entries[i].packer, f->packer->name, strlen(f->packer->name));
         if (f->key_size)
             memcpy(table + key - sizeof *h, f->key, f->key_size);
@@ -373,16 +377,20 @@ static size_t first_of(const dq_packed_file *file, dq_hash source)
     return first;
 }
 
-const void *dq_packed_file_find(const dq_packed_file *file, const dq_packed_form *form)
+void dq_packed_file_find(const dq_packed_file *file, dq_packed_form *form)
 {
+    form->packed = NULL;
+    form->size = 0;
     for (size_t i = first_of(file, form->source); i < file->header->count; i++) {
         const entry *e = &file->entries[i];
         if (dq_hash_compare(e->source, form->source) != 0)
             break;
         if (strcmp(e->packer, form->packer->name) == 0 && e->dtype == (uint16_t)form->dtype &&
-            e->key_size == form->key_size && e->size == form->size &&
-            (!form->key_size || memcmp(file->file.bytes + e->key, form->key, form->key_size) == 0))
-            return file->file.bytes + e->packed;
+            e->key_size == form->key_size && e->full == form->full &&
+            (!form->key_size || memcmp(file->file.bytes + e->key, form->key, form->key_size) == 0)) {
+            form->packed = file->file.bytes + e->packed;
+            form->size = e->size;
+            break;
+        }
     }
-    return NULL;
 }

@@ -8,9 +8,9 @@
 
 /** Version of the format: of the file's layout and of the layouts of packed forms within a version of dqrun.
  */
-enum { DQ_PACKED_FORMAT = 1 };
+enum { DQ_PACKED_FORMAT = 2 };
 
-/** A packed form, identified by all fields but `constant` and the last two. */
+/** A packed form, identified by all fields but `constant`, `packed` and `size`. */
 typedef struct dq_packed_form {
     dq_hash source;    /* of the data of the tensor that it was made from */
     uint32_t constant; /* number of a constant of the model with these data, or DQ_NO_CONSTANT */
@@ -18,8 +18,9 @@ typedef struct dq_packed_form {
     const dq_packer *packer;
     const void *key; /* after its pointers */
     size_t key_size;
+    size_t full;        /* bytes of the form in memory, where unused ones may be at the end */
     const void *packed; /* aligned to DQ_ALIGN */
-    size_t size;
+    size_t size;        /* bytes of it in the file */
 } dq_packed_form;
 
 /** Writes a file for the kernels of `isa` through `write`; `types` is dq_content_types of the model.
@@ -39,7 +40,7 @@ const char *dq_packed_file_path(const dq_packed_file *file);
 /** The ISA levels that it was written for, and the name of the highest. */
 unsigned dq_packed_file_isa(const dq_packed_file *file);
 const char *dq_packed_file_isa_name(const dq_packed_file *file);
-/** The packed bytes of that form and size; NULL if the file has none. */
-const void *dq_packed_file_find(const dq_packed_file *file, const dq_packed_form *form);
+/** Sets `packed` and `size` to those in the file; NULL and 0 if the file has no such form. */
+void dq_packed_file_find(const dq_packed_file *file, dq_packed_form *form);
 
 #endif

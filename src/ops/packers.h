@@ -5,24 +5,24 @@
 
 #include "ops/packs.h"
 
-/** Whether a form of that key may be in a file, and whether a run may read these bytes, whatever a file
- * holds: it stays inside of the form and of its operands. Numbers may be wrong, offsets and counts may not.
- */
-typedef bool dq_packed_check_fn(const void *packed, const void *key);
+/** Bytes that a run reads from a form, counted from its beginning, where a file holds the first `size` of its
+ * `full` bytes. 0: a form of that key may not be in a file, or a run would read outside of the `size` bytes
+ * or of its operands. Numbers may be wrong, offsets and counts may not. */
+typedef size_t dq_packed_used_fn(const void *packed, size_t size, size_t full, const void *key);
 
-/** For forms that hold only numbers: true. */
-dq_packed_check_fn dq_packed_numbers;
+/** For forms that hold only numbers and are read completely. */
+dq_packed_used_fn dq_packed_numbers;
 
 typedef struct dq_packer {
     const char *name;
     dq_pack_fn make;
     size_t pointers;
-    dq_packed_check_fn *is_safe;
+    dq_packed_used_fn *used;
 } dq_packer;
 
-#define DQ_PACKER(name, function, pointers, check)                                                           \
+#define DQ_PACKER(name, function, pointers, used)                                                            \
     void function(void *packed, const dq_tensor *from, const void *key);                                     \
-    dq_packed_check_fn check;
+    dq_packed_used_fn used;
 #include "ops/packers.def"
 #undef DQ_PACKER
 

@@ -20,7 +20,8 @@ typedef struct form {
     const void *data; /* of the tensor that it was made from; identifies it, as the tensor's own address may
                          be a view's */
     dq_pack_fn make;
-    size_t key_size, size, memory_size;
+    size_t key_size, size, memory_size; /* size: readable bytes from `packed` on */
+    size_t full;          /* bytes of the form; more than `size` where a file leaves out unused ones */
     void *memory;         /* as allocated; NULL: the form is in the file */
     const void *packed;   /* aligned */
     struct form *waiting; /* next in the list of deferred forms */
@@ -113,7 +114,7 @@ static form *new_form(const dq_packs *packs, const dq_tensor *from, const dq_pac
     f->make = requested->make;
     f->how = requested->how;
     f->isa = requested->isa;
-    f->size = requested->size;
+    f->size = f->full = requested->size;
     f->key_size = requested->key_size;
     if (f->key_size)
         memcpy(f->key, requested->key, f->key_size);
@@ -220,7 +221,7 @@ static form *make_form(dq_packs *packs, const dq_tensor *from, const dq_packing 
 
 /* ---- Files --------------------------------------------------------------------------------------------- */
 
-/* Describes a form as a file has it; false if it may not be in a file. */
+/* Describes a form as a file has it, but for `packed` and `size`; false if it may not be in a file. */
 static bool describe(const form *f, dq_content *content, dq_packed_form *out)
 {
     const dq_packer *packer = dq_packer_of(f->make);
@@ -236,8 +237,7 @@ static bool describe(const form *f, dq_content *content, dq_packed_form *out)
                             .packer = packer,
                             .key = f->key + pointers,
                             .key_size = f->key_size - pointers,
-                            .packed = f->packed,
-                            .size = f->size};
+                            .full = f->full};
     return true;
 }
 
@@ -252,9 +252,12 @@ static dq_status take_from_file(const dq_packs *packs, const dq_tensor *from, co
     form *f = new_form(packs, from, requested);
     if (!f)
         return dq_no_memory(err, sizeof *f, "packed weights");
-    if (describe(f, packs->content, &wanted))
-        f->packed = dq_packed_file_find(packs->file, &wanted);
-    if (f->packed && !wanted.packer->is_safe(f->packed, f->key)) {
+    if (describe(f, packs->content, &wanted)) {
+        dq_packed_file_find(packs->file, &wanted);
+        f->packed = wanted.packed;
+        f->size = wanted.size;
+    }
+    if (f->packed && !wanted.packer->used(f->packed, f->size, f->full, f->key)) {
         free_form(packs, f);
         return dq_fail(err, DQ_BAD_INPUT, "%s: a form of '%s' is not one of dqrun's: pack the model again",
                        dq_packed_file_path(packs->file), wanted.packer->name);
@@ -291,6 +294,16 @@ static bool is_waiting(const dq_packs *packs, const form *f)
     return w != NULL;
 }
 
+/* Describes a form with the bytes that a run reads; false if it may not be in a file. */
+static bool describe_used(const form *f, dq_content *content, dq_packed_form *out)
+{
+    if (!describe(f, content, out))
+        return false;
+    out->packed = f->packed;
+    out->size = out->packer->used(f->packed, f->size, f->full, f->key);
+    return out->size > 0;
+}
+
 /* Lists the forms for a file. They stay valid without the lock. */
 static size_t list_forms(dq_packs *packs, unsigned isa, dq_content *content, dq_packed_form *list)
 {
@@ -299,8 +312,7 @@ static size_t list_forms(dq_packs *packs, unsigned isa, dq_content *content, dq_
         for (const form *f = packs->forms[i]; f; f = f->next)
             if (!list)
                 count++;
-            else if (f->isa == isa && !is_waiting(packs, f) && describe(f, content, &list[count]) &&
-                     list[count].packer->is_safe(f->packed, f->key))
+            else if (f->isa == isa && !is_waiting(packs, f) && describe_used(f, content, &list[count]))
                 count++;
     return count;
 }

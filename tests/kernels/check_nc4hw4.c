@@ -71,6 +71,12 @@ static void check_sums(const dq_conv_nc4hw4_s8 *kernel, size_t kind, size_t n, s
     size_t used = kernel->pack(w, steps, at);
     KERNEL_FAIL_UNLESS(used <= most && used % 64 == 0, "%zu steps: panel of %zu bytes, most %zu", steps, used,
                        most);
+    if (kernel->used) {
+        const size_t found = kernel->used(steps, at, used);
+        KERNEL_FAIL_UNLESS(found == used && kernel->used(steps, at, used - 1) == 0,
+                           "a panel from a file uses %zu bytes, expected %zu", found, used);
+        at = memcpy(kernel_bytes(used), at, used); /* nothing may be read past its end */
+    }
     kernel->sums(x, offsets, steps, at, init, n, c, c_stride);
     for (size_t j = 0; j < OUTS; j++)
         for (size_t p = 0; p < n; p++) {

@@ -140,7 +140,7 @@ enum { /* offsets in the header and in an entry: docs/packed-weights.md */
        AT_KEYS_END = 72,
        AT_CHECKSUM = 104,
        HEADER = 120,
-       ENTRY = 88,
+       ENTRY = 96,
        ENTRY_CHECKSUM = 16,
        ENTRY_PACKED = 72,
        ENTRY_SIZE = 80
@@ -289,7 +289,7 @@ START_TEST(another_version_is_refused)
     refuses("was packed by dqrun ?[1mred, expected ");
     bytes[AT_FORMAT]++;
     write_file(bytes, size);
-    refuses("has version 2 of the format, expected 1");
+    refuses("has version 3 of the format, expected 2");
     bytes[8] ^= 1;
     write_file(bytes, size);
     refuses("has byte order mark 0x01020305, expected 0x01020304");

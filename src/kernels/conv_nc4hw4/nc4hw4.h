@@ -26,9 +26,9 @@ typedef size_t dq_nc4hw4_panel_size_fn(size_t steps);
  * step into `panel` (aligned to 64). Returns the bytes used, a multiple of 64. */
 typedef size_t dq_nc4hw4_pack_fn(const int8_t *w, size_t steps, void *panel);
 
-/** Whether `sums` reads only what it may, whatever the panel_size bytes of a panel hold: for panels from
- * files. Sums may be wrong. */
-typedef bool dq_nc4hw4_is_safe_fn(size_t steps, const void *panel);
+/** Bytes that `sums` reads of a panel, where `size` bytes of it are there: what `pack` returned. 0 if `sums`
+ * would read past them or outside of the image. For panels from files: sums may be wrong. */
+typedef size_t dq_nc4hw4_used_fn(size_t steps, const void *panel, size_t size);
 
 /** c[j * c_stride + p] = init[j] + sum over steps s and channels e of x[offsets[s] + DQ_NC4HW4_STEP * p + e]
  * times the panel's weight of j, s and e; for p < n and all DQ_NC4HW4_OUTS channels j. x may be read, and
@@ -58,7 +58,7 @@ typedef struct dq_conv_nc4hw4_s8 {
     dq_nc4hw4_interleave_fn *interleave;
     dq_nc4hw4_panel_size_fn *panel_size;
     dq_nc4hw4_pack_fn *pack;
-    dq_nc4hw4_is_safe_fn *is_safe; /* NULL: any panel is safe */
+    dq_nc4hw4_used_fn *used; /* NULL: panel_size bytes, and any panel is safe */
     dq_nc4hw4_sums_fn *sums;
     dq_nc4hw4_store_fn *store;
     dq_nc4hw4_exact_scale_fn *exact_scale; /* NULL: no exact scales, … */
@@ -71,7 +71,7 @@ dq_nc4hw4_interleave_fn dq_nc4hw4_interleave_c;
 dq_nc4hw4_interleave_fn dq_nc4hw4_interleave_sse41, dq_nc4hw4_interleave_avx2;
 dq_nc4hw4_panel_size_fn dq_nc4hw4_panel_size_sse41;
 dq_nc4hw4_pack_fn dq_nc4hw4_pack_sse41;
-dq_nc4hw4_is_safe_fn dq_nc4hw4_is_safe_sse41;
+dq_nc4hw4_used_fn dq_nc4hw4_used_sse41;
 dq_nc4hw4_store_fn dq_nc4hw4_store_avx2;
 dq_nc4hw4_exact_scale_fn dq_nc4hw4_exact_scale_avx2;
 dq_nc4hw4_requantize_row_fn dq_nc4hw4_requantize_avx2, dq_nc4hw4_requantize_avx512;

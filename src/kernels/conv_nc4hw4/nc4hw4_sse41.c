@@ -11,6 +11,11 @@ enum { MAX_PAIR_SUM = 128 /* maximum magnitude of the weights of one sign in a 1
 
 /* ---- Packing ------------------------------------------------------------------------------------------ */
 
+static size_t round_up(size_t bytes)
+{
+    return (bytes + DQ_ALIGN - 1) / DQ_ALIGN * DQ_ALIGN;
+}
+
 size_t dq_nc4hw4_panel_size_sse41(size_t steps)
 {
     enum { EACH = sizeof(uint32_t) + OUTS * (STEP + 2 * sizeof(record)) };
@@ -170,31 +175,34 @@ size_t dq_nc4hw4_pack_sse41(const int8_t *w, size_t steps, void *panel)
         h->records[j] = (uint32_t)(next - first);
     }
     size_t used = sizeof *h + steps * (sizeof *order + OUTS * STEP) + (size_t)(next - records) * sizeof *next;
-    return (used + DQ_ALIGN - 1) / DQ_ALIGN * DQ_ALIGN;
+    return round_up(used);
 }
 
 /* Steps must be those of the panel, and records in it. */
-bool dq_nc4hw4_is_safe_sse41(size_t steps, const void *panel)
+size_t dq_nc4hw4_used_sse41(size_t steps, const void *panel, size_t size)
 {
     const head *h = panel;
     const uint32_t *order = (const uint32_t *)(h + 1);
     const size_t first = sizeof *h + steps * (sizeof *order + OUTS * STEP);
     const record *records = (const record *)(const void *)((const char *)panel + first);
-    size_t count = 0, most = (dq_nc4hw4_panel_size_sse41(steps) - first) / sizeof *records;
+    size_t count = 0;
+    if (size < first)
+        return 0;
     for (size_t j = 0; j < OUTS; j++) {
         count += h->records[j];
         if (h->records[j] % 2)
-            return false;
+            return 0;
     }
-    if (h->matched > steps || h->matched % 2 || count > most)
-        return false;
+    const size_t used = round_up(first + count * sizeof *records);
+    if (h->matched > steps || h->matched % 2 || used > size)
+        return 0;
     for (size_t i = 0; i < steps; i++)
         if (order[i] >= steps)
-            return false;
+            return 0;
     for (size_t i = 0; i < count; i++)
         if (records[i].step >= steps)
-            return false;
-    return true;
+            return 0;
+    return used;
 }
 
 /* ---- Pixels ------------------------------------------------------------------------------------------- */
@@ -235,6 +243,6 @@ const dq_conv_nc4hw4_s8 dq_conv_nc4hw4_s8_sse41 = {.lanes = 8,
                                                    .interleave = dq_nc4hw4_interleave_sse41,
                                                    .panel_size = dq_nc4hw4_panel_size_sse41,
                                                    .pack = dq_nc4hw4_pack_sse41,
-                                                   .is_safe = dq_nc4hw4_is_safe_sse41,
+                                                   .used = dq_nc4hw4_used_sse41,
                                                    .sums = sums,
                                                    .store = store};

@@ -64,9 +64,9 @@ typedef size_t dq_gemm_s8_packed_a_size_fn(const dq_gemm_s8_b *b, size_t rows);
  * and writes the nr column sums. Returns the bytes used, a multiple of 64, which depend on the weights. */
 typedef size_t dq_gemm_s8_pack_fn(const dq_gemm_s8_b *b, size_t first, void *panel, int32_t *sums);
 
-/** Whether `tile` reads and writes only what it may, whatever the panel_size bytes of a panel hold: for
- * panels from files. Sums may be wrong. */
-typedef bool dq_gemm_s8_is_safe_fn(size_t runs, size_t run, const void *panel);
+/** Bytes that `tile` reads of a panel, where `size` bytes of it are there: what `pack` returned. 0 if `tile`
+ * would read past them or outside of A. For panels from files: sums may be wrong. */
+typedef size_t dq_gemm_s8_used_fn(size_t runs, size_t run, const void *panel, size_t size);
 
 /** Computes a tile: c[i * c_stride + j] = init[j] + row i of A times column j of the panel, for i < rows (1 …
  * mr) and all j < nr. */
@@ -88,7 +88,7 @@ typedef struct dq_gemm_s8 {
     dq_gemm_s8_panel_size_fn *panel_size;
     dq_gemm_s8_packed_a_size_fn *packed_a_size; /* NULL: the kernel does not pack A */
     dq_gemm_s8_pack_fn *pack;
-    dq_gemm_s8_is_safe_fn *is_safe; /* NULL: any panel is safe */
+    dq_gemm_s8_used_fn *used; /* NULL: panel_size bytes, and any panel is safe */
     dq_gemm_s8_tile_fn *tile;
     dq_gemm_s8_done_fn *done; /* NULL: nothing to do */
     dq_gemm_s8_sums_fn *sums;

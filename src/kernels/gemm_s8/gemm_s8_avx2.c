@@ -579,7 +579,7 @@ const dq_gemm_s8 dq_gemm_s8_avx2 = {.mr = MR,
                                     .panel_size = dq_gemm_s8_avx2_panel_size,
                                     .packed_a_size = packed_a_size,
                                     .pack = dq_gemm_s8_avx2_pack,
-                                    .is_safe = dq_gemm_s8_avx2_is_safe,
+                                    .used = dq_gemm_s8_avx2_used,
                                     .tile = tile,
                                     .sums = dq_gemm_s8_sums_u8_avx2,
                                     .few = &dq_gemm_s8_few_avx2};

@@ -73,6 +73,6 @@ static inline size_t dq_avx2_order_bytes(size_t groups)
 extern const dq_gemm_s8 dq_gemm_s8_few_avx2;
 dq_gemm_s8_panel_size_fn dq_gemm_s8_avx2_panel_size;
 dq_gemm_s8_pack_fn dq_gemm_s8_avx2_pack;
-dq_gemm_s8_is_safe_fn dq_gemm_s8_avx2_is_safe;
+dq_gemm_s8_used_fn dq_gemm_s8_avx2_used;
 
 #endif

@@ -25,6 +25,11 @@ typedef struct way {
 static const way ways[] = {{2, 85}, {3, 79}, {4, 76}, {6, 73}, {8, 72}};
 enum { WAYS = sizeof ways / sizeof *ways, MAX_DEPTH = 8, COST_WORDS = 112, COST_ENTRY = 260 };
 
+static size_t round_up(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
 static bool positions_of(size_t runs, size_t run, size_t *positions)
 {
     return dq_align_size(run, GROUP, positions) && dq_mul_size(*positions, runs, positions);
@@ -557,7 +562,7 @@ size_t dq_gemm_s8_avx2_pack(const dq_gemm_s8_b *b, size_t first, void *panel, in
         make_words(natural, groups, terms, (int16_t *)(void *)(terms + NR));
         used = NR * sizeof *terms + 2 * bytes;
     }
-    return (sizeof *head + used + 63) / 64 * 64;
+    return round_up(sizeof *head + used);
 }
 
 /* ---- Panels from files ----------------------------------------------------------------------------------
@@ -571,21 +576,11 @@ static bool is_depth(size_t depth)
     return false;
 }
 
-/* A panel of words holds numbers only. Batches are safe if their groups and positions are in the row of A,
- * and their records in the panel. */
-bool dq_gemm_s8_avx2_is_safe(size_t runs, size_t run, const void *panel)
+/* Batches are safe if their groups and positions are in the row of A, and their records in the panel. */
+static bool is_safe(size_t groups, const dq_avx2_head *head, const dq_avx2_record *records, size_t count)
 {
-    const dq_avx2_head *head = panel;
     const uint16_t *order = (const uint16_t *)(const void *)(head + 1);
-    const size_t groups = runs * dq_avx2_groups(run), size = dq_gemm_s8_avx2_panel_size(runs, run);
-    const size_t first = sizeof *head + dq_avx2_order_bytes(groups) + groups * DQ_AVX2_GROUP_BYTES;
-    const dq_avx2_record *records = (const dq_avx2_record *)(const void *)((const char *)panel + first);
-    size_t count = 0;
-    if (head->mode == DQ_AVX2_WORDS)
-        return true;
-    for (size_t j = 0; j < NR; j++)
-        count += head->records[j];
-    if (!is_depth(head->depth) || first > size || (size - first) / sizeof *records < count)
+    if (!is_depth(head->depth))
         return false;
     for (size_t i = 0; i < groups; i++)
         if (order[i] >= groups)
@@ -595,4 +590,23 @@ bool dq_gemm_s8_avx2_is_safe(size_t runs, size_t run, const void *panel)
             if (records[i].position[e] >= groups * GROUP)
                 return false;
     return true;
+}
+
+/* A panel of words holds numbers only. */
+size_t dq_gemm_s8_avx2_used(size_t runs, size_t run, const void *panel, size_t size)
+{
+    const dq_avx2_head *head = panel;
+    const size_t groups = runs * dq_avx2_groups(run);
+    const size_t words = round_up(sizeof *head + NR * sizeof(int32_t) + 2 * groups * DQ_AVX2_GROUP_BYTES);
+    const size_t first = sizeof *head + dq_avx2_order_bytes(groups) + groups * DQ_AVX2_GROUP_BYTES;
+    size_t count = 0;
+    if (size < sizeof *head || size < (head->mode == DQ_AVX2_WORDS ? words : first))
+        return 0;
+    if (head->mode == DQ_AVX2_WORDS)
+        return words;
+    for (size_t j = 0; j < NR; j++)
+        count += head->records[j];
+    const size_t used = round_up(first + count * sizeof(dq_avx2_record));
+    const void *records = (const char *)panel + first;
+    return used <= size && is_safe(groups, head, records, count) ? used : 0;
 }

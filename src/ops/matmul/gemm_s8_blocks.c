@@ -121,17 +121,31 @@ void dq_pack_gemm_s8(void *packed, const dq_tensor *from, const void *key)
     }
 }
 
-bool dq_packed_gemm_s8_is_safe(const void *packed, const void *key)
+/* Panels of a kernel without `used` have the same size. */
+static size_t used_of_panel(const dq_qweights *w, const void *panel, size_t size)
+{
+    return w->kernel->used        ? w->kernel->used(w->b.runs, w->b.run, panel, size)
+           : size < w->panel_size ? 0
+                                  : w->panel_size;
+}
+
+size_t dq_packed_gemm_s8_used(const void *packed, size_t size, size_t full, const void *key)
 {
     const dq_qweights *w = key;
     const size_t *starts = (const size_t *)(const void *)((const char *)packed + w->starts_offset);
-    for (size_t i = 0; i < w->panels * w->matrices; i++)
-        if (starts[i] % DQ_ALIGN || starts[i] < dq_qweights_first_panel(w) ||
-            starts[i] > w->size - w->panel_size ||
-            (w->kernel->is_safe &&
-             !w->kernel->is_safe(w->b.runs, w->b.run, (const char *)packed + starts[i])))
-            return false;
-    return true;
+    const size_t first = dq_qweights_first_panel(w);
+    size_t end = first;
+    if (size > full || size < first)
+        return 0;
+    for (size_t i = 0; i < w->panels * w->matrices; i++) {
+        if (starts[i] % DQ_ALIGN || starts[i] < first || starts[i] > size)
+            return 0;
+        const size_t used = used_of_panel(w, (const char *)packed + starts[i], size - starts[i]);
+        if (used == 0)
+            return 0;
+        end = starts[i] + used > end ? starts[i] + used : end;
+    }
+    return end;
 }
 
 dq_status dq_qweights_constant(dq_op_call *call, uint32_t i, const dq_qweights *w, const void **packed,

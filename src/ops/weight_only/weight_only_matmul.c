@@ -229,10 +229,9 @@ static void store(const void *arg, size_t row, size_t col, size_t rows, size_t c
 /* ---- Packed weights from files ------------------------------------------------------------------------- */
 
 /* Another order than that of the matrix depends on group_idx, and lies in memory of this process. */
-bool dq_packed_nbits_is_safe(const void *packed, const void *key)
+size_t dq_packed_nbits_used(const void *packed, size_t size, size_t full, const void *key)
 {
-    (void)packed;
-    return !((const dq_weight_form *)key)->sorted;
+    return ((const dq_weight_form *)key)->sorted ? 0 : dq_packed_numbers(packed, size, full, key);
 }
 
 /* ---- Algorithms --------------------------------------------------------------------------------------- */
