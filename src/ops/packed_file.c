@@ -318,7 +318,6 @@ dq_status dq_packed_file_open(const char *path, uint64_t limit, dq_content *cont
     f->path_size = path_size;
     memcpy(f->path, path, path_size);
     dq_status status = dq_file_map_pages(path, limit, DQ_BAD_INPUT, &f->file, err);
-    dq_file_populate(f->file.bytes, f->file.size);
     f->header = (const header *)(const void *)f->file.bytes;
     if (status == DQ_OK)
         status = check_header(f, err);
