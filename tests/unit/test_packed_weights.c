@@ -138,6 +138,7 @@ enum { /* offsets in the header and in an entry: docs/packed-weights.md */
        AT_VERSION = 16,
        AT_COUNT = 68,
        AT_KEYS_END = 72,
+       AT_SIZE = 80,
        AT_CHECKSUM = 104,
        HEADER = 120,
        ENTRY = 96,
@@ -396,6 +397,55 @@ START_TEST(harmful_files_are_refused_or_harmless)
 }
 END_TEST
 
+/* Writes the file without the last `cut` bytes of form i; sizes, offsets and checksums agree with it. */
+static void write_without_end(size_t i, size_t cut)
+{
+    const size_t count = number_at(AT_COUNT, 4);
+    unsigned char *original = bytes;
+    size_t at = number_at(AT_KEYS_END, 8);
+    bytes = calloc(1, size);
+    memcpy(bytes, original, at);
+    for (size_t k = 0; k < count; k++) {
+        const size_t entry = HEADER + k * ENTRY;
+        const uint64_t from = number_at(entry + ENTRY_PACKED, 8),
+                       length = number_at(entry + ENTRY_SIZE, 8) - (k == i ? cut : 0);
+        const size_t align = length < 4096 ? 64 : 4096;
+        const uint64_t to = (at + align - 1) / align * align;
+        memcpy(bytes + to, original + from, length);
+        memcpy(bytes + entry + ENTRY_PACKED, &to, sizeof to);
+        memcpy(bytes + entry + ENTRY_SIZE, &length, sizeof length);
+        at = to + length;
+    }
+    memcpy(bytes + AT_SIZE, &(uint64_t){at}, sizeof(uint64_t));
+    const size_t whole = size;
+    size = at;
+    seal();
+    write_file(bytes, size);
+    free(bytes);
+    bytes = original;
+    size = whole;
+}
+
+START_TEST(a_form_without_its_end_is_refused)
+{
+    bool available = false;
+    const char *isa = dq_isa_name((size_t)_i, &available);
+    if (!isa || !available)
+        return;
+    save(isa);
+    read_file();
+    for (size_t i = 0; i < number_at(AT_COUNT, 4); i++) {
+        write_without_end(i, 64);
+        must(load());
+        must(open_at(isa));
+        set_inputs();
+        ck_assert_int_eq(dq_session_prepare(session, &err), DQ_BAD_INPUT);
+        ck_assert_msg(strstr(err.message, "is not one of dqrun's") != NULL, "%s", err.message);
+        tear_down();
+    }
+}
+END_TEST
+
 static int refuse_to_write(void *arg, const void *from, size_t count)
 {
     (void)from;
@@ -449,6 +499,7 @@ int main(void)
     add_test(&tests, a_file_that_was_cut_off_is_refused);
     add_test(&tests, every_changed_byte_is_found);
     add_loop_test(&tests, harmful_files_are_refused_or_harmless, 0, LEVELS);
+    add_loop_test(&tests, a_form_without_its_end_is_refused, 0, LEVELS);
     add_test(&tests, failed_writes_are_reported);
     add_test(&tests, a_file_may_lack_forms);
     return test_program_run(&tests);
