@@ -41,6 +41,21 @@ START_TEST(rows_are_whole_tiles)
 }
 END_TEST
 
+START_TEST(depth_of_floats)
+{
+    enum { STEP = 64 }; /* bytes of a panel of 16 floats */
+    const dq_cache_sizes small = {32 * KIB, 512 * KIB}, large = {48 * KIB, 1024 * KIB},
+                         wide = {64 * KIB, 1024 * KIB};
+    ck_assert_uint_eq(dq_blocking_depth(&small, 1, STEP, 5000), 5000);
+    ck_assert_uint_eq(dq_blocking_depth(&small, 4, STEP, 5000), 5000);
+    ck_assert_uint_eq(dq_blocking_depth(&small, 5, STEP, 5000), 384);
+    ck_assert_uint_eq(dq_blocking_depth(&large, 32, STEP, 5000), 384);
+    ck_assert_uint_eq(dq_blocking_depth(&wide, 32, STEP, 5000), 512);
+    ck_assert_uint_eq(dq_blocking_depth(&small, 192, STEP, 5000), 512);
+    ck_assert_uint_eq(dq_blocking_depth(&large, 192, STEP, 5000), 1024);
+}
+END_TEST
+
 START_TEST(half_of_l2_fits)
 {
     const dq_cache_sizes caches = {32 * KIB, 1024 * KIB};
@@ -93,6 +108,7 @@ int main(void)
     add_test(&tests, columns_take_half_of_l2);
     add_test(&tests, deep_panels_are_fewer);
     add_test(&tests, rows_are_whole_tiles);
+    add_test(&tests, depth_of_floats);
     add_test(&tests, half_of_l2_fits);
     add_test(&tests, a_tile_uses_a_quarter_of_l2);
     add_test(&tests, tiles_share_the_prefetch);

@@ -23,11 +23,19 @@ typedef struct dq_blocking {
     size_t mc, nc;
 } dq_blocking;
 
-/** KC is K: accumulators stay in registers for the whole depth.
+/** Block sizes of the 8-bit GEMM. KC is K: accumulators stay in registers for the whole depth.
  *
  * MC: the mc × c_columns accumulators of 32 bits take half of L1, and at most 64 rows.
  * NC: the panels of nc columns take half of L2; the other half is for A, C, and prefetched panels. */
 dq_blocking dq_blocking_of(const dq_cache_sizes *caches, const dq_blocking_tile *tile);
+
+/** KC (terms of a sum) of the float GEMM with packed B, for blocks of `rows` rows. A
+ * term takes panel_step_bytes of a panel.
+ *
+ * Up to 4 rows are one register tile, which reads each panel once: KC is K, so that packed B is read from
+ * its beginning to its end. Up to 32 rows, a panel of KC terms takes half of L1, and has at least 384 terms.
+ * More rows of A with KC terms take three quarters of L2. */
+size_t dq_blocking_depth(const dq_cache_sizes *caches, size_t rows, size_t panel_step_bytes, size_t k);
 
 /** Whether packed B of `bytes` stays in L2 from one block of rows to the next. */
 bool dq_blocking_fits_in_l2(const dq_cache_sizes *caches, size_t bytes);

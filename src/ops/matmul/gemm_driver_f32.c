@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "ops/half_floats.h"
+#include "ops/matmul/blocking.h"
 #include "ops/packers.h"
 
 #include <string.h>
@@ -12,10 +13,7 @@ enum {
     ROWS = 192,  /* MC: rows of A in a block; ROWS × DEPTH floats stay in L2 */
     COLS = 128,  /* NC: columns of B in a block; DEPTH × COLS stay in L2, too, and one panel in L1 */
     DEPTH = 256, /* KC: terms of a block */
-    /* If B is packed already, it needs no workspace in L2: so many floats of A stay there instead. */
-    RESIDENT = 128 * 1536,
-    L1_PANEL_ROWS = 32, /* up to so many rows of A, a panel of L1_PANEL_DEPTH terms stays in L1 */
-    L1_PANEL_DEPTH = 384,
+    NARROW_A = 128 * 1536, /* floats of A that stay in L2, so that blocks of B are narrow and deep */
     DEQUANTIZED_B_ROWS =
         32, /* up to so many rows of A, a block of dequantized B with DEQUANTIZED_B_DEPTH terms stays in L1 */
     DEQUANTIZED_B_DEPTH = 96,
@@ -38,13 +36,12 @@ static size_t pieces(size_t n, size_t each)
 static size_t depth_of(const dq_gemm_f32 *f)
 {
     size_t depth = DEPTH, rows = dq_least(f->m, ROWS);
-    if (f->b_packed && rows == 1)
-        depth = f->k; /* panels are read sequentially */
-    else if (f->b_packed)
-        depth = rows <= L1_PANEL_ROWS ? L1_PANEL_DEPTH : RESIDENT / rows;
+    const dq_cache_sizes caches = dq_cpu_caches();
+    if (f->b_packed)
+        depth = dq_blocking_depth(&caches, rows, DQ_GEMM_F32_NR * sizeof(float), f->k);
     else if (f->strip && rows <= DEQUANTIZED_B_ROWS)
         depth = DEQUANTIZED_B_DEPTH;
-    else if (!f->flat && rows && rows == f->m && f->k <= RESIDENT / rows)
+    else if (!f->flat && rows && rows == f->m && f->k <= NARROW_A / rows)
         depth = NARROW_DEPTH;
     size_t grain = f->grain ? f->grain : 1, grains = f->k / grain, most = grain < depth ? depth / grain : 1;
     size_t blocks = pieces(grains, most);
