@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products with weights of few bits. */
+#include "base/codec.h"
 #include "kernel_check.h"
 
 #include <math.h>
@@ -21,6 +22,17 @@ static float *some_floats(size_t n, bool plain)
     return x;
 }
 
+/* Finite float16 values, subnormal ones among them. */
+static const uint16_t *some_halves(size_t n)
+{
+    uint16_t *x = kernel_memory(n * sizeof *x);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (uint16_t)kernel_random(1u << 16);
+        x[i] = (x[i] & 0x7c00) == 0x7c00 ? x[i] & 0x83ff : x[i];
+    }
+    return x;
+}
+
 static dq_nbits random_strip(int round, size_t *words)
 {
     dq_nbits b = {.bits = 2u << kernel_random(3), .blocks = round ? 1 + kernel_random(5) : 0, .middle = 2.5f};
@@ -31,7 +43,10 @@ static dq_nbits random_strip(int round, size_t *words)
         *words += lengths[g] = kernel_random(12);
     b.lengths = lengths;
     b.words = kernel_bytes(*words * COLS * sizeof *b.words);
-    b.scales = some_floats(b.blocks * COLS, plain);
+    if (kernel_random(2))
+        b.scales = some_floats(b.blocks * COLS, plain);
+    else
+        b.scales_f16 = some_halves(b.blocks * COLS);
     float *zeros = some_floats(b.blocks * COLS, plain);
     b.fractions = kernel_random(2);
     for (size_t i = 0; i < b.blocks * COLS; i++)
@@ -48,6 +63,12 @@ static dq_nbits random_strip(int round, size_t *words)
 static uint32_t code_at(const dq_nbits *b, size_t word, size_t t, size_t column)
 {
     return b->words[word * COLS + column] >> t * b->bits & ((1u << b->bits) - 1);
+}
+
+static float scale_of(const dq_nbits *b, size_t block, size_t column)
+{
+    const size_t i = block * COLS + column;
+    return b->scales ? b->scales[i] : dq_f16_to_f32(b->scales_f16[i]);
 }
 
 static float zero_of(const dq_nbits *b, size_t block, size_t column)
@@ -92,7 +113,7 @@ static float expected_of(const dq_nbits *b, const dq_nbits_row *x, const int32_t
         for (size_t left = b->lengths[g], n; left; p++) {
             float f = fabsf(x->factors[p]), zero = zero_of(b, g, column), top = (float)((1 << b->bits) - 1);
             float whole = isnan(zero) ? 0 : rintf(fminf(fmaxf(zero, 0), top));
-            float scale = b->scales[g * COLS + column];
+            float scale = scale_of(b, g, column);
             int64_t sum = 0, total = 0;
             n = left < most ? left : most;
             for (size_t k = 0; k < n * fields; k++, at++) {
@@ -177,7 +198,7 @@ void check_nbits_f32(const dq_kernels *k)
             size_t column = i % COLS, step = i / COLS;
             uint32_t code = code_at(&b, first + step / fields, step % fields, column);
             float value = b.table ? b.table[code] : (float)code;
-            float expected = (value - zero_of(&b, block, column)) * b.scales[block * COLS + column];
+            float expected = (value - zero_of(&b, block, column)) * scale_of(&b, block, column);
             float found = out[column / PANEL * panel + step * PANEL + column % PANEL];
             KERNEL_FAIL_UNLESS(same_or_nan(found, expected),
                                "%u bits, step %zu, column %zu: %.9g, expected %.9g", b.bits, step, column,
@@ -199,7 +220,7 @@ static float expected_rounded(const dq_nbits *b, const dq_nbits_rounded *x, size
                     sum += (int64_t)code_at(b, word, t, column) *
                            integer_of(x->digits + (p + row) * DQ_NBITS_ROUNDED_BYTES(b->bits), b->bits, n, t);
             float value = fmaf(-zero_of(b, g, column), x->sums[p + row], (float)sum) * x->factors[p + row];
-            y = fmaf(b->scales[g * COLS + column], value, y);
+            y = fmaf(scale_of(b, g, column), value, y);
         }
     return y;
 }

@@ -94,6 +94,25 @@ START_TEST(rounds_only_when_both_agree)
 }
 END_TEST
 
+/* Scales that float16 holds are packed as float16: its subnormal values and its range limit the exponents. */
+START_TEST(scales_of_any_exponent)
+{
+    static const int exponents[] = {-25, -24, -15, 12, 13};
+    for (int way = 0; way < 4; way++)
+        for (size_t e = 0; e < sizeof exponents / sizeof *exponents; e++) {
+            const bool rounded = way & 2;
+            double want[ROWS * COLS];
+            numbers x;
+            make(&x, way & 1 ? 8 : 4);
+            for (size_t i = 0; i < (size_t)COLS * BLOCKS; i++)
+                x.scales[i] = ldexp(x.scales[i], exponents[e]);
+            expect(&x, rounded, want);
+            run(&x, 1, 4, rounded, want);
+            run(&x, ROWS, 4, rounded, want);
+        }
+}
+END_TEST
+
 /* A row with an infinity or NaN keeps float precision; the other rows are rounded to 8 bits. */
 START_TEST(rows_with_infinities)
 {

@@ -13,6 +13,8 @@ typedef __m256 vm;
 typedef __m256d vd;
 
 #define vf_load(p) _mm256_loadu_ps(p)
+/* Finite float16 values as floats. */
+#define vf_load_f16(p) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p)))
 #define vf_store(p, a) _mm256_storeu_ps(p, a)
 #define vf_set(a) _mm256_set1_ps(a)
 /* Masked load and store of the first n lanes, n < VF_LANES. */

@@ -13,6 +13,8 @@ typedef __mmask16 vm;
 typedef __m512d vd;
 
 #define vf_load(p) _mm512_loadu_ps(p)
+/* Finite float16 values as floats. */
+#define vf_load_f16(p) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
 #define vf_store(p, a) _mm512_storeu_ps(p, a)
 #define vf_set(a) _mm512_set1_ps(a)
 /* Masked load and store of the first n lanes, n < VF_LANES. */

@@ -14,6 +14,8 @@ typedef uint32x4_t vm;
 typedef float64x2_t vd;
 
 #define vf_load(p) vld1q_f32(p)
+/* Finite float16 values as floats. */
+#define vf_load_f16(p) vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))
 #define vf_store(p, a) vst1q_f32(p, a)
 #define vf_set(a) vdupq_n_f32(a)
 #define vf_add(a, b) vaddq_f32(a, b)

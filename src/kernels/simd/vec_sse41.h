@@ -6,6 +6,8 @@
 
 #include "kernels/requantize/fused_sse41.h"
 
+#include <stdint.h>
+
 enum { VF_LANES = 4, VD_LANES = 2, VF_HALVES = 2, VF_FUSED = 0 };
 typedef __m128 vf;
 typedef __m128i vi;
@@ -19,6 +21,14 @@ static __attribute__((noinline, unused)) vf vf_fma(vf a, vf b, vf c)
 }
 
 #define vf_load(p) _mm_loadu_ps(p)
+/* Finite float16 values as floats: their bits at the place of a float's are the value times 2^-112. */
+static inline vf vf_load_f16(const uint16_t *p)
+{
+    const __m128i half = _mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    const __m128i magnitude = _mm_slli_epi32(_mm_and_si128(half, _mm_set1_epi32(0x7fff)), 13);
+    const __m128i sign = _mm_slli_epi32(_mm_and_si128(half, _mm_set1_epi32(0x8000)), 16);
+    return _mm_or_ps(_mm_mul_ps(_mm_castsi128_ps(magnitude), _mm_set1_ps(0x1p112f)), _mm_castsi128_ps(sign));
+}
 #define vf_store(p, a) _mm_storeu_ps(p, a)
 #define vf_set(a) _mm_set1_ps(a)
 #define vf_add(a, b) _mm_add_ps(a, b)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weight-only products in portable C. */
+#include "base/codec.h"
 #include "kernels/kernels.h"
 
 #include <math.h>
@@ -27,6 +28,12 @@ static void piece(const uint32_t *words, size_t count, unsigned bits, const int8
                 }
 }
 
+static float scale_of(const dq_nbits *b, size_t block, size_t column)
+{
+    const size_t i = block * COLS + column;
+    return b->scales ? b->scales[i] : dq_f16_to_f32(b->scales_f16[i]);
+}
+
 static float zero_of(const dq_nbits *b, size_t block, size_t column)
 {
     return b->zeros ? b->zeros[block * COLS + column] : b->middle;
@@ -51,7 +58,7 @@ void dq_nbits_s32_c(const dq_nbits *b, const dq_nbits_row *x, float *y)
             n = left < most ? left : most;
             piece(words, n, b->bits, digits, lines, 4, sums);
             for (size_t j = 0; j < COLS; j++) {
-                float zero = zero_of(b, g, j), whole = whole_of(b, zero), scale = b->scales[g * COLS + j];
+                float zero = zero_of(b, g, j), whole = whole_of(b, zero), scale = scale_of(b, g, j);
                 int64_t all = sums[0][j] + (int64_t)sums[1][j] * (lines == 2 ? 2048 : 256) +
                               (lines == 2 ? 0 : (int64_t)sums[2][j] * 65536);
                 y[j] = fmaf(scale, f * (float)(all - (int64_t)whole * x->sums[p]), y[j]);
@@ -80,8 +87,7 @@ void dq_nbits_s8_c(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
             for (size_t i = 0; i < x->rows; i++)
                 for (size_t j = 0; j < COLS; j++) {
                     float value = fmaf(-zero_of(b, g, j), x->sums[p + i], (float)sums[i][j]);
-                    y[i * COLS + j] =
-                        fmaf(b->scales[g * COLS + j], value * x->factors[p + i], y[i * COLS + j]);
+                    y[i * COLS + j] = fmaf(scale_of(b, g, j), value * x->factors[p + i], y[i * COLS + j]);
                 }
             digits += bytes * x->rows;
             words += n * COLS;
@@ -151,10 +157,11 @@ static inline __attribute__((always_inline)) void as_floats(const dq_nbits *b, s
     const uint32_t mask = (1u << bits) - 1;
     for (size_t at = 0; at < COLS; at += PANEL, out += panel) {
         const uint32_t *words = b->words + first * COLS + at;
-        const float *scale = b->scales + block * COLS + at;
-        float zero[PANEL], *to = out;
-        for (size_t j = 0; j < PANEL; j++)
-            zero[j] = b->zeros ? b->zeros[block * COLS + at + j] : b->middle;
+        float scale[PANEL], zero[PANEL], *to = out;
+        for (size_t j = 0; j < PANEL; j++) {
+            scale[j] = scale_of(b, block, at + j);
+            zero[j] = zero_of(b, block, at + j);
+        }
         for (size_t n = 0; n < count; n++, words += COLS)
             for (unsigned t = 0; t < 32; t += bits, to += PANEL)
                 for (size_t j = 0; j < PANEL; j++) {

@@ -27,13 +27,14 @@ enum {
 /** Weights of DQ_NBITS_COLS columns. A word holds 32 / bits quantized values of one column, the first in
  * its low bits. */
 typedef struct dq_nbits {
-    unsigned bits;           /* 2, 4 or 8 */
-    const float *table;      /* for 4 bits: floats of the 16 quantized values; NULL: the numbers */
-    size_t blocks;           /* number of blocks along a column */
-    const uint32_t *lengths; /* length of each block, in words */
-    const uint32_t *words;   /* [word][column] */
-    const float *scales;     /* [block][column] */
-    const float *zeros;      /* [block][column], or NULL: `middle` for all columns */
+    unsigned bits;              /* 2, 4 or 8 */
+    const float *table;         /* for 4 bits: floats of the 16 quantized values; NULL: the numbers */
+    size_t blocks;              /* number of blocks along a column */
+    const uint32_t *lengths;    /* length of each block, in words */
+    const uint32_t *words;      /* [word][column] */
+    const float *scales;        /* [block][column]; NULL: scales_f16 */
+    const uint16_t *scales_f16; /* the same as float16, all finite */
+    const float *zeros;         /* [block][column], or NULL: `middle` for all columns */
     float middle;
     bool fractions; /* zero points may be fractions, or out of the range of quantized values */
 } dq_nbits;

@@ -25,7 +25,7 @@ enum { DIGITS = VECTORS, CODES };
 /* Some pieces: quantized values minus their zero points, and scales. */
 typedef struct pieces {
     _Alignas(LINE) uint8_t qvalues[PIECES_PER_STEP][VECTORS][STEPS][LINE];
-    const float *scales[PIECES_PER_STEP];
+    float scales[PIECES_PER_STEP][COLS];
     size_t count;
 } pieces;
 
@@ -67,6 +67,15 @@ static void unpack_bytes(const uint32_t *words, size_t count, uint8_t qvalues[VE
             word = _mm512_xor_si512(_mm512_shuffle_epi8(word, order), _mm512_set1_epi8(-128));
             _mm512_store_si512(qvalues[v][n], word);
         }
+}
+
+static void copy_scales(const dq_nbits *b, size_t block, float to[COLS])
+{
+    if (b->scales)
+        memcpy(to, b->scales + block * COLS, COLS * sizeof *to);
+    for (size_t j = 0; !b->scales && j < COLS; j += SIDE)
+        _mm512_storeu_ps(to + j, _mm512_cvtph_ps(_mm256_loadu_si256(
+                                     (const __m256i *)(const void *)(b->scales_f16 + block * COLS + j))));
 }
 
 /* Scales the sums of a piece of some rows and adds them to y. */
@@ -161,7 +170,7 @@ void dq_nbits_s8_amx(const dq_nbits *b, const dq_nbits_rounded *all, float *y)
                 unpack_bytes(words, n, p.qvalues[p.count]);
             else
                 unpack_nibbles(words, n, b->zeros ? b->zeros + g * COLS : middle, p.qvalues[p.count]);
-            p.scales[p.count] = b->scales + g * COLS;
+            copy_scales(b, g, p.scales[p.count]);
             if (++p.count == PIECES_PER_STEP)
                 multiply_rows(&p, b->bits, &x, &shaped, y);
         }

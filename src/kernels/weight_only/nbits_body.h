@@ -30,17 +30,35 @@ ALWAYS_INLINE vi four_bytes(const int8_t *p)
     return vi_set(bytes);
 }
 
-/* Prefetches `count` words of all columns, AHEAD bytes ahead. For a single row each word is read once, and
- * there is too much work per word for the hardware prefetcher to overlap it with loads. */
-ALWAYS_INLINE void fetch_ahead(const void *words, size_t count)
+/* Prefetches `bytes` bytes, AHEAD bytes ahead. For a single row each word is read once, and there is too much
+ * work per word for the hardware prefetcher to overlap it with loads. */
+ALWAYS_INLINE void fetch_ahead(const void *from, size_t bytes)
 {
-    enum { LINE = 64, WORD_BYTES = COLS * sizeof(uint32_t) };
-    const char *end = (const char *)words + AHEAD + count * WORD_BYTES;
-#pragma GCC unroll 1
-    for (const char *at = (const char *)words + AHEAD; at < end; at += WORD_BYTES)
+    enum { LINE = 64 };
 #pragma GCC unroll 4
-        for (size_t line = 0; line < WORD_BYTES; line += LINE)
-            __builtin_prefetch(at + line);
+    for (size_t at = 0; at < bytes; at += LINE)
+        __builtin_prefetch((const char *)from + AHEAD + at);
+}
+
+/* The scales of VF_LANES columns from `column` on. */
+ALWAYS_INLINE vf scales_at(const dq_nbits *b, size_t block, size_t column)
+{
+    const size_t i = block * COLS + column;
+    return b->scales ? vf_load(b->scales + i) : vf_load_f16(b->scales_f16 + i);
+}
+
+/* The scales of a block as floats, in `buffer` if they are packed as float16. Prefetches those of a later
+ * block. */
+ALWAYS_INLINE const float *scales_of(const dq_nbits *b, size_t block, float buffer[COLS])
+{
+    if (b->scales) {
+        fetch_ahead(b->scales + block * COLS, COLS * sizeof *b->scales);
+        return b->scales + block * COLS;
+    }
+    fetch_ahead(b->scales_f16 + block * COLS, COLS * sizeof *b->scales_f16);
+    for (size_t j = 0; j < COLS; j += VF_LANES)
+        vf_store(buffer + j, vf_load_f16(b->scales_f16 + block * COLS + j));
+    return buffer;
 }
 
 /* Adds the products of a word of each column with `lines` lines of digits, `line_stride` bytes from line to
@@ -147,8 +165,7 @@ static __attribute__((noinline)) void add_fractions(const dq_nbits *b, size_t bl
     for (size_t j = 0; j < COLS; j += VF_LANES) {
         vf zero = b->zeros ? vf_load(b->zeros + block * COLS + j) : vf_set(b->middle);
         vf fraction = vf_sub(zero, vi_to_float(whole_of(zero, b->bits)));
-        vf_store(y + j, vf_fma(vf_load(b->scales + block * COLS + j), vf_mul(fraction, vf_set(minus_x)),
-                               vf_load(y + j)));
+        vf_store(y + j, vf_fma(scales_at(b, block, j), vf_mul(fraction, vf_set(minus_x)), vf_load(y + j)));
     }
 }
 
@@ -164,12 +181,12 @@ ALWAYS_INLINE void strip(const dq_nbits *b, int bits, const dq_nbits_row *x, flo
     const vi middle = whole_of(vf_set(w.middle), (unsigned)bits);
     memset(y, 0, COLS * sizeof *y);
     for (size_t g = 0; g < w.blocks; g++) {
-        const float *scales = w.scales + g * COLS, *zeros = w.zeros ? w.zeros + g * COLS : NULL;
-        fetch_ahead(scales, 1);
+        float buffer[COLS];
+        const float *scales = scales_of(&w, g, buffer), *zeros = w.zeros ? w.zeros + g * COLS : NULL;
         for (size_t left = w.lengths[g], n; left; factors++, sums++) {
             const float f = fabsf(*factors);
             n = left < most ? left : most;
-            fetch_ahead(words, n);
+            fetch_ahead(words, n * COLS * sizeof *words);
             columns(bits, words, n, scales, zeros, middle, digits, f, *sums, y);
             if (w.fractions)
                 add_fractions(b, g, -(f * (float)*sums), y);

@@ -42,9 +42,10 @@ ALWAYS_INLINE void as_floats(const dq_nbits *b, int bits, size_t block, size_t f
     for (size_t at = 0; at < COLS; at += VF_LANES) {
         const uint32_t *words = b->words + first * COLS + at;
         float *to = out + at / DQ_GEMM_F32_NR * panel + at % DQ_GEMM_F32_NR;
-        vf scale = vf_load(b->scales + block * COLS + at);
+        vf scale = scales_at(b, block, at);
         vf zero = b->zeros ? vf_load(b->zeros + block * COLS + at) : vf_set(b->middle);
-        __builtin_prefetch((const char *)(b->scales + block * COLS + at) + AHEAD);
+        __builtin_prefetch(b->scales ? (const char *)(b->scales + block * COLS + at) + AHEAD
+                                     : (const char *)(b->scales_f16 + block * COLS + at) + AHEAD);
         if (b->zeros)
             __builtin_prefetch((const char *)(b->zeros + block * COLS + at) + AHEAD);
         if (look && !b->zeros)

@@ -52,13 +52,13 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, const dq_nbits_rou
                                x->sums + row};
         for (size_t g = 0; g < b->blocks; g++) {
             const float *zeros = b->zeros ? b->zeros + g * COLS : middle;
-            if (side == 1)
-                fetch_ahead(b->scales + g * COLS, 1);
+            float buffer[COLS];
+            const float *scales = scales_of(b, g, buffer);
             for (size_t left = b->lengths[g], n; left; left -= n) {
                 n = left < most ? left : most;
                 if (side == 1)
-                    fetch_ahead(words, n);
-                rounded_columns(words, n, bits, b->scales + g * COLS, zeros, &at, side, y);
+                    fetch_ahead(words, n * COLS * sizeof *words);
+                rounded_columns(words, n, bits, scales, zeros, &at, side, y);
                 words += n * COLS;
                 at.digits += rows * DQ_NBITS_ROUNDED_BYTES(bits);
                 at.factors += rows;
@@ -88,9 +88,9 @@ ALWAYS_INLINE void result_tile(const dq_nbits *b, int bits, const dq_nbits_round
         vf scale[RESULT_VECTORS], minus[RESULT_VECTORS];
 #pragma GCC unroll 4
         for (int v = 0; v < RESULT_VECTORS; v++) {
-            const size_t j = g * COLS + column + (size_t)(v * VF_LANES);
-            scale[v] = vf_load(b->scales + j);
-            minus[v] = vf_sub(vf_set(0), b->zeros ? vf_load(b->zeros + j) : vf_set(b->middle));
+            const size_t j = column + (size_t)(v * VF_LANES);
+            scale[v] = scales_at(b, g, j);
+            minus[v] = vf_sub(vf_set(0), b->zeros ? vf_load(b->zeros + g * COLS + j) : vf_set(b->middle));
         }
         for (size_t left = b->lengths[g], n; left; left -= n) {
             vi sum[VECTORS][LINES];

@@ -2,6 +2,7 @@
 #include "ops/weight_only/weight_only.h"
 
 #include "base/checked.h"
+#include "base/codec.h"
 #include "ops/matmul/gemm_s8_blocks.h"
 #include "ops/packers.h"
 #include "ops/weight_only/weight_digits.h"
@@ -154,24 +155,51 @@ static float zero_at(const dq_weight_form *f, const dq_tensor *from, size_t row,
 
 typedef float float_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p);
 
-static void make_floats(float *to, const dq_tensor *from, const dq_weight_form *f, float_at *read)
+/* Packs scales or zero points, as float16 if `f16`. */
+static void make_floats(void *to, const dq_tensor *from, const dq_weight_form *f, float_at *read, bool f16)
 {
+    size_t i = 0;
     for (size_t s = 0; s < f->matrices * strips_of(f); s++) {
         size_t matrix = s / strips_of(f), col = s % strips_of(f) * COLS, cols = dq_least(COLS, f->n - col);
-        for (piece p = {0}; next_piece(f, &p); to += COLS)
-            for (size_t j = 0; j < cols; j++)
-                to[j] = read(f, from, matrix * f->n + col + j, &p);
+        for (piece p = {0}; next_piece(f, &p); i += COLS)
+            for (size_t j = 0; j < cols; j++) {
+                const float value = read(f, from, matrix * f->n + col + j, &p);
+                if (f16)
+                    ((uint16_t *)to)[i + j] = dq_f32_to_f16(value);
+                else
+                    ((float *)to)[i + j] = value;
+            }
     }
 }
 
 void dq_pack_nbits_scales(void *packed, const dq_tensor *from, const void *key)
 {
-    make_floats(packed, from, key, scale_at);
+    make_floats(packed, from, key, scale_at, ((const dq_weight_form *)key)->scales_f16);
+}
+
+/* Whether float16 holds a finite x exactly: it has at most 11 significant bits and is a multiple of 2^-24. */
+static bool fits_f16(float x)
+{
+    const float units = x * 0x1p24f;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x1fff) == 0 && fabsf(x) <= 65504 && (float)(int64_t)units == units;
+}
+
+/* Packs a byte: whether float16 holds each scale of the tensor exactly. */
+static void make_fits_f16(void *packed, const dq_tensor *from, const void *key)
+{
+    const float *floats = from->dtype == DQ_FLOAT ? from->data : NULL;
+    bool fits = true;
+    (void)key;
+    for (size_t i = 0; fits && i < from->count; i++)
+        fits = fits_f16(floats ? floats[i] : dq_tensor_get_float(from, i));
+    *(uint8_t *)packed = fits;
 }
 
 void dq_pack_nbits_zeros(void *packed, const dq_tensor *from, const void *key)
 {
-    make_floats(packed, from, key, zero_at);
+    make_floats(packed, from, key, zero_at, false);
 }
 
 typedef struct job {
@@ -179,7 +207,8 @@ typedef struct job {
     const dq_weights *w;
     dq_weight_form form;
     const uint32_t *lengths, *words;
-    const float *scales, *zeros;
+    const float *zeros;
+    const void *scales;   /* floats, or float16 (form.scales_f16) */
     float *x;             /* packed rows: each group begins at the first value of a word */
     const float *rows_at; /* rows of this chunk in the input, if they need no packing; else NULL */
     char *digits;         /* few rows as a dq_nbits_row each, or as dq_nbits_rounded */
@@ -219,13 +248,15 @@ static job job_of(const dq_op_call *call, const dq_weights *w, void *scratch)
 static dq_nbits strip_of(const job *j, size_t strip)
 {
     const dq_weights *w = j->w;
+    const size_t at = strip * j->blocks * COLS;
     return (dq_nbits){.bits = j->form.bits,
                       .table = w->table,
                       .blocks = j->blocks,
                       .lengths = j->lengths,
                       .words = j->words + strip * j->word_count * COLS,
-                      .scales = j->scales + strip * j->blocks * COLS,
-                      .zeros = j->zeros ? j->zeros + strip * j->blocks * COLS : NULL,
+                      .scales = w->form.scales_f16 ? NULL : (const float *)j->scales + at,
+                      .scales_f16 = w->form.scales_f16 ? (const uint16_t *)j->scales + at : NULL,
+                      .zeros = j->zeros ? j->zeros + at : NULL,
                       .middle = w->middle,
                       .fractions = w->fractions};
 }
@@ -368,8 +399,8 @@ static dq_status prepare_order(dq_op_call *call, dq_weights *w, dq_error *err)
 static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pack_fn make, size_t lines,
                               const void **packed, size_t *at, dq_error *err)
 {
-    size_t size, columns;
-    if (!dq_mul_size(w->form.matrices * strips_of(&w->form), COLS * sizeof(float), &columns) ||
+    size_t size, columns, element = i == w->scales && w->form.scales_f16 ? sizeof(uint16_t) : sizeof(float);
+    if (!dq_mul_size(w->form.matrices * strips_of(&w->form), COLS * element, &columns) ||
         !dq_mul_size(columns, lines, &size))
         return dq_no_memory(err, SIZE_MAX, "packed weights");
     *packed = NULL;
@@ -431,6 +462,11 @@ dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
         w->with_zeros = false;
     const bool qvalues = w->form.zeros_as_scales || !w->with_zeros || call->in[w->zeros]->dtype == DQ_UINT8;
     w->fractions = w->with_zeros ? !qvalues : !is_qvalue(&w->form, w->middle);
+    if (w->ordered && dq_call_constant(call, w->scales)) {
+        const void *fits;
+        DQ_TRY(dq_call_pack(call, w->scales, make_fits_f16, "", 1, 1, &fits, err));
+        w->form.scales_f16 = *(const uint8_t *)fits;
+    }
     DQ_TRY(prepare_form(call, w, w->scales, dq_pack_nbits_scales, w->blocks, &w->packed_scales, &w->scales_at,
                         err));
     if (w->with_zeros)

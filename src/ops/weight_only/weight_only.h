@@ -45,6 +45,7 @@ typedef struct dq_weight_form {
     uint32_t bits;
     uint32_t high_first; /* bool: of two values in a byte, the first has the high bits */
     uint32_t sign;       /* signed values: mask of their sign bits in a word; else 0 */
+    uint32_t scales_f16; /* bool: scales are packed as float16; set by dq_weights_prepare */
 } dq_weight_form;
 
 enum { DQ_NO_INPUT = 63 };
