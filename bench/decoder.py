@@ -9,7 +9,7 @@ LLAMA_CPP is llama.cpp's source folder, as in the source package of llama-cpp-py
 for --isa alone, in a folder of the same name with -build-LEVEL behind it, with its own default options. Both engines get the same weights
 (decoder_models.py), written to FOLDER. A row is a prompt of N tokens, or a token, after a context: the median of a round's tokens; of all
 rounds the smallest counts. llama.cpp runs with flash attention and without, and the faster of both counts. dqrun's caches have full length
-and are updated in place; they hold float32, those of llama.cpp float16, its default.
+and are updated in place; they hold float32. llama.cpp runs with caches of float16, its default, and of float32.
 Needs the Python packages numpy, onnx and gguf, a C and a C++ compiler, and cmake."""
 
 import argparse
@@ -32,6 +32,7 @@ from library import Session
 AVX2 = ("SSE42", "AVX", "AVX2", "FMA", "F16C", "BMI2")
 BUILDS = {"avx2": AVX2, "avxvnni": (*AVX2, "AVX_VNNI"), "avx512": (*AVX2, "AVX512"), "avx512vnni": (*AVX2, "AVX512", "AVX512_VNNI"),
           "avx512vbmi": (*AVX2, "AVX512", "AVX512_VNNI", "AVX512_VBMI")}  # of llama.cpp: its options for each level
+PEERS = {"llama.cpp": "f16", "float32 cache": "f32"}  # configurations of llama.cpp by the type of their cache
 
 
 def build_llama_cpp(source, level):
@@ -50,18 +51,19 @@ def build_llama_cpp(source, level):
     return program
 
 
-def llama_cpp_version(source):
-    """That of the source package around it, else llama.cpp's own."""
+def titles_of(source):
+    """Names of the peers in history.tsv, with the version of the source package around llama.cpp if there is one."""
     name = next((p.name for p in source.parents if p.name.startswith("llama_cpp_python-")), None)
-    return f"llama.cpp of {name.replace('_', '-')}" if name else "llama.cpp"
+    version = f" of {name.replace('_', '-')}" if name else ""
+    return {peer: ("llama.cpp" if peer == "llama.cpp" else f"llama.cpp {peer}") + version for peer in PEERS}
 
 
 class LlamaCpp:
     """A process that keeps its model and its cache over all measurements."""
 
-    def __init__(self, program, model, threads, positions, flash):
-        self.process = subprocess.Popen([program, model, *map(str, (threads, positions, flash))], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True)
+    def __init__(self, program, model, *settings):
+        """The settings are those of llama_cpp.c: threads, positions, flash attention, and the type of the cache."""
+        self.process = subprocess.Popen([program, model, *map(str, settings)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.length = 0
 
     def ask(self, command, count):
@@ -131,13 +133,15 @@ def measure(engines, context, options):
 def rows_of(options, program, models, shape, threads):
     positions = max(options.contexts) + max(options.prompt, options.tokens)
     engines = {"dqrun": Dqrun(options, models / "decoder.onnx", shape, threads, positions),
-               **{f"llama.cpp {flash}": LlamaCpp(program, models / "decoder.gguf", threads, positions, flash) for flash in (0, 1)}}
+               **{(peer, flash): LlamaCpp(program, models / "decoder.gguf", threads, positions, flash, cache)
+                  for peer, cache in PEERS.items() for flash in (0, 1)}}
     for context in sorted(options.contexts, reverse=True):
         best = measure(engines, context, options)
         for kind, words in (("token", f"a token after {context}"), ("prompt", f"a prompt of {options.prompt} after {context}")):
-            ours, theirs = best[kind, "dqrun"], [best[kind, name] for name in engines if name != "dqrun"]
-            print(f"decoder {words:32} {threads:8} {ours:10.2f} {theirs[0]:10.2f} {theirs[1]:10.2f} {min(theirs) / ours:8.2f}", flush=True)
-            yield {"case": f"decoder {words}", "isa": engines["dqrun"].session.isa(), "ms": ours, "errors": {}, "peers": {"llama.cpp": min(theirs)}}
+            ours, theirs = best[kind, "dqrun"], {peer: min(best[kind, (peer, flash)] for flash in (0, 1)) for peer in PEERS}
+            cells = "".join(f" {ms:14.2f} {ms / ours:8.2f}" for ms in theirs.values())
+            print(f"decoder {words:32} {threads:8} {ours:10.2f}{cells}", flush=True)
+            yield {"case": f"decoder {words}", "isa": engines["dqrun"].session.isa(), "ms": ours, "errors": {}, "peers": theirs}
     for name, engine in engines.items():
         if name != "dqrun":
             engine.close()
@@ -173,11 +177,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="dqrun-bench-") as temporary:
         models = options.models or Path(temporary)
         write_models(models, shape)
-        print(f"{compare.processor(level=options.isa)}: milliseconds\n{'':40} {'threads':>8} {'dqrun':>10} {'llama.cpp':>10} {'flash':>10} {'ratio':>8}")
+        print(f"{compare.processor(level=options.isa)}: milliseconds\n{'':40} {'threads':>8} {'dqrun':>10}" +
+              "".join(f" {peer:>14} {'ratio':>8}" for peer in PEERS))
         for threads in options.threads:
             rows = list(rows_of(options, program, models, shape, threads))
             if options.history:
-                compare.add_history(rows, compare.processor(level=options.isa), threads, {"llama.cpp": llama_cpp_version(options.llama.resolve())})
+                compare.add_history(rows, compare.processor(level=options.isa), threads, titles_of(options.llama.resolve()))
     return 0
 
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* llama.cpp as a peer of bench/decoder.py, which compiles this program and starts it:
- *   llama_cpp MODEL.gguf THREADS POSITIONS FLASH
- * FLASH is 1 for flash attention, 0 for attention by two products. Other options are llama.cpp's own.
+ *   llama_cpp MODEL.gguf THREADS POSITIONS FLASH CACHE
+ * FLASH is 1 for flash attention, 0 for attention by two products. CACHE is f16 or f32, the type of cached
+ * keys and values. Other options are llama.cpp's own.
  *
  * It reads commands, one a line, and answers each with a line: milliseconds of
  *   prompt N    one call of llama_decode with N tokens after those in the cache; logits of the last one
@@ -60,7 +61,7 @@ static void ignore(enum ggml_log_level level, const char *text, void *arg)
 
 int main(int argc, char **argv)
 {
-    if (argc != 5)
+    if (argc != 6)
         return 2;
     llama_log_set(ignore, NULL);
     llama_backend_init();
@@ -72,6 +73,7 @@ int main(int argc, char **argv)
     options.n_ctx = (uint32_t)atoi(argv[3]);
     options.n_batch = MAX_TOKENS;
     options.flash_attn_type = atoi(argv[4]) ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    options.type_k = options.type_v = strcmp(argv[5], "f32") == 0 ? GGML_TYPE_F32 : GGML_TYPE_F16;
     struct llama_context *context = llama_init_from_model(model, options);
     if (!context)
         return 1;

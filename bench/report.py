@@ -25,10 +25,11 @@ MODELS = ("alexnet", "inception_v1", "minilm", "resnet50", "shufflenet", "squeez
 MACHINES = {"AVX2": "AMD EPYC (Zen 5) as AVX2", "AVX-VNNI": "AMD EPYC (Zen 5) as AVX-VNNI",
             "AVX-512 VNNI": "AMD EPYC (Zen 5) as AVX-512 VNNI", "AVX-512 VBMI": "AMD EPYC (Zen 5)",
             "AVX2, Xeon": "Intel(R) Xeon(R) Processor as AVX2", "AMX": "Intel(R) Xeon(R) Processor"}
-ORT, EXACT, OPENVINO, FLOAT, DEFAULT, LLAMA = "ONNX Runtime", "its exact mode", "OpenVINO", "float activations", "its own precision", "llama.cpp"
+ORT, EXACT, OPENVINO, FLOAT, DEFAULT = "ONNX Runtime", "its exact mode", "OpenVINO", "float activations", "its own precision"
+LLAMA, LLAMA_F32 = "llama.cpp", "float32 cache"
 PEERS = {ORT: "ONNX Runtime 1.32.0", EXACT: "ORT exact 1.32.0", OPENVINO: "OpenVINO 2026.4.1", FLOAT: "OpenVINO float 2026.4.1",
          DEFAULT: "OpenVINO default 2026.4.1",
-         LLAMA: "llama.cpp of llama-cpp-python-0.3.36"}
+         LLAMA: "llama.cpp of llama-cpp-python-0.3.36", LLAMA_F32: "llama.cpp float32 cache of llama-cpp-python-0.3.36"}
 EQUAL = "OpenVINO at equal accuracy"  # the faster of OpenVINO's three modes whose error is at most dqrun's (accuracy.py)
 ONNX_PEERS = (ORT, EXACT, OPENVINO, FLOAT, DEFAULT, EQUAL)
 GOALS = {ORT: (2.0, 1.0), EQUAL: (1.5, 1.0), LLAMA: (2.0, 1.5)}  # geometric mean, least
@@ -159,11 +160,11 @@ def errors(history):
 
 
 def decoders(history):
-    """llama.cpp's time by dqrun's."""
-    columns = [(machine, threads) for _, threads, machine in measured(history, ("runs of a decoder",), (LLAMA,))]
-    yield from head("case", *(words(machine, threads) for machine, threads in columns))
+    """llama.cpp's time by dqrun's, with its own type of cache and with dqrun's."""
+    columns = [(machine, threads, peer) for peer in (LLAMA, LLAMA_F32) for _, threads, machine in measured(history, ("runs of a decoder",), (peer,))]
+    yield from head("case", *(words(machine, threads) + (f", {peer}" if peer == LLAMA_F32 else "") for machine, threads, peer in columns))
     for case in history.cases("runs of a decoder"):
-        yield row(case, *(cell(history.ratio(machine, threads, LLAMA, case)) for machine, threads in columns))
+        yield row(case, *(cell(history.ratio(machine, threads, peer, case)) for machine, threads, peer in columns))
 
 
 def behind_by_machine(history):
