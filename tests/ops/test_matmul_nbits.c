@@ -184,6 +184,7 @@ int main(void)
 {
     test_program tests = test_program_begin("matmul_nbits", NULL, NULL);
     add_test(&tests, rounds_only_when_both_agree);
+    add_test(&tests, scales_of_any_exponent);
     add_test(&tests, rows_with_infinities);
     add_test(&tests, blocks_of_zeros);
     add_test(&tests, columns_of_many_strips);

@@ -2,54 +2,18 @@
 #include "ops/weight_only/weight_only.h"
 
 #include "base/checked.h"
-#include "base/codec.h"
 #include "ops/matmul/gemm_s8_blocks.h"
 #include "ops/packers.h"
 #include "ops/weight_only/weight_digits.h"
+#include "ops/weight_only/weight_forms.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, ROWS = DQ_NBITS_ROWS, SIDE = 4, CHUNK = 192 };
+enum { ROWS = DQ_NBITS_ROWS, SIDE = 4, CHUNK = 192 };
 
 /* ---- Order of the weights ------------------------------------------------------------------------------ */
-
-/* A quantization block of a row: positions begin … begin + count - 1 in the order of multiplication. */
-typedef struct piece {
-    size_t group, begin, count;
-} piece;
-
-static size_t begin_of(const dq_weight_form *f, size_t group)
-{
-    return f->sorted ? f->sorted[f->k + group] : dq_least(group * f->block, f->k);
-}
-
-static bool next_piece(const dq_weight_form *f, piece *p)
-{
-    p->begin += p->count;
-    while (p->begin == begin_of(f, p->group + 1))
-        if (++p->group >= f->groups)
-            return false;
-    p->count = begin_of(f, p->group + 1) - p->begin;
-    return true;
-}
-
-static size_t source_of(const dq_weight_form *f, size_t position)
-{
-    return f->sorted ? f->sorted[position] : position;
-}
-
-static size_t fields_of(const dq_weight_form *f)
-{
-    return 32 / f->bits;
-}
-
-/* Each block begins a new packed word. */
-static size_t words_of(const dq_weight_form *f, const piece *p)
-{
-    return (p->count + fields_of(f) - 1) / fields_of(f);
-}
 
 /* Packs group_idx: a permutation of k that is sorted by group, then the first position of each group. */
 static void make_sorted(void *packed, const dq_tensor *from, const void *key)
@@ -86,120 +50,6 @@ static void fill_lengths(const dq_weight_form *f, uint32_t *lengths)
     piece p = {0};
     for (size_t i = 0; next_piece(f, &p); i++)
         lengths[i] = (uint32_t)words_of(f, &p);
-}
-
-/* ---- Packed forms -------------------------------------------------------------------------------------- */
-
-static size_t strips_of(const dq_weight_form *f)
-{
-    return (f->n + COLS - 1) / COLS;
-}
-
-static uint32_t qvalue_at(const dq_weight_form *f, const uint8_t *qvalues, size_t i)
-{
-    size_t each = 8 / f->bits, position = f->high_first ? each - 1 - i % each : i % each;
-    return qvalues[i / each] >> position * f->bits & ((1u << f->bits) - 1);
-}
-
-/* Packed word `word` of a piece of row `row` (counted over all matrices), the first value in the low bits. */
-static uint32_t read_word(const dq_weight_form *f, const uint8_t *qvalues, size_t row, const piece *p,
-                          size_t word)
-{
-    size_t fields = fields_of(f), first = p->begin + word * fields;
-    size_t count = dq_least(fields, p->begin + p->count - first), at = row * f->n_stride + first;
-    uint32_t value = 0;
-    if (count == fields && !f->sorted && (f->bits == 8 || (f->k_stride == 1 && at * f->bits % 8 == 0))) {
-        const size_t step = f->bits == 8 ? f->k_stride : 1;
-        const uint8_t *b = qvalues + (f->bits == 8 ? at + first * (step - 1) : at / (8 / f->bits));
-        value = b[0] | (uint32_t)b[step] << 8 | (uint32_t)b[2 * step] << 16 | (uint32_t)b[3 * step] << 24;
-        return f->high_first ? (value & 0x0f0f0f0f) << 4 | (value >> 4 & 0x0f0f0f0f) : value;
-    }
-    for (size_t t = 0; t < count; t++)
-        value |= qvalue_at(f, qvalues, row * f->n_stride + source_of(f, first + t) * f->k_stride)
-                 << t * f->bits;
-    return value;
-}
-
-void dq_pack_nbits_words(void *packed, const dq_tensor *from, const void *key)
-{
-    const dq_weight_form *f = key;
-    uint32_t *to = packed;
-    for (size_t s = 0; s < f->matrices * strips_of(f); s++) {
-        size_t matrix = s / strips_of(f), col = s % strips_of(f) * COLS, cols = dq_least(COLS, f->n - col);
-        for (piece p = {0}; next_piece(f, &p);)
-            for (size_t word = 0; word < words_of(f, &p); word++, to += COLS)
-                for (size_t j = 0; j < cols; j++)
-                    to[j] = read_word(f, from->data, matrix * f->n + col + j, &p, word) ^ f->sign;
-    }
-}
-
-static float scale_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p)
-{
-    size_t qvalue = row * f->n_stride + source_of(f, p->begin) * f->k_stride;
-    size_t position = row * f->scale_row + p->group * f->scale_block;
-    return dq_tensor_get_float(from, f->scale_run ? qvalue / f->scale_run : position);
-}
-
-static float zero_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p)
-{
-    const uint8_t *qvalues = from->data;
-    const size_t position = row * f->scale_row + p->group * f->scale_block, highest = 1u << (f->bits - 1);
-    if (f->zeros_as_scales)
-        return (float)(dq_get_bits(qvalues, f->bits, position) ^ (f->sign ? highest : 0));
-    if (from->dtype != DQ_UINT8)
-        return dq_tensor_get_float(from, row * f->groups + p->group);
-    if (f->zero_row)
-        return (float)dq_get_bits(qvalues + row * f->zero_row, f->bits, p->group);
-    return (float)dq_get_bits(qvalues + row / f->n * f->zero_matrix, f->bits, row % f->n);
-}
-
-typedef float float_at(const dq_weight_form *f, const dq_tensor *from, size_t row, const piece *p);
-
-/* Packs scales or zero points, as float16 if `f16`. */
-static void make_floats(void *to, const dq_tensor *from, const dq_weight_form *f, float_at *read, bool f16)
-{
-    size_t i = 0;
-    for (size_t s = 0; s < f->matrices * strips_of(f); s++) {
-        size_t matrix = s / strips_of(f), col = s % strips_of(f) * COLS, cols = dq_least(COLS, f->n - col);
-        for (piece p = {0}; next_piece(f, &p); i += COLS)
-            for (size_t j = 0; j < cols; j++) {
-                const float value = read(f, from, matrix * f->n + col + j, &p);
-                if (f16)
-                    ((uint16_t *)to)[i + j] = dq_f32_to_f16(value);
-                else
-                    ((float *)to)[i + j] = value;
-            }
-    }
-}
-
-void dq_pack_nbits_scales(void *packed, const dq_tensor *from, const void *key)
-{
-    make_floats(packed, from, key, scale_at, ((const dq_weight_form *)key)->scales_f16);
-}
-
-/* Whether float16 holds a finite x exactly: it has at most 11 significant bits and is a multiple of 2^-24. */
-static bool fits_f16(float x)
-{
-    const float units = x * 0x1p24f;
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x1fff) == 0 && fabsf(x) <= 65504 && (float)(int64_t)units == units;
-}
-
-/* Packs a byte: whether float16 holds each scale of the tensor exactly. */
-static void make_fits_f16(void *packed, const dq_tensor *from, const void *key)
-{
-    const float *floats = from->dtype == DQ_FLOAT ? from->data : NULL;
-    bool fits = true;
-    (void)key;
-    for (size_t i = 0; fits && i < from->count; i++)
-        fits = fits_f16(floats ? floats[i] : dq_tensor_get_float(from, i));
-    *(uint8_t *)packed = fits;
-}
-
-void dq_pack_nbits_zeros(void *packed, const dq_tensor *from, const void *key)
-{
-    make_floats(packed, from, key, zero_at, false);
 }
 
 typedef struct job {
@@ -338,22 +188,6 @@ static void multiply_floats(const job *j, size_t first, size_t rows)
 
 /* ---- Prepare ------------------------------------------------------------------------------------------- */
 
-/* Whether all zero points are constant and equal; *zero is that zero point. */
-static bool same_zeros(const dq_op_call *call, const dq_weights *w, float *zero)
-{
-    const dq_weight_form *f = &w->form;
-    const dq_tensor *zeros = call->in[w->zeros];
-    if (!dq_call_constant(call, w->zeros) || zeros->count == 0)
-        return false;
-    piece p = {0};
-    *zero = zero_at(f, zeros, 0, &p);
-    for (size_t row = 0; row < f->matrices * f->n; row++)
-        for (p.group = 0; p.group < f->groups; p.group++)
-            if (!(zero_at(f, zeros, row, &p) == *zero))
-                return false;
-    return true;
-}
-
 static bool is_qvalue(const dq_weight_form *f, float zero)
 {
     return zero >= 0 && zero < (float)(1 << f->bits) && zero == rintf(zero);
@@ -458,13 +292,13 @@ dq_status dq_weights_prepare(dq_op_call *call, dq_weights *w, dq_error *err)
     w->with_zeros = dq_call_in(call, w->zeros) != NULL;
     /* default: 0 of tables and DequantizeMatMul; signed values have inverted sign bits, so 0 is 2^(bits-1) */
     w->middle = w->table || (w->form.zeros_as_scales && !w->form.sign) ? 0 : (float)(1 << (w->form.bits - 1));
-    if (w->with_zeros && same_zeros(call, w, &w->middle))
+    if (w->with_zeros && dq_weights_same_zeros(call, w, &w->middle))
         w->with_zeros = false;
     const bool qvalues = w->form.zeros_as_scales || !w->with_zeros || call->in[w->zeros]->dtype == DQ_UINT8;
     w->fractions = w->with_zeros ? !qvalues : !is_qvalue(&w->form, w->middle);
     if (w->ordered && dq_call_constant(call, w->scales)) {
         const void *fits;
-        DQ_TRY(dq_call_pack(call, w->scales, make_fits_f16, "", 1, 1, &fits, err));
+        DQ_TRY(dq_call_pack(call, w->scales, dq_weights_make_fits_f16, "", 1, 1, &fits, err));
         w->form.scales_f16 = *(const uint8_t *)fits;
     }
     DQ_TRY(prepare_form(call, w, w->scales, dq_pack_nbits_scales, w->blocks, &w->packed_scales, &w->scales_at,
