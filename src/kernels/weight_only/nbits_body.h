@@ -15,7 +15,7 @@
  *
  * A sum gets at most 8 products per lane after it was 0. Sums of two products of 4-bit values are at most 2 *
  * 15 * 128 in magnitude, so that they may be added up in 16 bits, as nbits_pairs.h does. */
-#include "kernels/kernels.h"
+#include "kernels/weight_only/nbits_scales.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,13 +40,6 @@ ALWAYS_INLINE void fetch_ahead(const void *from, size_t bytes)
         __builtin_prefetch((const char *)from + AHEAD + at);
 }
 
-/* The scales of VF_LANES columns from `column` on. */
-ALWAYS_INLINE vf scales_at(const dq_nbits *b, size_t block, size_t column)
-{
-    const size_t i = block * COLS + column;
-    return b->scales ? vf_load(b->scales + i) : vf_load_f16(b->scales_f16 + i);
-}
-
 /* The scales of a block as floats, in `buffer` if they are packed as float16. Prefetches those of a later
  * block. */
 ALWAYS_INLINE const float *scales_of(const dq_nbits *b, size_t block, float buffer[COLS])
@@ -57,7 +50,7 @@ ALWAYS_INLINE const float *scales_of(const dq_nbits *b, size_t block, float buff
     }
     fetch_ahead(b->scales_f16 + block * COLS, COLS * sizeof *b->scales_f16);
     for (size_t j = 0; j < COLS; j += VF_LANES)
-        vf_store(buffer + j, vf_load_f16(b->scales_f16 + block * COLS + j));
+        vf_store(buffer + j, scales_at(b, block, j));
     return buffer;
 }
 

@@ -5,7 +5,7 @@
 #include "kernels/simd/vec_neon.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
-#include "kernels/kernels.h"
+#include "kernels/weight_only/nbits_scales.h"
 
 #include <string.h>
 

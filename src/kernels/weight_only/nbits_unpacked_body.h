@@ -79,7 +79,7 @@ ALWAYS_INLINE void append_piece(const dq_nbits *b, int bits, size_t block, const
         const size_t tile = j / TILE_COLS, v = j % TILE_COLS / VF_LANES, at = block * COLS + j;
         const vi zero = b->zeros ? vf_nearest(vf_load(b->zeros + at)) : middle;
         unpack_piece(words + j, count, bits, zero, p->values[tile][p->count] + 32 * v);
-        put_scales(vf_load(b->scales + at), p->scales[tile][p->count] + v * (SCALES / TILE_VECTORS));
+        put_scales(scales_at(b, block, j), p->scales[tile][p->count] + v * (SCALES / TILE_VECTORS));
     }
     p->count++;
 }
