@@ -14,8 +14,9 @@ enum { VECTORS = 4 };
 
 #include "kernels/weight_only/nbits_body.h"
 
-/* ---- Several rounded rows: sdot multiplies four values of four columns with a lane of digits. -----------
- */
+/* ---- Several rounded rows ------------------------------------------------------------------------------ */
+
+/* sdot multiplies four values of four columns with a lane of digits. */
 
 enum { SCALES = 8, FACTORS = 4 };
 #include "kernels/weight_only/nbits_unpacked_body.h"

@@ -2,19 +2,14 @@
 /* Template: included once per ISA level. Products of several rounded rows with weights whose quantized
  * values, minus their zero points, are int8: 4 bits with whole zero points, or 8 bits with zero point 128.
  *
- *     words, zero points ──unpack──▶ bytes of PIECES_PER_STEP pieces ──multiply_tile──▶ y, LINES rows at a
- * time
+ *     words, zero points ──unpack──▶ bytes of PIECES_PER_STEP pieces ──multiply_tile──▶ y, by LINES rows
  *
  * Weights are unpacked once for all rows. fma(-zero, sum, D) of dq_nbits_s8_fn is a whole number below 2^24
  * here, the integer sum itself. A tile is LINES rows by TILE_COLS columns; its integer sums and its results
  * stay in registers for all pieces of a step.
  *
- * The file of the ISA level includes nbits_body.h before, and defines
- *   SCALES, FACTORS                     floats of a tile's scales and factors in a piece
- *   put_values(first, second, to)       stores four quantized values of four columns, and the next four of
- * each put_digits(row, to)                 stores sixteen digits of each of LINES rows put_scales(scale, to),
- * put_factors(factor, to)   stores the scales of four columns, and the factors multiply_tile(p, x, tile, y)
- * adds the products of all pieces to y */
+ * The file of the ISA level includes nbits_scales.h before, and defines SCALES and FACTORS, the floats of a
+ * tile's scales and factors in a piece. It defines the functions that are declared below. */
 enum {
     PIECES_PER_STEP = 8, /* their bytes stay in the L1 cache */
     TILE_COLS = 8,
@@ -38,10 +33,15 @@ typedef struct row_digits {
     float factors[PIECES_PER_STEP][FACTORS];
 } row_digits;
 
+/* Stores four quantized values of four columns, and the next four of each. */
 static void put_values(int8x16_t first, int8x16_t second, int8_t *to);
+/* Stores sixteen digits of each of LINES rows. */
 static void put_digits(const int8x16_t row[LINES], int8_t *to);
+/* Stores the scales of four columns. */
 static void put_scales(vf scale, float *to);
+/* Stores the factors of LINES rows. */
 static void put_factors(vf factor, float *to);
+/* Adds the products of all pieces to y. */
 static void multiply_tile(const pieces *p, const row_digits *x, size_t tile, float *y);
 
 static bool has_int8_values(const dq_nbits *b)
