@@ -288,12 +288,17 @@ static bool is_gemm_applicable(const void *arg, dq_reason *reason)
     return dq_always_applicable(arg, reason);
 }
 
+/* Each run expands panels of 16-bit weights into their two bytes, which takes as long as moving EXPANSION bytes
+ * a weight. */
 static dq_algorithm_work work_of_gemm(const void *arg)
 {
+    enum { EXPANSION = 3 };
     const problem *p = arg;
     dq_algorithm_work work = work_of_gemm_s8(arg);
     work.macs *= (double)p->planes;
     work.bytes *= 2 * sizeof(int16_t);
+    if (p->planes == 2)
+        work.bytes += EXPANSION * (double)p->k * columns_of(p);
     return work;
 }
 
