@@ -288,8 +288,8 @@ static bool is_gemm_applicable(const void *arg, dq_reason *reason)
     return dq_always_applicable(arg, reason);
 }
 
-/* Each run expands panels of 16-bit weights into their two bytes, which takes as long as moving EXPANSION bytes
- * a weight. */
+/* Each run expands panels of 16-bit weights into their two bytes, which takes as long as moving EXPANSION
+ * bytes a weight. */
 static dq_algorithm_work work_of_gemm(const void *arg)
 {
     enum { EXPANSION = 3 };
