@@ -291,87 +291,101 @@ typedef struct q16_row {
     __m512d begin, same_scale, same_shift; /* same_…: of all columns; same_shift includes `begin` */
     __m512i low, add, near;                /* near: 2 * near of fixed_point */
     __m256i most, sign_xor;
-    bool joined; /* sums + 256 * high fits in int32 */
 } q16_row;
 
-/* r of requantize_s64.h for eight sums from column j on. `high`, `extra` and `step` are compile-time
- * constants in most calls. */
+/* Operands of a call. They are compile-time constants where the call is frequent. */
+typedef struct q16_form {
+    bool high, extra, step;
+    bool joined; /* sums + 256 * high fits in int32 */
+} q16_form;
+
+/* r of requantize_s64.h for eight sums from column j on. */
 static inline __attribute__((always_inline)) __m512i eight_wide(const q16_row *r, size_t j, __mmask8 some,
-                                                                bool high, bool extra, bool step)
+                                                                q16_form is)
 {
     __m256i sums = _mm256_maskz_loadu_epi32(some, r->sums + j), upper = sums;
-    if (high)
+    if (is.high)
         upper = _mm256_maskz_loadu_epi32(some, r->high + j);
-    if (high && r->joined)
+    if (is.high && is.joined)
         sums = _mm256_add_epi32(sums, _mm256_slli_epi32(upper, 8));
     __m512d v = _mm512_cvtepi32_pd(sums), scale = r->same_scale, shift = r->same_shift;
-    if (high && !r->joined)
+    if (is.high && !is.joined)
         v = _mm512_fmadd_pd(_mm512_cvtepi32_pd(upper), _mm512_set1_pd(256), v);
-    if (extra)
+    if (is.extra)
         v = _mm512_add_pd(v, _mm512_maskz_loadu_pd(some, r->extra + j));
-    if (step) {
+    if (is.step) {
         scale = _mm512_maskz_loadu_pd(some, r->scale + j);
         shift = _mm512_add_pd(_mm512_maskz_loadu_pd(some, r->shift + j), r->begin);
     }
     return _mm512_castpd_si512(_mm512_fmadd_pd(v, scale, shift));
 }
 
-/* Sixteen results of row i, from column j on. */
-static inline __attribute__((always_inline)) void put_sixteen(const q16_row *r, const dq_q16_sums *s,
-                                                              size_t i, size_t j, __mmask16 some, bool high,
-                                                              bool extra, bool step, uint16_t *out)
+/* Stores sixteen results from column j on. Returns a mask of those near a tie. */
+static inline __attribute__((always_inline)) __mmask16 put_sixteen(const q16_row *r, size_t j, __mmask16 some,
+                                                                   q16_form is, uint16_t *out)
 {
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
-    __m512i low = eight_wide(r, j, (__mmask8)some, high, extra, step);
-    __m512i up = eight_wide(r, j + 8, (__mmask8)(some >> 8), high, extra, step);
+    __m512i low = eight_wide(r, j, (__mmask8)some, is);
+    __m512i up = eight_wide(r, j + 8, (__mmask8)(some >> 8), is);
     __m512i values = _mm512_max_epi32(_mm512_permutex2var_epi32(low, odd, up), r->low);
     __m256i results = _mm512_cvtsepi32_epi16(_mm512_add_epi32(values, r->add));
     results = _mm256_xor_si256(_mm256_min_epi16(results, r->most), r->sign_xor);
     __m512i fractions = _mm512_permutex2var_epi32(low, even, up);
     _mm256_mask_storeu_epi16(out + j, some, results);
-    if (__builtin_expect(_mm512_mask_cmplt_epu32_mask(some, fractions, r->near), 0))
-        dq_requantize_s64_part(s, i, j, s->cols - j < LANES ? s->cols - j : LANES, out + j);
+    return _mm512_mask_cmplt_epu32_mask(some, fractions, r->near);
 }
 
-static inline __attribute__((always_inline)) void
-put_q16_row(const q16_row *r, const dq_q16_sums *s, size_t i, bool high, bool extra, bool step, uint16_t *out)
+/* All rows. The loop reads nothing from *s, so that tiles of few columns cost little for each row. */
+static inline __attribute__((always_inline)) void put_q16_rows(const dq_q16_sums *s, q16_row r, q16_form is,
+                                                               uint16_t *out)
 {
-    const size_t cols = s->cols;
-    size_t j = 0;
-    for (; j + LANES <= cols; j += LANES)
-        put_sixteen(r, s, i, j, 0xffff, high, extra, step, out);
-    if (j < cols)
-        put_sixteen(r, s, i, j, (__mmask16)((1u << (cols - j)) - 1), high, extra, step, out);
+    const size_t rows = s->rows, cols = s->cols, stride = s->stride, row_step = s->row_step;
+    const size_t extra_stride = s->extra_stride, out_stride = s->out_stride, whole = cols / LANES * LANES;
+    const __mmask16 rest = (__mmask16)((1u << (cols - whole)) - 1);
+    for (size_t i = 0; i < rows; i++, out += out_stride) {
+        r.same_scale = _mm512_set1_pd(*r.scale);
+        r.same_shift = _mm512_add_pd(_mm512_set1_pd(*r.shift), r.begin);
+        for (size_t j = 0; j < whole; j += LANES)
+            if (__builtin_expect(put_sixteen(&r, j, 0xffff, is, out), 0))
+                dq_requantize_s64_part(s, i, j, LANES, out + j);
+        if (rest && __builtin_expect(put_sixteen(&r, whole, rest, is, out), 0))
+            dq_requantize_s64_part(s, i, whole, cols - whole, out + whole);
+        r.sums += stride;
+        r.high += is.high ? stride : 0;
+        r.extra += is.extra ? extra_stride : 0;
+        r.scale += row_step;
+        r.shift += row_step;
+    }
 }
 
 void dq_requantize_s64_avx512(const dq_q16_sums *s, uint16_t *out)
 {
     const fixed_point f = fixed_point_of(s);
-    q16_row r = {.begin = _mm512_set1_pd(f.begin),
-                 .low = _mm512_set1_epi32(f.low),
-                 .add = _mm512_set1_epi32(f.add),
-                 .most = _mm256_set1_epi16(f.high),
-                 .sign_xor = _mm256_set1_epi16((int16_t)f.sign_xor),
-                 .near = _mm512_set1_epi32(2 * f.near),
-                 .joined = s->high && s->narrow};
-    if (f.near == 0) {
+    const q16_row r = {.sums = s->sums,
+                       .high = s->high,
+                       .extra = s->extra,
+                       .scale = s->scale,
+                       .shift = s->shift,
+                       .begin = _mm512_set1_pd(f.begin),
+                       .low = _mm512_set1_epi32(f.low),
+                       .add = _mm512_set1_epi32(f.add),
+                       .near = _mm512_set1_epi32(2 * f.near),
+                       .most = _mm256_set1_epi16(f.high),
+                       .sign_xor = _mm256_set1_epi16((int16_t)f.sign_xor)};
+    const q16_form is = {s->high != NULL, s->extra != NULL, s->col_step != 0, s->narrow};
+    if (f.near == 0)
         dq_requantize_s64_c(s, out);
+    else if (s->cols == 0)
         return;
-    }
-    for (size_t i = 0; s->cols > 0 && i < s->rows; i++, out += s->out_stride) {
-        r.sums = s->sums + i * s->stride;
-        r.high = s->high ? s->high + i * s->stride : NULL;
-        r.extra = s->extra ? s->extra + i * s->extra_stride : NULL;
-        r.scale = s->scale + i * s->row_step;
-        r.shift = s->shift + i * s->row_step;
-        r.same_scale = _mm512_set1_pd(*r.scale);
-        r.same_shift = _mm512_set1_pd(*r.shift + f.begin);
-        if (!s->high && !s->extra && !s->col_step)
-            put_q16_row(&r, s, i, false, false, false, out);
-        else if (s->high && !s->extra && !s->col_step)
-            put_q16_row(&r, s, i, true, false, false, out);
-        else
-            put_q16_row(&r, s, i, s->high != NULL, s->extra != NULL, s->col_step != 0, out);
-    }
+    else if (is.extra || (is.high && !is.joined))
+        put_q16_rows(s, r, is, out);
+    else if (is.high && is.step)
+        put_q16_rows(s, r, (q16_form){.high = true, .step = true, .joined = true}, out);
+    else if (is.high)
+        put_q16_rows(s, r, (q16_form){.high = true, .joined = true}, out);
+    else if (is.step)
+        put_q16_rows(s, r, (q16_form){.step = true}, out);
+    else
+        put_q16_rows(s, r, (q16_form){.high = false}, out);
 }
