@@ -336,11 +336,12 @@ static inline __attribute__((always_inline)) __mmask16 put_sixteen(const q16_row
     return _mm512_mask_cmplt_epu32_mask(some, fractions, r->near);
 }
 
-/* All rows. The loop reads nothing from *s, so that tiles of few columns cost little for each row. */
-static inline __attribute__((always_inline)) void put_q16_rows(const dq_q16_sums *s, q16_row r, q16_form is,
-                                                               uint16_t *out)
+/* All rows of `cols` columns. The loop reads nothing from *s, so that tiles of few columns cost little for
+ * each row. */
+static inline __attribute__((always_inline)) void put_q16_rows(const dq_q16_sums *s, size_t cols, q16_row r,
+                                                               q16_form is, uint16_t *out)
 {
-    const size_t rows = s->rows, cols = s->cols, stride = s->stride, row_step = s->row_step;
+    const size_t rows = s->rows, stride = s->stride, row_step = s->row_step;
     const size_t extra_stride = s->extra_stride, out_stride = s->out_stride, whole = cols / LANES * LANES;
     const __mmask16 rest = (__mmask16)((1u << (cols - whole)) - 1);
     for (size_t i = 0; i < rows; i++, out += out_stride) {
@@ -379,13 +380,15 @@ void dq_requantize_s64_avx512(const dq_q16_sums *s, uint16_t *out)
     else if (s->cols == 0)
         return;
     else if (is.extra || (is.high && !is.joined))
-        put_q16_rows(s, r, is, out);
+        put_q16_rows(s, s->cols, r, is, out);
     else if (is.high && is.step)
-        put_q16_rows(s, r, (q16_form){.high = true, .step = true, .joined = true}, out);
+        put_q16_rows(s, s->cols, r, (q16_form){.high = true, .step = true, .joined = true}, out);
+    else if (is.high && s->cols == LANES) /* a tile of a convolution */
+        put_q16_rows(s, LANES, r, (q16_form){.high = true, .joined = true}, out);
     else if (is.high)
-        put_q16_rows(s, r, (q16_form){.high = true, .joined = true}, out);
+        put_q16_rows(s, s->cols, r, (q16_form){.high = true, .joined = true}, out);
     else if (is.step)
-        put_q16_rows(s, r, (q16_form){.step = true}, out);
+        put_q16_rows(s, s->cols, r, (q16_form){.step = true}, out);
     else
-        put_q16_rows(s, r, (q16_form){.high = false}, out);
+        put_q16_rows(s, s->cols, r, (q16_form){.high = false}, out);
 }
