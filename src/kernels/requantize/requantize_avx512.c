@@ -353,8 +353,10 @@ static inline __attribute__((always_inline)) void put_q16_rows(const dq_q16_sums
         if (rest && __builtin_expect(put_sixteen(&r, whole, rest, is, out), 0))
             dq_requantize_s64_part(s, i, whole, cols - whole, out + whole);
         r.sums += stride;
-        r.high += is.high ? stride : 0;
-        r.extra += is.extra ? extra_stride : 0;
+        if (is.high)
+            r.high += stride;
+        if (is.extra)
+            r.extra += extra_stride;
         r.scale += row_step;
         r.shift += row_step;
     }
