@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scales of packed weights as vectors of floats. The file of the ISA level includes its vec_<isa>.h before. */
+/* Scales of packed weights as vectors of floats. The file of the ISA level includes its vec_<isa>.h before.
+ */
 #ifndef DQ_KERNELS_NBITS_SCALES_H
 #define DQ_KERNELS_NBITS_SCALES_H
 
