@@ -71,16 +71,6 @@ void dq_pack_conv_bytesplit_s16s8(void *packed, const dq_tensor *from, const voi
     }
 }
 
-/* Splits the panels, in pairs, into several tasks only if there are too few bands for all threads. */
-static void cut(const dq_conv_shape *s, dq_qconv16_bytesplit *c)
-{
-    enum { TASKS = 4 }; /* minimum tasks, about */
-    const size_t bands = c->b.bands * s->batch * s->group, pairs = (c->panels + 1) / DQ_GEMM_BYTESPLIT_PANELS;
-    const size_t pieces = bands < TASKS ? TASKS / bands : 1;
-    c->chunk = (pairs + pieces - 1) / pieces * DQ_GEMM_BYTESPLIT_PANELS;
-    c->chunks = (c->panels + c->chunk - 1) / c->chunk;
-}
-
 dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s, dq_qconv16_bytesplit *c,
                                        dq_error *err)
 {
@@ -91,7 +81,6 @@ dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s,
     c->blocks = (c->quads + DQ_GEMM_BYTESPLIT_DEPTH - 1) / DQ_GEMM_BYTESPLIT_DEPTH;
     c->panels = (s->group_out + ROWS - 1) / ROWS;
     DQ_TRY(dq_input_band_prepare(call, s, c->planes, false, BAND_BYTES, &c->b, err));
-    cut(s, c);
     columns = MAX_GATHERED_BYTES / (c->blocks * DQ_GEMM_BYTESPLIT_CODES);
     c->gathered = columns > 1 ? columns : 1;
     if (!dq_mul_size(s->group * c->panels, c->blocks * DQ_GEMM_BYTESPLIT_WEIGHTS, &c->sums_offset) ||
@@ -121,6 +110,7 @@ typedef struct task {
     const dq_op_call *call;
     const dq_conv_shape *s;
     const dq_qconv16_bytesplit *c;
+    dq_partition cut;   /* of bands, and of their pairs of panels, among threads */
     dq_q16_terms terms; /* for all output channels */
     double factor;
     size_t image, group, first, count; /* range of output positions along the first axis */
@@ -219,6 +209,11 @@ static void run_band(const task *t, size_t first, size_t end)
     }
 }
 
+static size_t pairs_of(const dq_qconv16_bytesplit *c)
+{
+    return (c->panels + DQ_GEMM_BYTESPLIT_PANELS - 1) / DQ_GEMM_BYTESPLIT_PANELS;
+}
+
 static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 {
     task t = *(const task *)arg;
@@ -237,7 +232,9 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         t.offsets[q] = (uint32_t)((q / s->kernel_size * 2 * c->b.plane + c->b.taps[q % s->kernel_size]) *
                                   sizeof(int16_t));
     for (size_t i = begin; i < end; i++) {
-        const size_t panel = i % c->chunks * c->chunk, rest = i / c->chunks;
+        size_t pair, end_pair;
+        const size_t rest = dq_partition_piece(&t.cut, i, pairs_of(c), &pair, &end_pair);
+        const size_t end_panel = end_pair * DQ_GEMM_BYTESPLIT_PANELS;
         dq_input_band_range(&c->b, rest % c->b.bands, &t.first, &t.count);
         t.group = rest / c->b.bands % s->group;
         t.image = rest / c->b.bands / s->group;
@@ -246,7 +243,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
                                      (t.image * s->in_channels + t.group * s->group_in) * s->in_size,
                                      s->group_in, pad, t.band);
         filled = rest;
-        run_band(&t, panel, c->panels - panel < c->chunk ? c->panels : panel + c->chunk);
+        run_band(&t, pair * DQ_GEMM_BYTESPLIT_PANELS, end_panel < c->panels ? end_panel : c->panels);
     }
 }
 
@@ -263,7 +260,8 @@ void dq_qconv16_bytesplit_run(const dq_op_call *call, const dq_conv_shape *s, co
         const size_t row = i / s->group_out * c->panels * ROWS + i % s->group_out;
         dq_q16_term(call, t.factor, i, (double)(-x_zero * sums[row]), i, &t.terms);
     }
-    const size_t products = s->out_size / c->b.bands * c->chunk * ROWS * (s->group_in * s->kernel_size + 1);
-    dq_parallel(call->threads, s->batch * s->group * c->b.bands * c->chunks, dq_gemm_s8_grain(products),
-                run_tasks, &t);
+    t.cut = dq_threads_cut(call->threads, s->batch * s->group * c->b.bands, pairs_of(c));
+    const size_t products =
+        s->out_size / c->b.bands * c->panels * ROWS * (s->group_in * s->kernel_size + 1) / t.cut.parts;
+    dq_parallel(call->threads, dq_partition_count(&t.cut), dq_gemm_s8_grain(products), run_tasks, &t);
 }

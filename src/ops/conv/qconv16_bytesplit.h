@@ -11,7 +11,6 @@ typedef struct dq_qconv16_bytesplit {
     dq_input_band b;
     size_t planes;                /* planes of a band: two for each quad of channels */
     size_t quads, blocks, panels; /* quads and blocks of a weight row; panels of a group */
-    size_t chunk, chunks;         /* panels of a task; tasks per group */
     size_t gathered;              /* column tiles gathered at a time */
     size_t sums_offset; /* in the packed weights: row sums, then the largest sum of a row's absolute values */
     const void *packed;
