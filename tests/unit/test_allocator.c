@@ -119,9 +119,10 @@ static dq_status open_with_allocator(void)
 
 static dq_status run(size_t rows)
 {
-    float in[4 * IN];
+    enum { MAX_ROWS = 4 };
+    float in[MAX_ROWS * IN];
     dq_tensor *t = NULL;
-    for (size_t i = 0; i < rows; i++)
+    for (size_t i = 0; i < rows && i < MAX_ROWS; i++)
         memcpy(in + i * IN, x, sizeof x);
     must(dq_tensor_wrap(DQ_FLOAT, 2, (int64_t[]){(int64_t)rows, IN}, in, rows * sizeof x, &t, &err));
     must(dq_session_set_input(session, "x", t, &err));
