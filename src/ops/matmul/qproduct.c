@@ -14,7 +14,8 @@ typedef struct split_key {
 } split_key;
 
 /* A panel has at most SPLIT columns, so that all of them are low bytes or all are high bytes: every second
- * byte of the tensor. */
+ * byte of the tensor. Panels of the last group that are past its columns hold the last column: no sum of
+ * theirs is read. */
 static void make_split(void *packed, const dq_tensor *from, const void *key)
 {
     const split_key *k = key;
@@ -27,8 +28,8 @@ static void make_split(void *packed, const dq_tensor *from, const void *key)
         b.data = (const uint8_t *)from->data + high;
         b.cols = k->n;
         b.sign_xor = high ? dq_gemm_s8_sign_xor(from->dtype == DQ_INT16 ? DQ_INT8 : DQ_UINT8, true) : 0x80;
-        start =
-            dq_qweights_pack_panel(w, &b, column / SPLIT_GROUP * SPLIT + in_group % SPLIT, i, start, packed);
+        const size_t first = column / SPLIT_GROUP * SPLIT + in_group % SPLIT;
+        start = dq_qweights_pack_panel(w, &b, first < k->n ? first : k->n - 1, i, start, packed);
     }
 }
 
