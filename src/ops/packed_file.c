@@ -80,6 +80,25 @@ size_t dq_packed_numbers(const void *packed, size_t size, size_t full, const voi
     return size == full ? full : 0;
 }
 
+size_t dq_packed_panels_used(const dq_packed_panels *panels, const void *packed, size_t size, size_t full,
+                             const void *key)
+{
+    const char *bytes = packed;
+    const size_t *starts = (const size_t *)(const void *)(bytes + panels->starts);
+    size_t end = panels->first;
+    if (size > full || size < panels->first)
+        return 0;
+    for (size_t i = 0; i < panels->count; i++) {
+        if (starts[i] % DQ_ALIGN || starts[i] < panels->first || starts[i] > size)
+            return 0;
+        const size_t used = panels->used(bytes + starts[i], size - starts[i], key);
+        if (used == 0)
+            return 0;
+        end = starts[i] + used > end ? starts[i] + used : end;
+    }
+    return end;
+}
+
 const dq_packer *dq_packer_of(dq_pack_fn make)
 {
     for (size_t i = 0; i < sizeof packers / sizeof *packers; i++)

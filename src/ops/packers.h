@@ -13,6 +13,19 @@ typedef size_t dq_packed_used_fn(const void *packed, size_t size, size_t full, c
 /** For forms that hold only numbers and are read completely. */
 dq_packed_used_fn dq_packed_numbers;
 
+/** Panels of a packed form, which has a list of their offsets. */
+typedef struct dq_packed_panels {
+    size_t starts; /* offset of the list, whose elements are size_t */
+    size_t count;
+    size_t first; /* offset of the first panel, after the list */
+    /* Bytes that a run reads of a panel where `size` bytes of it are there; 0 if it would read others. */
+    size_t (*used)(const void *panel, size_t size, const void *key);
+} dq_packed_panels;
+
+/** As dq_packed_used_fn, for a form that ends with these panels. */
+size_t dq_packed_panels_used(const dq_packed_panels *panels, const void *packed, size_t size, size_t full,
+                             const void *key);
+
 typedef struct dq_packer {
     const char *name;
     dq_pack_fn make;

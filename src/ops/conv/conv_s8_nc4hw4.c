@@ -85,27 +85,24 @@ void dq_pack_conv_nc4hw4_s8(void *packed, const dq_tensor *from, const void *key
     }
 }
 
+/* Panels of a kernel without `used` have the same size. */
+static size_t used_of_panel(const void *panel, size_t size, const void *key)
+{
+    const form *f = key;
+    const size_t most = f->kernel->panel_size(f->steps);
+    if (f->kernel->used)
+        return f->kernel->used(f->steps, panel, size);
+    return size < most ? 0 : most;
+}
+
 size_t dq_packed_conv_nc4hw4_s8_used(const void *packed, size_t size, size_t full, const void *key)
 {
     const form *f = key;
-    const size_t *starts = (const size_t *)(const void *)((const char *)packed + f->starts_offset);
-    const size_t panels = f->group * f->panels + 1, most = f->kernel->panel_size(f->steps);
-    size_t end = f->first;
-    if (size > full || size < f->first)
-        return 0;
-    for (size_t i = 0; i < panels; i++) {
-        if (starts[i] % DQ_ALIGN || starts[i] < f->first || starts[i] > size)
-            return 0;
-        const size_t left = size - starts[i];
-        const size_t used = f->kernel->used
-                                ? f->kernel->used(f->steps, (const char *)packed + starts[i], left)
-                            : left < most ? 0
-                                          : most;
-        if (used == 0)
-            return 0;
-        end = starts[i] + used > end ? starts[i] + used : end;
-    }
-    return end;
+    const dq_packed_panels panels = {.starts = f->starts_offset,
+                                     .count = f->group * f->panels + 1,
+                                     .first = f->first,
+                                     .used = used_of_panel};
+    return dq_packed_panels_used(&panels, packed, size, full, key);
 }
 
 /* ---- Planning ----------------------------------------------------------------------------------------- */

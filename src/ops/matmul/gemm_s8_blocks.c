@@ -122,30 +122,22 @@ void dq_pack_gemm_s8(void *packed, const dq_tensor *from, const void *key)
 }
 
 /* Panels of a kernel without `used` have the same size. */
-static size_t used_of_panel(const dq_qweights *w, const void *panel, size_t size)
+static size_t used_of_panel(const void *panel, size_t size, const void *key)
 {
-    return w->kernel->used        ? w->kernel->used(w->b.runs, w->b.run, panel, size)
-           : size < w->panel_size ? 0
-                                  : w->panel_size;
+    const dq_qweights *w = key;
+    if (w->kernel->used)
+        return w->kernel->used(w->b.runs, w->b.run, panel, size);
+    return size < w->panel_size ? 0 : w->panel_size;
 }
 
 size_t dq_packed_gemm_s8_used(const void *packed, size_t size, size_t full, const void *key)
 {
     const dq_qweights *w = key;
-    const size_t *starts = (const size_t *)(const void *)((const char *)packed + w->starts_offset);
-    const size_t first = dq_qweights_first_panel(w);
-    size_t end = first;
-    if (size > full || size < first)
-        return 0;
-    for (size_t i = 0; i < w->panels * w->matrices; i++) {
-        if (starts[i] % DQ_ALIGN || starts[i] < first || starts[i] > size)
-            return 0;
-        const size_t used = used_of_panel(w, (const char *)packed + starts[i], size - starts[i]);
-        if (used == 0)
-            return 0;
-        end = starts[i] + used > end ? starts[i] + used : end;
-    }
-    return end;
+    const dq_packed_panels panels = {.starts = w->starts_offset,
+                                     .count = w->panels * w->matrices,
+                                     .first = dq_qweights_first_panel(w),
+                                     .used = used_of_panel};
+    return dq_packed_panels_used(&panels, packed, size, full, key);
 }
 
 dq_status dq_qweights_constant(dq_op_call *call, uint32_t i, const dq_qweights *w, const void **packed,
