@@ -142,16 +142,13 @@ static __attribute__((noinline)) size_t quantize_words(const float *x, size_t n,
     return i;
 }
 
-/* A quotient is clamped to +-FAR_QUOTIENT (NaN: to the lower bound), beyond which each zero point gives a
- * bound of a byte. */
-#define FAR_QUOTIENT 131072.0f
-
-/* Quantizes 8 values, each by its own scale and zero point, to int32; packing them to bytes saturates. */
+/* Quantizes 8 values, each by its own scale and zero point, to int32; packing them to bytes saturates. NaN
+ * becomes the lower bound. */
 static inline __m256i quantize_each(const float *x, const float *scale, const void *zero, bool is_signed)
 {
     const __m256 q = _mm256_div_ps(_mm256_loadu_ps(x), _mm256_loadu_ps(scale));
     const __m256 within =
-        _mm256_min_ps(_mm256_max_ps(q, _mm256_set1_ps(-FAR_QUOTIENT)), _mm256_set1_ps(FAR_QUOTIENT));
+        _mm256_min_ps(_mm256_max_ps(q, _mm256_set1_ps(-DQ_FAR_QUOTIENT)), _mm256_set1_ps(DQ_FAR_QUOTIENT));
     return _mm256_add_epi32(_mm256_cvtps_epi32(within), is_signed ? load_s8(zero) : load_u8(zero));
 }
 

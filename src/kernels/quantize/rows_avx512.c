@@ -104,16 +104,13 @@ static __attribute__((noinline)) size_t quantize_words(const float *x, size_t n,
     return i;
 }
 
-/* A quotient is clamped to +-FAR_QUOTIENT (NaN: to the lower bound), beyond which each zero point gives a
- * bound of a byte. */
-#define FAR_QUOTIENT 131072.0f
-
-/* Quantizes 16 values, each by its own scale and zero point, to int32; packing them to bytes saturates. */
+/* Quantizes 16 values, each by its own scale and zero point, to int32; packing them to bytes saturates. NaN
+ * becomes the lower bound. */
 static inline __m512i quantize_each(const float *x, const float *scale, const uint8_t *zero, bool is_signed)
 {
     const __m512 q = _mm512_div_ps(_mm512_loadu_ps(x), _mm512_loadu_ps(scale));
     const __m512 within =
-        _mm512_min_ps(_mm512_max_ps(q, _mm512_set1_ps(-FAR_QUOTIENT)), _mm512_set1_ps(FAR_QUOTIENT));
+        _mm512_min_ps(_mm512_max_ps(q, _mm512_set1_ps(-DQ_FAR_QUOTIENT)), _mm512_set1_ps(DQ_FAR_QUOTIENT));
     const __m512i z = is_signed ? load_s8(0xffff, (const int8_t *)zero) : load_u8(0xffff, zero);
     ahead(x);
     return _mm512_add_epi32(_mm512_cvtps_epi32(within), z);
