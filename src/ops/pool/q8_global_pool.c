@@ -77,20 +77,21 @@ static int64_t sum_of_line(const uint8_t *x, size_t n, bool is_signed)
     const uint64_t even = 0x00ff00ff00ff00ff, twos = 0x0000ffff0000ffff;
     const uint64_t sign_xor = is_signed ? 0x8080808080808080 : 0; /* adds 128 to each byte */
     int64_t sum = is_signed ? -128 * (int64_t)n : 0;
-    size_t k = 0;
-    while (n - k >= WORD) {
+    const uint8_t *const end = x + n;
+    for (size_t left = n / WORD, words; left; left -= words) {
         uint64_t pairs = 0;
-        for (size_t i = 0; i < WORDS && n - k >= WORD; i++, k += WORD) {
+        words = left < WORDS ? left : WORDS;
+        for (size_t i = 0; i < words; i++, x += WORD) {
             uint64_t word;
-            memcpy(&word, x + k, WORD);
+            memcpy(&word, x, WORD);
             word ^= sign_xor;
             pairs += (word & even) + (word >> 8 & even);
         }
         pairs = (pairs & twos) + (pairs >> 16 & twos);
         sum += (int64_t)((pairs & UINT32_MAX) + (pairs >> 32));
     }
-    for (; k < n; k++)
-        sum += x[k] ^ (uint8_t)sign_xor;
+    for (; x < end; x++)
+        sum += *x ^ (uint8_t)sign_xor;
     return sum;
 }
 
