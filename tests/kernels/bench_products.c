@@ -306,7 +306,8 @@ static void run_nbits_s8(call *c)
 {
     static const float parts[NBITS_BLOCKS * DQ_NBITS_ROWS];
     const dq_nbits b = some_weights();
-    const dq_nbits_rounded x = {DQ_NBITS_ROWS, Z(int8_t), parts, parts};
+    static const int32_t starts[NBITS_BLOCKS * DQ_NBITS_ROWS];
+    const dq_nbits_rounded x = {DQ_NBITS_ROWS, Z(int8_t), parts, parts, starts};
     c->k->nbits_s8(&b, &x, Y(float));
     c->work = (bench_work){.products = (double)DQ_NBITS_ROWS * NBITS_BLOCKS * NBITS_WORDS * NBITS_CODES *
                                        DQ_NBITS_COLS};

@@ -259,12 +259,15 @@ void check_nbits_s8(const dq_kernels *k)
         bool plain = round % 4 != 0;
         float *factors = some_floats(pieces * rows, plain),
               *sums = kernel_memory(pieces * rows * sizeof *sums);
+        int32_t *starts = kernel_memory(pieces * rows * sizeof *starts);
         for (size_t i = 0; i < pieces * rows; i++) {
             sums[i] = 0;
             for (size_t t = 0; t < DQ_NBITS_PIECE; t++)
                 sums[i] += (float)integer_of(digits + i * each, b.bits, t * b.bits / 32, t % (32 / b.bits));
+            starts[i] = -(int32_t)b.middle * (int32_t)sums[i];
         }
-        dq_nbits_rounded x = {rows, digits, factors, sums};
+        const bool has_one_zero = !b.zeros && !b.fractions;
+        dq_nbits_rounded x = {rows, digits, factors, sums, has_one_zero ? starts : NULL};
         float *y = kernel_memory(rows * COLS * sizeof *y);
         k->nbits_s8(&b, &x, y);
         for (size_t i = 0; i < rows * COLS; i++) {

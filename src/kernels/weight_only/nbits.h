@@ -74,6 +74,9 @@ typedef struct dq_nbits_rounded {
     const int8_t *digits; /* [piece][row][byte] */
     const float *factors; /* [piece][row] */
     const float *sums;    /* sum of the digits, [piece][row] */
+    /* If all columns have the same zero point, a quantized value: -zero * sum, [piece][row]. Otherwise NULL.
+     */
+    const int32_t *starts;
 } dq_nbits_rounded;
 
 /** Computes y[i * DQ_NBITS_COLS + j] for all rows i and columns j of weights of 4 or 8 bits without a

@@ -82,10 +82,14 @@ ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *
     }
 }
 
+static const int32_t no_starts[LINES] = {0};
+
 /* Computes int32 sums of `count` words, those of the second line times `second`. They are stored to
- * memory, so that callers may loop over them. */
+ * memory, so that callers may loop over them. Sums begin with `starts`, which are no_starts where
+ * add_products adds 16-bit numbers. */
 ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool whole, const int8_t *digits,
-                         int lines, int line_stride, int second, int vectors, vi out[VECTORS][LINES])
+                         int lines, int line_stride, const int32_t *starts, int second, int vectors,
+                         vi out[VECTORS][LINES])
 {
     const size_t each = (size_t)(4 * (line_stride == 4 ? lines : 1) * DQ_NBITS_PARTS(bits));
     vi sum[VECTORS][LINES];
@@ -93,7 +97,7 @@ ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool who
     for (int v = 0; v < vectors; v++)
 #pragma GCC unroll 4
         for (int e = 0; e < lines; e++)
-            sum[v][e] = vi_set(0);
+            sum[v][e] = vi_set(starts[e]);
     if (whole && count == 4)
 #pragma GCC unroll 4
         for (size_t n = 0; n < 4; n++)
@@ -131,7 +135,7 @@ ALWAYS_INLINE void columns(int bits, const uint32_t *words, size_t count, const 
     int32_t sums[2][COLS];
     for (size_t at = 0; at < COLS; at += VECTORS * VF_LANES) {
         vi sum[VECTORS][LINES];
-        piece(words + at, count, bits, WHOLE && bits == 4, digits, lines, 4, 256, VECTORS, sum);
+        piece(words + at, count, bits, WHOLE && bits == 4, digits, lines, 4, no_starts, 256, VECTORS, sum);
         for (int v = 0; v < VECTORS; v++) {
             const vi *s = sum[v];
             size_t j = at + (size_t)(v * VF_LANES);

@@ -24,7 +24,7 @@ ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits
         else
 #endif
             piece(words + at, count, bits, WHOLE && bits == 4 && rows == 1, x->digits, rows,
-                  (int)DQ_NBITS_ROUNDED_BYTES(bits), 1, VECTORS, sum);
+                  (int)DQ_NBITS_ROUNDED_BYTES(bits), no_starts, 1, VECTORS, sum);
 #pragma GCC unroll EPILOGUE_UNROLL
         for (int v = 0; v < VECTORS; v++) {
             size_t j = at + (size_t)(v * VF_LANES);
@@ -48,8 +48,10 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, const dq_nbits_rou
     memset(y, 0, rows * COLS * sizeof *y);
     for (size_t row = 0; row < rows; row += (size_t)side, y += side * COLS) {
         const uint32_t *words = b->words;
-        dq_nbits_rounded at = {rows, x->digits + row * DQ_NBITS_ROUNDED_BYTES(bits), x->factors + row,
-                               x->sums + row};
+        dq_nbits_rounded at = {.rows = rows,
+                               .digits = x->digits + row * DQ_NBITS_ROUNDED_BYTES(bits),
+                               .factors = x->factors + row,
+                               .sums = x->sums + row};
         for (size_t g = 0; g < b->blocks; g++) {
             const float *zeros = b->zeros ? b->zeros + g * COLS : middle;
             float buffer[COLS];
@@ -70,13 +72,14 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, const dq_nbits_rou
 
 #ifdef RESULT_VECTORS
 /* Computes LINES rows, from row `row` on, of RESULT_VECTORS vectors of columns: integer sums of a piece and
- * results stay in registers. */
-ALWAYS_INLINE void result_tile(const dq_nbits *b, int bits, const dq_nbits_rounded *x, size_t row,
-                               size_t column, float *y)
+ * results stay in registers. `with_starts`: x->starts, with which integer sums begin, replace an fma. */
+ALWAYS_INLINE void result_tile(const dq_nbits *b, int bits, bool with_starts, const dq_nbits_rounded *x,
+                               size_t row, size_t column, float *y)
 {
     const size_t most = DQ_NBITS_PIECE_WORDS(bits);
     const int8_t *digits = x->digits + row * DQ_NBITS_ROUNDED_BYTES(bits);
     const float *factors = x->factors + row, *sums = x->sums + row;
+    const int32_t *starts = with_starts ? x->starts + row : NULL;
     const uint32_t *words = b->words + column;
     vf result[RESULT_VECTORS][LINES];
 #pragma GCC unroll 4
@@ -95,19 +98,21 @@ ALWAYS_INLINE void result_tile(const dq_nbits *b, int bits, const dq_nbits_round
         for (size_t left = b->lengths[g], n; left; left -= n) {
             vi sum[VECTORS][LINES];
             n = left < most ? left : most;
-            piece(words, n, bits, n == most, digits, LINES, (int)DQ_NBITS_ROUNDED_BYTES(bits), 1,
-                  RESULT_VECTORS, sum);
+            piece(words, n, bits, n == most, digits, LINES, (int)DQ_NBITS_ROUNDED_BYTES(bits),
+                  with_starts ? starts : no_starts, 1, RESULT_VECTORS, sum);
 #pragma GCC unroll 4
             for (int v = 0; v < RESULT_VECTORS; v++)
 #pragma GCC unroll 4
                 for (int i = 0; i < LINES; i++) {
-                    const vf value = vf_fma(minus[v], vf_set(sums[i]), vi_to_float(sum[v][i]));
+                    const vf product = vi_to_float(sum[v][i]);
+                    const vf value = with_starts ? product : vf_fma(minus[v], vf_set(sums[i]), product);
                     result[v][i] = vf_fma(scale[v], vf_mul(value, vf_set(factors[i])), result[v][i]);
                 }
             words += n * COLS;
             digits += x->rows * DQ_NBITS_ROUNDED_BYTES(bits);
             factors += x->rows;
             sums += x->rows;
+            starts += with_starts ? x->rows : 0;
         }
     }
 #pragma GCC unroll 4
@@ -121,7 +126,10 @@ ALWAYS_INLINE void result_tiles(const dq_nbits *b, int bits, const dq_nbits_roun
 {
     for (size_t row = 0; row < x->rows; row += LINES)
         for (size_t column = 0; column < COLS; column += RESULT_VECTORS * VF_LANES)
-            result_tile(b, bits, x, row, column, y);
+            if (x->starts)
+                result_tile(b, bits, true, x, row, column, y);
+            else
+                result_tile(b, bits, false, x, row, column, y);
 }
 #else
 ALWAYS_INLINE void result_tiles(const dq_nbits *b, int bits, const dq_nbits_rounded *x, float *y)

@@ -189,7 +189,7 @@ bool dq_weight_digits_make(const dq_weight_row *row, dq_weight_digits to)
 
 /* ---- Rounded to 8 bits --------------------------------------------------------------------------------- */
 
-bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row, size_t rows,
+bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row, size_t rows, int32_t zero,
                             dq_weight_digits to)
 {
     const size_t bytes = DQ_NBITS_ROUNDED_BYTES(32 / row->fields);
@@ -206,8 +206,11 @@ bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row,
                                       .factors = to.factors,
                                       .sums = to.sums};
         all &= kernels->nbits_round_s8(&block);
+        for (size_t i = 0; i < lines; i += rows)
+            to.starts[i] = -zero * (int32_t)to.sums[i];
         to.factors += lines;
         to.sums += lines;
+        to.starts += lines;
         to.digits += bytes * lines;
         x += row->fields * words;
     }

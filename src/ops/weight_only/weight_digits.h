@@ -20,10 +20,10 @@ typedef struct dq_weight_row {
 } dq_weight_row;
 
 /** Output arrays: factor, sum and digits of each piece. Sums are `totals` of the integers, or `sums` of the
- * rounded values. */
+ * rounded values, of which `starts` are multiples. */
 typedef struct dq_weight_digits {
     float *factors, *sums;
-    int32_t *totals;
+    int32_t *totals, *starts;
     int8_t *digits;
 } dq_weight_digits;
 
@@ -36,9 +36,9 @@ bool dq_weight_digits_make(const dq_weight_row *row, dq_weight_digits to);
 
 /** Fills a row of a dq_nbits_rounded of `rows` rows: 8-bit dynamic quantization by block. `to` is its first
  * piece. In each block, factor = max |x| / 127 (1 if that is 0), and digits are saturate(round(x / factor)),
- * ties to even. False if a digit is outside -127 … 127: x holds an infinity or NaN, or the values of a block
- * are so small that its factor is not exact. */
-bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row, size_t rows,
+ * ties to even. starts = -zero * sum, where `zero` is a quantized value. False if a digit is outside -127 …
+ * 127: x holds an infinity or NaN, or the values of a block are so small that its factor is not exact. */
+bool dq_weight_digits_round(const dq_kernels *kernels, const dq_weight_row *row, size_t rows, int32_t zero,
                             dq_weight_digits to);
 
 #endif

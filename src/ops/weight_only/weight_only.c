@@ -75,6 +75,12 @@ static const void *either(const void *packed, void *scratch, size_t at)
     return packed ? packed : (char *)scratch + at;
 }
 
+/* Whether all columns have the zero point `middle`, a quantized value. */
+static bool has_one_zero(const dq_weights *w)
+{
+    return !w->with_zeros && !w->fractions;
+}
+
 static job job_of(const dq_op_call *call, const dq_weights *w, void *scratch)
 {
     job j = {.call = call, .w = w, .form = w->form, .blocks = w->blocks, .word_count = w->words};
@@ -245,12 +251,13 @@ static dq_status prepare_form(dq_op_call *call, dq_weights *w, uint32_t i, dq_pa
                : dq_no_memory(err, SIZE_MAX, "packed weights");
 }
 
-/* Sets row_bytes: digits, factor and sum of each piece; for unrounded rows of each word and part. */
+/* Sets row_bytes: digits, factor and sum of each piece, and its start; for unrounded rows digits, factor and
+ * sum of each word and part. */
 static bool size_digits(dq_weights *w)
 {
     const size_t bits = w->form.bits, count = w->rounded ? w->pieces : w->words * DQ_WEIGHT_PARTS;
-    size_t bytes =
-        (w->rounded ? DQ_NBITS_ROUNDED_BYTES(bits) : DQ_NBITS_DIGIT_BYTES(bits)) + 2 * sizeof(float);
+    size_t bytes = w->rounded ? DQ_NBITS_ROUNDED_BYTES(bits) + 2 * sizeof(float) + sizeof(int32_t)
+                              : DQ_NBITS_DIGIT_BYTES(bits) + sizeof(float) + sizeof(int32_t);
     return dq_mul_size(count, bytes, &bytes) && dq_align_size(bytes, DQ_ALIGN, &w->row_bytes);
 }
 
@@ -352,6 +359,7 @@ static dq_weight_digits rounded_of(const job *j, size_t first, size_t *rows)
     const size_t pieces = *rows * j->w->pieces, bytes = pieces * DQ_NBITS_ROUNDED_BYTES(j->form.bits);
     d.factors = (float *)(void *)(d.digits + bytes);
     d.sums = d.factors + pieces;
+    d.starts = (int32_t *)(void *)(d.sums + pieces);
     return d;
 }
 
@@ -364,8 +372,10 @@ static bool pack_row(const job *j, const float *x, size_t i)
     dq_weight_digits to = rounded_of(j, i - in_group, &rows);
     to.factors += in_group;
     to.sums += in_group;
+    to.starts += in_group;
     to.digits += DQ_NBITS_ROUNDED_BYTES(j->form.bits) * in_group;
-    return dq_weight_digits_round(j->call->kernels, &row, rows, to);
+    return dq_weight_digits_round(j->call->kernels, &row, rows,
+                                  has_one_zero(j->w) ? (int32_t)j->w->middle : 0, to);
 }
 
 /* Packs a row of x in the order of the weights; each group is padded with zeros to whole words. */
@@ -428,7 +438,11 @@ static void run_rounded(void *arg, size_t begin, size_t end, unsigned worker)
         for (size_t i = 0; i < j->rows; i += ROWS) {
             size_t rows;
             dq_weight_digits from = rounded_of(j, i, &rows);
-            dq_nbits_rounded x = {rows, from.digits, from.factors, from.sums};
+            const dq_nbits_rounded x = {.rows = rows,
+                                        .digits = from.digits,
+                                        .factors = from.factors,
+                                        .sums = from.sums,
+                                        .starts = has_one_zero(j->w) ? from.starts : NULL};
             j->call->kernels->nbits_s8(&b, &x, y);
             j->ends->store(j->ends->arg, j->first + i, strip * COLS, dq_least(ROWS, j->rows - i),
                            dq_least(COLS, j->form.n - strip * COLS), y, COLS);
