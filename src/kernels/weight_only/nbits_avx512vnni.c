@@ -6,7 +6,7 @@
 #define ISA(name) name##_avx512vnni
 enum { WHOLE = 1 };
 
-enum { VECTORS = 4 };
+enum { VECTORS = 4, SUMS_IN_16_BITS = 0 };
 #define RESULT_VECTORS 2
 #define add_products(sum, qvalues, digits) (*(sum) = _mm512_dpbusd_epi32(*(sum), qvalues, digits))
 #define dot_s16(sum, qvalues, digits) (*(sum) = _mm512_dpwssd_epi32(*(sum), qvalues, digits))

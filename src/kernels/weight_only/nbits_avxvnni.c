@@ -6,7 +6,7 @@
 #define ISA(name) name##_avxvnni
 enum { WHOLE = 1 };
 
-enum { VECTORS = 2 };
+enum { VECTORS = 2, SUMS_IN_16_BITS = 0 };
 #define add_products(sum, qvalues, digits) (*(sum) = _mm256_dpbusd_avx_epi32(*(sum), qvalues, digits))
 #define dot_s16(sum, qvalues, digits) (*(sum) = _mm256_dpwssd_avx_epi32(*(sum), qvalues, digits))
 #define in_32(sum, by) ((by) == 1 ? (sum) : vi_left(sum, 8))

@@ -11,6 +11,7 @@
  *   add_products(&sum, codes, d)  adds to each lane of sum the products of four quantized values of at most
  *                                 4 bits with four digits
  *   dot_s16(&sum, codes, d)      likewise of two quantized values and digits of 16 bits, as int32
+ *   SUMS_IN_16_BITS               whether add_products adds 16-bit numbers
  *   in_32(sum, by)                `by`, 1 or 256, times a sum of add_products, as int32
  *
  * A sum gets at most 8 products per lane after it was 0. Sums of two products of 4-bit values are at most 2 *
@@ -85,8 +86,7 @@ ALWAYS_INLINE void word_products(const uint32_t *words, int bits, const int8_t *
 static const int32_t no_starts[LINES] = {0};
 
 /* Computes int32 sums of `count` words, those of the second line times `second`. They are stored to
- * memory, so that callers may loop over them. Sums begin with `starts`, which are no_starts where
- * add_products adds 16-bit numbers. */
+ * memory, so that callers may loop over them. The sum of line e begins with starts[e]. */
 ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool whole, const int8_t *digits,
                          int lines, int line_stride, const int32_t *starts, int second, int vectors,
                          vi out[VECTORS][LINES])
@@ -97,7 +97,7 @@ ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool who
     for (int v = 0; v < vectors; v++)
 #pragma GCC unroll 4
         for (int e = 0; e < lines; e++)
-            sum[v][e] = vi_set(starts[e]);
+            sum[v][e] = vi_set(SUMS_IN_16_BITS ? 0 : starts[e]);
     if (whole && count == 4)
 #pragma GCC unroll 4
         for (size_t n = 0; n < 4; n++)
@@ -110,7 +110,8 @@ ALWAYS_INLINE void piece(const uint32_t *words, size_t count, int bits, bool who
     for (int v = 0; v < vectors; v++)
 #pragma GCC unroll 4
         for (int e = 0; e < lines; e++)
-            out[v][e] = bits == 8 ? sum[v][e] : in_32(sum[v][e], e == 1 ? second : 1);
+            out[v][e] = vi_add(bits == 8 ? sum[v][e] : in_32(sum[v][e], e == 1 ? second : 1),
+                               vi_set(SUMS_IN_16_BITS ? starts[e] : 0));
 }
 
 /* `whole` of dq_nbits_s32_fn. */

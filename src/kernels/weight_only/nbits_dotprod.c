@@ -6,7 +6,7 @@
 #define ISA(name) name##_dotprod
 enum { WHOLE = 1 };
 
-enum { VECTORS = 4 };
+enum { VECTORS = 4, SUMS_IN_16_BITS = 0 };
 #define add_products(sum, qvalues, digits)                                                                   \
     (*(sum) = vdotq_s32(*(sum), vreinterpretq_s8_s32(qvalues), vreinterpretq_s8_s32(digits)))
 #define dot_s16(sum, qvalues, digits) (*(sum) = vi_add(*(sum), vi_dot_16(qvalues, digits)))

@@ -7,12 +7,13 @@
  *   RESULT_VECTORS   vectors of columns of a tile of LINES rows whose results stay in registers for all
  * blocks */
 #ifdef WHOLE_ROUNDED_PIECE
-enum { EPILOGUE_UNROLL = VECTORS };
+enum { EPILOGUE_UNROLL = VECTORS, USES_STARTS = 0 };
 #else
-enum { EPILOGUE_UNROLL = 1 };
+enum { EPILOGUE_UNROLL = 1, USES_STARTS = 1 };
 #endif
 
-/* Adds a piece to y for all columns; `bits` and `rows` are constants in each call. */
+/* Adds a piece to y for all columns; `bits` and `rows` are constants in each call, and so is whether `zeros`
+ * is NULL. Then integer sums begin with x->starts, which replace an fma. */
 ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits, const float *scales,
                                    const float *zeros, const dq_nbits_rounded *x, int rows, float *y)
 {
@@ -24,13 +25,15 @@ ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits
         else
 #endif
             piece(words + at, count, bits, WHOLE && bits == 4 && rows == 1, x->digits, rows,
-                  (int)DQ_NBITS_ROUNDED_BYTES(bits), no_starts, 1, VECTORS, sum);
+                  (int)DQ_NBITS_ROUNDED_BYTES(bits), zeros ? no_starts : x->starts, 1, VECTORS, sum);
 #pragma GCC unroll EPILOGUE_UNROLL
         for (int v = 0; v < VECTORS; v++) {
             size_t j = at + (size_t)(v * VF_LANES);
-            const vf scale = vf_load(scales + j), minus = vf_sub(vf_set(0), vf_load(zeros + j));
+            const vf scale = vf_load(scales + j);
+            const vf minus = zeros ? vf_sub(vf_set(0), vf_load(zeros + j)) : vf_set(0);
             for (int i = 0; i < rows; i++) {
-                vf value = vf_fma(minus, vf_set(x->sums[i]), vi_to_float(sum[v][i]));
+                const vf product = vi_to_float(sum[v][i]);
+                const vf value = zeros ? vf_fma(minus, vf_set(x->sums[i]), product) : product;
                 float *to = y + (size_t)i * COLS + j;
                 vf_store(to, vf_fma(scale, vf_mul(value, vf_set(x->factors[i])), vf_load(to)));
             }
@@ -38,8 +41,9 @@ ALWAYS_INLINE void rounded_columns(const uint32_t *words, size_t count, int bits
     }
 }
 
-/* Computes all rows, `side` rows at a time. */
-ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, const dq_nbits_rounded *x, int side, float *y)
+/* Computes all rows, `side` rows at a time. `with_starts`: integer sums begin with x->starts. */
+ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, bool with_starts, const dq_nbits_rounded *x,
+                                 int side, float *y)
 {
     const size_t most = DQ_NBITS_PIECE_WORDS(bits), rows = x->rows;
     float middle[COLS];
@@ -51,9 +55,10 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, const dq_nbits_rou
         dq_nbits_rounded at = {.rows = rows,
                                .digits = x->digits + row * DQ_NBITS_ROUNDED_BYTES(bits),
                                .factors = x->factors + row,
-                               .sums = x->sums + row};
+                               .sums = x->sums + row,
+                               .starts = with_starts ? x->starts + row : NULL};
         for (size_t g = 0; g < b->blocks; g++) {
-            const float *zeros = b->zeros ? b->zeros + g * COLS : middle;
+            const float *zeros = with_starts ? NULL : b->zeros ? b->zeros + g * COLS : middle;
             float buffer[COLS];
             const float *scales = scales_of(b, g, buffer);
             for (size_t left = b->lengths[g], n; left; left -= n) {
@@ -65,6 +70,8 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, const dq_nbits_rou
                 at.digits += rows * DQ_NBITS_ROUNDED_BYTES(bits);
                 at.factors += rows;
                 at.sums += rows;
+                if (with_starts)
+                    at.starts += rows;
             }
         }
     }
@@ -72,7 +79,7 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, const dq_nbits_rou
 
 #ifdef RESULT_VECTORS
 /* Computes LINES rows, from row `row` on, of RESULT_VECTORS vectors of columns: integer sums of a piece and
- * results stay in registers. `with_starts`: x->starts, with which integer sums begin, replace an fma. */
+ * results stay in registers. `with_starts`: integer sums begin with x->starts, which replace an fma. */
 ALWAYS_INLINE void result_tile(const dq_nbits *b, int bits, bool with_starts, const dq_nbits_rounded *x,
                                size_t row, size_t column, float *y)
 {
@@ -112,7 +119,8 @@ ALWAYS_INLINE void result_tile(const dq_nbits *b, int bits, bool with_starts, co
             digits += x->rows * DQ_NBITS_ROUNDED_BYTES(bits);
             factors += x->rows;
             sums += x->rows;
-            starts += with_starts ? x->rows : 0;
+            if (with_starts)
+                starts += x->rows;
         }
     }
 #pragma GCC unroll 4
@@ -134,7 +142,10 @@ ALWAYS_INLINE void result_tiles(const dq_nbits *b, int bits, const dq_nbits_roun
 #else
 ALWAYS_INLINE void result_tiles(const dq_nbits *b, int bits, const dq_nbits_rounded *x, float *y)
 {
-    rounded_strip(b, bits, x, LINES, y);
+    if (USES_STARTS && x->starts)
+        rounded_strip(b, bits, true, x, LINES, y);
+    else
+        rounded_strip(b, bits, false, x, LINES, y);
 }
 #endif
 
@@ -147,11 +158,11 @@ void ISA(dq_nbits_s8)(const dq_nbits *b, const dq_nbits_rounded *x, float *y)
     }
 #endif
     if (b->bits == 8 && x->rows == 1)
-        rounded_strip(b, 8, x, 1, y);
+        rounded_strip(b, 8, false, x, 1, y);
     else if (b->bits == 8)
         result_tiles(b, 8, x, y);
     else if (x->rows == 1)
-        rounded_strip(b, 4, x, 1, y);
+        rounded_strip(b, 4, false, x, 1, y);
     else
         result_tiles(b, 4, x, y);
 }
