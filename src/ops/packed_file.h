@@ -8,7 +8,7 @@
 
 /** Version of the format: of the file's layout and of the layouts of packed forms within a version of dqrun.
  */
-enum { DQ_PACKED_FORMAT = 2 };
+enum { DQ_PACKED_FORMAT = 3 };
 
 /** A packed form, identified by all fields but `constant`, `packed` and `size`. */
 typedef struct dq_packed_form {
