@@ -13,6 +13,8 @@
 #include "base/copy.h"
 #include "kernels/kernels.h"
 
+#include <string.h>
+
 enum { HALF = LANES / 2, QUARTER = LANES / 4 };
 
 /* Stores the first n bytes, n >= 1. */
@@ -73,32 +75,60 @@ static inline vb columns(const dq_max_windows *w, const uint8_t *line, bool is_s
     return v;
 }
 
-static inline void one_row(const dq_max_windows *w, const uint8_t *x, bool is_signed, uint8_t *out)
+/* Computes a row of results from its line. */
+static inline __attribute__((always_inline)) void row_of_line(const dq_max_windows *w, const uint8_t *line,
+                                                              bool is_signed, uint8_t *out)
 {
-    if (w->under)
-        join(w, x, is_signed, w->line + w->from);
     for (size_t c = 0; c < w->width; c += LANES) {
-        const uint8_t *line = w->line + c * w->stride;
-        vb v = columns(w, line, is_signed);
+        const uint8_t *at = line + c * w->stride;
+        vb v = columns(w, at, is_signed);
         if (w->stride == 2) {
-            vb next = w->width - c > HALF ? columns(w, line + LANES, is_signed) : v;
+            vb next = w->width - c > HALF ? columns(w, at + LANES, is_signed) : v;
             v = vb_even(v, next);
         }
         put(out + c, v, w->width - c);
     }
 }
 
-void ISA(dq_max_windows_x8)(const dq_max_windows *w)
+/* Rows whose lines are reduced before the first of them is read. A line is read at other offsets than it was
+ * written, and such loads wait until the stores are in the cache: once for all of these rows. */
+enum { ROWS = 8, MAX_LINE = 256 /* bytes */ };
+
+static inline __attribute__((always_inline)) void several_rows(const dq_max_windows *w, bool is_signed)
 {
-    if (w->stride > 2) {
-        dq_max_windows_x8_c(w);
+    uint8_t lines[ROWS][MAX_LINE + DQ_MAX_SLACK];
+    const size_t length = (w->width - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
+    for (size_t g = 0; g < ROWS; g++)
+        memcpy(lines[g], w->line, length);
+    for (size_t i = 0, rows; i < w->rows; i += rows) {
+        rows = w->rows - i < ROWS ? w->rows - i : ROWS;
+        for (size_t g = 0; g < rows; g++)
+            join(w, w->x + (i + g) * w->row_step, is_signed, lines[g] + w->from);
+        for (size_t g = 0; g < rows; g++)
+            row_of_line(w, lines[g], is_signed, w->out + (i + g) * w->width);
+    }
+}
+
+static inline __attribute__((always_inline)) void all_rows(const dq_max_windows *w, bool is_signed)
+{
+    const size_t reach = w->width * w->stride + (w->kernel - 1) * w->dilation;
+    if (w->rows > 1 && w->under && w->width && reach <= MAX_LINE && w->from + w->n <= MAX_LINE) {
+        several_rows(w, is_signed);
         return;
     }
     for (size_t i = 0; i < w->rows; i++) {
-        const uint8_t *x = w->under ? w->x + i * w->row_step : NULL;
-        if (w->is_signed)
-            one_row(w, x, true, w->out + i * w->width);
-        else
-            one_row(w, x, false, w->out + i * w->width);
+        if (w->under)
+            join(w, w->x + i * w->row_step, is_signed, w->line + w->from);
+        row_of_line(w, w->line, is_signed, w->out + i * w->width);
     }
+}
+
+void ISA(dq_max_windows_x8)(const dq_max_windows *w)
+{
+    if (w->stride > 2)
+        dq_max_windows_x8_c(w);
+    else if (w->is_signed)
+        all_rows(w, true);
+    else
+        all_rows(w, false);
 }
