@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of packed weights: dq_session_save_packed and dq_load_options.packed_path. */
-#include "base/hash.h"
 #include "counted.h"
+#include "ops/packers.h"
 #include "small_model.h"
+#include "support/packed_bytes.h"
 #include "support/random.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -133,70 +135,26 @@ static dq_hash save(const char *isa)
 /* ---- The file's bytes -----------------------------------------------------------------------------------
  */
 
-enum { /* offsets in the header and in an entry: docs/packed-weights.md */
-       AT_FORMAT = 12,
-       AT_VERSION = 16,
-       AT_COUNT = 68,
-       AT_KEYS_END = 72,
-       AT_SIZE = 80,
-       AT_CHECKSUM = 104,
-       HEADER = 120,
-       ENTRY = 96,
-       ENTRY_CHECKSUM = 16,
-       ENTRY_PACKED = 72,
-       ENTRY_SIZE = 80
-};
-
-static unsigned char *bytes;
-static size_t size;
+static packed_bytes file;
 
 static void read_file(void)
 {
-    FILE *file = fopen(path, "rb");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
-    size = (size_t)ftell(file);
-    rewind(file);
-    bytes = realloc(bytes, size);
-    ck_assert_uint_eq(fread(bytes, 1, size, file), size);
-    fclose(file);
+    FILE *stream = fopen(path, "rb");
+    ck_assert_ptr_nonnull(stream);
+    ck_assert_int_eq(fseek(stream, 0, SEEK_END), 0);
+    file.size = (size_t)ftell(stream);
+    rewind(stream);
+    file.bytes = realloc(file.bytes, file.size);
+    ck_assert_uint_eq(fread(file.bytes, 1, file.size, stream), file.size);
+    fclose(stream);
 }
 
 static void write_file(const void *from, size_t count)
 {
-    FILE *file = fopen(path, "wb");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(from, 1, count, file), count);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-static uint64_t number_at(size_t at, size_t length)
-{
-    uint64_t number = 0;
-    memcpy(&number, bytes + at, length);
-    return number;
-}
-
-/* Makes the checksums those of the bytes, as one does who means harm. */
-static void seal(void)
-{
-    const size_t count = number_at(AT_COUNT, 4), keys_end = number_at(AT_KEYS_END, 8);
-    unsigned char all[AT_CHECKSUM + sizeof(dq_hash)];
-    for (size_t i = 0; i < count && HEADER + (i + 1) * ENTRY <= size; i++) {
-        const size_t at = HEADER + i * ENTRY, packed = number_at(at + ENTRY_PACKED, 8),
-                     length = number_at(at + ENTRY_SIZE, 8);
-        if (packed > size || length > size - packed)
-            continue;
-        const dq_hash form = dq_hash_bytes(bytes + packed, length);
-        memcpy(bytes + at + ENTRY_CHECKSUM, &form, sizeof form);
-    }
-    if (keys_end < HEADER || keys_end > size)
-        return;
-    const dq_hash table = dq_hash_bytes(bytes + HEADER, keys_end - HEADER);
-    memcpy(all, bytes, AT_CHECKSUM);
-    memcpy(all + AT_CHECKSUM, &table, sizeof table);
-    const dq_hash checksum = dq_hash_bytes(all, sizeof all);
-    memcpy(bytes + AT_CHECKSUM, &checksum, sizeof checksum);
+    FILE *stream = fopen(path, "wb");
+    ck_assert_ptr_nonnull(stream);
+    ck_assert_uint_eq(fwrite(from, 1, count, stream), count);
+    ck_assert_int_eq(fclose(stream), 0);
 }
 
 static void refuses(const char *part)
@@ -235,11 +193,11 @@ START_TEST(results_are_the_same_and_nothing_is_packed)
     ck_assert_int_eq(dq_hash_compare(run(), expected), 0);
     /* A second file has the same bytes: forms from a file are written again. */
     read_file();
-    unsigned char *first = malloc(size);
-    memcpy(first, bytes, size);
+    unsigned char *first = malloc(file.size);
+    memcpy(first, file.bytes, file.size);
     must(dq_session_save_packed(session, path, &err));
     read_file();
-    ck_assert_mem_eq(first, bytes, size);
+    ck_assert_mem_eq(first, file.bytes, file.size);
     free(first);
     tear_down();
     ck_assert_uint_eq(c.live, 0);
@@ -280,19 +238,19 @@ START_TEST(another_version_is_refused)
 {
     save(NULL);
     read_file();
-    memcpy(bytes + AT_VERSION, "0.0.9\0\0", 8);
-    seal();
-    write_file(bytes, size);
+    memcpy(file.bytes + AT_VERSION, "0.0.9\0\0", 8);
+    packed_seal(&file);
+    write_file(file.bytes, file.size);
     refuses("was packed by dqrun 0.0.9, expected ");
-    memcpy(bytes + AT_VERSION, "\033[1mred", 8);
-    seal();
-    write_file(bytes, size);
+    memcpy(file.bytes + AT_VERSION, "\033[1mred", 8);
+    packed_seal(&file);
+    write_file(file.bytes, file.size);
     refuses("was packed by dqrun ?[1mred, expected ");
-    bytes[AT_FORMAT]++;
-    write_file(bytes, size);
+    file.bytes[AT_FORMAT]++;
+    write_file(file.bytes, file.size);
     refuses("has version 3 of the format, expected 2");
-    bytes[8] ^= 1;
-    write_file(bytes, size);
+    file.bytes[8] ^= 1;
+    write_file(file.bytes, file.size);
     refuses("has byte order mark 0x01020305, expected 0x01020304");
 }
 END_TEST
@@ -314,14 +272,14 @@ START_TEST(a_file_that_was_cut_off_is_refused)
 {
     save(NULL);
     read_file();
-    const size_t keys_end = number_at(AT_KEYS_END, 8);
-    for (size_t n = 0; n < size; n += n < keys_end + 70 || n > size - 70 ? 1 : 997) {
-        write_file(bytes, n);
+    const size_t keys_end = packed_number(&file, AT_KEYS_END, 8);
+    for (size_t n = 0; n < file.size; n += n < keys_end + 70 || n > file.size - 70 ? 1 : 997) {
+        write_file(file.bytes, n);
         refuses(n < 8 ? "is not a file" : "the file was cut off");
     }
-    unsigned char *longer = calloc(1, size + 1);
-    memcpy(longer, bytes, size);
-    write_file(longer, size + 1);
+    unsigned char *longer = calloc(1, file.size + 1);
+    memcpy(longer, file.bytes, file.size);
+    write_file(longer, file.size + 1);
     refuses("the file was changed");
     free(longer);
 }
@@ -331,14 +289,14 @@ START_TEST(every_changed_byte_is_found)
 {
     save(NULL);
     read_file();
-    const size_t keys_end = number_at(AT_KEYS_END, 8);
-    for (size_t i = 0; i < size; i += i < keys_end + 70 ? 1 : 53) {
-        bytes[i] ^= (unsigned char)(1 << i % 8);
-        write_file(bytes, size);
+    const size_t keys_end = packed_number(&file, AT_KEYS_END, 8);
+    for (size_t i = 0; i < file.size; i += i < keys_end + 70 ? 1 : 53) {
+        file.bytes[i] ^= (unsigned char)(1 << i % 8);
+        write_file(file.bytes, file.size);
         refuses("");
-        bytes[i] ^= (unsigned char)(1 << i % 8);
+        file.bytes[i] ^= (unsigned char)(1 << i % 8);
     }
-    write_file(bytes, size);
+    write_file(file.bytes, file.size);
     must(load());
 }
 END_TEST
@@ -358,8 +316,8 @@ static bool survives(const char *isa)
     return status == DQ_OK;
 }
 
-/* Changed bytes under checksums that are right. Forms get random bytes, too: they are most of the file, and
- * few of them are offsets, which come first in a form. */
+/* Changed bytes under checksums that are right. Forms get random bytes, too: they are most of the
+ * file, and few of them are offsets, which come first in a form. */
 START_TEST(harmful_files_are_refused_or_harmless)
 {
     enum { TRIALS = 400 };
@@ -371,25 +329,24 @@ START_TEST(harmful_files_are_refused_or_harmless)
         return;
     save(isa);
     read_file();
-    const size_t keys_end = number_at(AT_KEYS_END, 8), count = number_at(AT_COUNT, 4);
-    unsigned char *original = malloc(size);
-    memcpy(original, bytes, size);
+    const size_t keys_end = packed_number(&file, AT_KEYS_END, 8), count = packed_number(&file, AT_COUNT, 4);
+    unsigned char *original = malloc(file.size);
+    memcpy(original, file.bytes, file.size);
     for (int trial = 0; trial < TRIALS; trial++) {
         const size_t changes = 1 + random_bits(&state) % 8;
-        const size_t entry = HEADER + random_bits(&state) % count * ENTRY;
-        const size_t form = number_at(entry + ENTRY_PACKED, 8), length = number_at(entry + ENTRY_SIZE, 8);
+        size_t length, form = packed_form(&file, random_bits(&state) % count, &length);
         for (size_t i = 0; i < changes; i++) {
             const uint64_t r = random_bits(&state);
             const size_t at = trial % 4 == 0   ? HEADER + r % (keys_end - HEADER)
                               : trial % 4 == 1 ? form + r % length
                               : trial % 4 == 2 ? form + r % (length < 512 ? length : 512)
                                                : form + length - 1 - r % (length < 4096 ? length : 4096);
-            bytes[at] = (unsigned char)(r >> 40);
+            file.bytes[at] = (unsigned char)(r >> 40);
         }
-        seal();
-        write_file(bytes, size);
+        packed_seal(&file);
+        write_file(file.bytes, file.size);
         ran += survives(isa);
-        memcpy(bytes, original, size);
+        memcpy(file.bytes, original, file.size);
     }
     free(original);
     ck_assert_uint_gt(ran, 0);
@@ -397,33 +354,16 @@ START_TEST(harmful_files_are_refused_or_harmless)
 }
 END_TEST
 
-/* Writes the file without the last `cut` bytes of form i; sizes, offsets and checksums agree with it. */
-static void write_without_end(size_t i, size_t cut)
+/* Writes the file without the last 64 bytes of form i; sizes, offsets and checksums agree with it. */
+static void write_without_end(size_t i)
 {
-    const size_t count = number_at(AT_COUNT, 4);
-    unsigned char *original = bytes;
-    size_t at = number_at(AT_KEYS_END, 8);
-    bytes = calloc(1, size);
-    memcpy(bytes, original, at);
-    for (size_t k = 0; k < count; k++) {
-        const size_t entry = HEADER + k * ENTRY;
-        const uint64_t from = number_at(entry + ENTRY_PACKED, 8),
-                       length = number_at(entry + ENTRY_SIZE, 8) - (k == i ? cut : 0);
-        const size_t align = length < 4096 ? 64 : 4096;
-        const uint64_t to = (at + align - 1) / align * align;
-        memcpy(bytes + to, original + from, length);
-        memcpy(bytes + entry + ENTRY_PACKED, &to, sizeof to);
-        memcpy(bytes + entry + ENTRY_SIZE, &length, sizeof length);
-        at = to + length;
-    }
-    memcpy(bytes + AT_SIZE, &(uint64_t){at}, sizeof(uint64_t));
-    const size_t whole = size;
-    size = at;
-    seal();
-    write_file(bytes, size);
-    free(bytes);
-    bytes = original;
-    size = whole;
+    packed_bytes cut = {.bytes = calloc(1, file.size)};
+    size_t length;
+    packed_form(&file, i, &length);
+    packed_resize(&file, i, length - 64, &cut);
+    packed_seal(&cut);
+    write_file(cut.bytes, cut.size);
+    free(cut.bytes);
 }
 
 START_TEST(a_form_without_its_end_is_refused)
@@ -434,14 +374,29 @@ START_TEST(a_form_without_its_end_is_refused)
         return;
     save(isa);
     read_file();
-    for (size_t i = 0; i < number_at(AT_COUNT, 4); i++) {
-        write_without_end(i, 64);
+    for (size_t i = 0; i < packed_number(&file, AT_COUNT, 4); i++) {
+        write_without_end(i);
         must(load());
         must(open_at(isa));
         set_inputs();
         ck_assert_int_eq(dq_session_prepare(session, &err), DQ_BAD_INPUT);
         ck_assert_msg(strstr(err.message, "is not one of dqrun's") != NULL, "%s", err.message);
         tear_down();
+    }
+}
+END_TEST
+
+/* The kernel's sums become int32_t, which holds those of 8-bit weights. */
+START_TEST(depthwise_weights_of_more_than_8_bits_are_refused)
+{
+    static const float wrong[] = {256, -256, INFINITY, -INFINITY, NAN};
+    const dq_packer *packer = dq_packer_of(dq_pack_dwconv_nchwc_s8);
+    float weights[16] = {255, -255};
+    ck_assert_uint_eq(packer->used(weights, sizeof weights, sizeof weights, NULL), sizeof weights);
+    ck_assert_uint_eq(packer->used(weights, sizeof weights - 4, sizeof weights, NULL), 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        weights[15] = wrong[i];
+        ck_assert_uint_eq(packer->used(weights, sizeof weights, sizeof weights, NULL), 0);
     }
 }
 END_TEST
@@ -479,7 +434,7 @@ START_TEST(a_file_may_lack_forms)
     const dq_hash expected = run();
     tear_down();
     read_file();
-    ck_assert_uint_eq(number_at(AT_COUNT, 4), 0);
+    ck_assert_uint_eq(packed_number(&file, AT_COUNT, 4), 0);
     must(load());
     must(open_at(NULL));
     set_inputs();
@@ -500,6 +455,7 @@ int main(void)
     add_test(&tests, every_changed_byte_is_found);
     add_loop_test(&tests, harmful_files_are_refused_or_harmless, 0, LEVELS);
     add_loop_test(&tests, a_form_without_its_end_is_refused, 0, LEVELS);
+    add_test(&tests, depthwise_weights_of_more_than_8_bits_are_refused);
     add_test(&tests, failed_writes_are_reported);
     add_test(&tests, a_file_may_lack_forms);
     return test_program_run(&tests);

@@ -44,6 +44,16 @@ void dq_pack_dwconv_nchwc_s8(void *packed, const dq_tensor *from, const void *ke
     }
 }
 
+/* Sums of other weights than 8-bit ones could exceed int32_t. */
+size_t dq_packed_dwconv_nchwc_s8_used(const void *packed, size_t size, size_t full, const void *key)
+{
+    const float *weights = packed;
+    for (size_t i = 0; i < size / sizeof *weights; i++)
+        if (!(fabsf(weights[i]) <= UINT8_MAX))
+            return 0;
+    return dq_packed_numbers(packed, size, full, key);
+}
+
 dq_status dq_conv_s8_depthwise_nchwc_prepare(dq_op_call *call, void *state, dq_error *err)
 {
     dq_conv_s8 *conv = state;
