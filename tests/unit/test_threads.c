@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/base/threads.c: work is divided among threads. */
+#include "base/threads.c" /* Not the library's copy: tests call its static functions. */
 #include "support/test_program.h"
 #include "support/threads_of.h"
 
@@ -81,6 +82,35 @@ START_TEST(late_threads_disturb_nothing)
 }
 END_TEST
 
+/* Threads without work would take cache lines from those that work, and the caller would wait for them. A
+ * pool that has begun no job has started no thread: the test enters in the place of workers. */
+START_TEST(a_job_admits_a_thread_for_each_task)
+{
+    enum { THREADS = 6 };
+    dq_error err;
+    dq_threads *threads = NULL;
+    ck_assert_int_eq(threads_of(THREADS, &threads, &err), DQ_OK);
+    dq_thread_pool *pool = threads->pool;
+    pool->grain = 3;
+    for (size_t tasks = 2; tasks <= 10; tasks++) {
+        unsigned entered = 0;
+        open_job(pool, tasks * pool->grain - 1);
+        for (unsigned worker = 1; worker < THREADS; worker++) {
+            unsigned seen = 0;
+            entered += enter(pool, &seen);
+            ck_assert_uint_eq(seen, atomic_load(&pool->gate) & NUMBER); /* It does not look again. */
+            ck_assert(!enter(pool, &seen));
+        }
+        ck_assert_uint_eq(entered + 1, tasks < THREADS ? tasks : THREADS);
+        while (entered--)
+            leave(pool);
+        close_job(pool);
+        ck_assert(!enter(pool, &(unsigned){0}));
+    }
+    dq_threads_free(threads);
+}
+END_TEST
+
 /* Units of every block once and in order, and where units suffice as many pieces for each thread, and as much
  * work as can be. */
 START_TEST(blocks_are_cut_so_that_no_thread_is_left_over)
@@ -117,6 +147,7 @@ int main(void)
     test_program tests = test_program_begin("threads", NULL, NULL);
     add_loop_test(&tests, threads_visit_every_item_once, 1, 5);
     add_test(&tests, late_threads_disturb_nothing);
+    add_test(&tests, a_job_admits_a_thread_for_each_task);
     add_loop_test(&tests, blocks_are_cut_so_that_no_thread_is_left_over, 1, 5);
     return test_program_run(&tests);
 }
