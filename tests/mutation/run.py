@@ -27,7 +27,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FAULTS = pathlib.Path(__file__).with_name("faults.tsv")
-COPIED = ["docs", "examples", "include", "meson.build", "meson_options.txt", "schemas", "src", "tests", "tools"]
+COPIED = ["bench", "docs", "examples", "include", "meson.build", "meson_options.txt", "schemas", "src", "tests", "tools"]
 LIMIT = 600  # seconds of a test; one that does not end has found the fault
 ENVIRONMENT = {**os.environ, "CK_DEFAULT_TIMEOUT": "300"}  # check's own limit of 4 s a case is too short for a busy machine
 
