@@ -33,7 +33,6 @@ typedef struct state {
     dq_qgemm16 w;           /* this and the fields below: gemm */
     dq_input_band b;
     size_t planes;                          /* planes of a band: pairs of channels */
-    size_t chunk, chunks;                   /* panels of a task; tasks per band */
     size_t band_at, qvalues_at, offsets_at; /* offsets in the worker scratch */
 } state;
 
@@ -55,11 +54,7 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 
 static bool lay_out(state *st, size_t *used)
 {
-    enum { PANELS = 16 }; /* minimum panels of a task */
-    const dq_conv_shape *s = &st->s;
     size_t elements;
-    st->chunk = dq_qgemm16_chunk(&st->w, st->b.bands * s->batch * s->group, PANELS);
-    st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
     return dq_input_band_size(&st->b, st->planes, &elements) &&
            dq_reserve_size(used, elements, sizeof(int16_t), DQ_ALIGN, &st->band_at) &&
            dq_reserve_size(used, DQ_Q16_TILES * dq_qgemm16_panel(&st->w), sizeof(int16_t), DQ_ALIGN,
@@ -96,6 +91,7 @@ typedef struct task {
     size_t image, group, first, count; /* range of output positions along the first axis */
     int16_t *band, *qvalues;
     uint32_t *offsets;
+    dq_partition cut; /* of the run among threads */
 } task;
 
 static void fill_band(const task *t)
@@ -209,8 +205,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     for (size_t p = 0; p < st->w.pairs; p++)
         t.offsets[p] = (uint32_t)(p / inner * st->b.plane) + st->b.taps[p % inner];
     for (size_t i = begin; i < end; i++) {
-        size_t panel = i % st->chunks * st->chunk, rest = i / st->chunks;
-        size_t last = panel + st->chunk < st->w.panels ? panel + st->chunk : st->w.panels;
+        size_t panel, last, rest = dq_qgemm16_task(&st->w, &t.cut, i, DQ_Q16_TILES, &panel, &last);
         dq_input_band_range(&st->b, rest % st->b.bands, &t.first, &t.count);
         t.group = rest / st->b.bands % st->s.group;
         t.image = rest / st->b.bands / st->s.group;
@@ -231,9 +226,10 @@ static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
     const dq_conv_shape *s = &st->s;
     dq_qgemm16_run begun = dq_qgemm16_begin(call, &st->w);
     task t = {.run = &begun, .st = st};
-    size_t products = s->out_size / st->b.bands * st->chunk * ROWS * (s->group_in * s->kernel_size + 1);
-    dq_parallel(call->threads, s->batch * s->group * st->b.bands * st->chunks, dq_gemm_s8_grain(products),
-                run_tasks, &t);
+    t.cut = dq_qgemm16_cut(&st->w, call->threads, s->batch * s->group * st->b.bands, DQ_Q16_TILES);
+    const size_t products =
+        s->out_size / st->b.bands * st->w.panels * ROWS * (s->group_in * s->kernel_size + 1) / t.cut.parts;
+    dq_parallel(call->threads, dq_partition_count(&t.cut), dq_gemm_s8_grain(products), run_tasks, &t);
 }
 
 /* ---- Algorithms ---------------------------------------------------------------------------------------- */

@@ -49,7 +49,6 @@ static ptrdiff_t tap_offset(const dq_window *w, size_t out, size_t tap)
 
 dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_qconv16_gemv *f, dq_error *err)
 {
-    enum { PANELS = 8 }; /* minimum panels of a task */
     const size_t depth = s->group_in * s->kernel_size;
     size_t offsets, at;
     f->w = (dq_qgemm16){.strip_width = NR,
@@ -61,8 +60,6 @@ dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_q
                         .lane_step = depth,
                         .outer_step = 1};
     DQ_TRY(dq_qgemm16_prepare(call, &f->w, err));
-    f->chunk = (dq_qgemm16_chunk(&f->w, s->batch * s->group, PANELS) + BLOCKS - 1) / BLOCKS * BLOCKS;
-    f->chunks = (f->w.panels + f->chunk - 1) / f->chunk;
     f->row = 2 * f->w.pairs;
     f->offsets = dq_mul_size(s->out_size, s->kernel_size, &offsets)
                      ? DQ_NEW_ARRAY(call->arena, offsets, ptrdiff_t)
@@ -81,6 +78,7 @@ typedef struct task {
     const dq_qgemm16_run *run;
     const dq_conv_shape *s;
     const dq_qconv16_gemv *f;
+    dq_partition cut; /* of the run among threads */
 } task;
 
 static void gather(const task *t, size_t image, size_t group, int16_t *to)
@@ -136,9 +134,9 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     int16_t *rows = dq_call_worker_scratch(t->run->call, worker);
     size_t gathered = SIZE_MAX;
     for (size_t i = begin; i < end; i++) {
-        const size_t rest = i / f->chunks, image = rest / t->s->group, group = rest % t->s->group;
-        size_t panel = i % f->chunks * f->chunk;
-        const size_t last = panel + f->chunk < f->w.panels ? panel + f->chunk : f->w.panels;
+        size_t panel, last;
+        const size_t rest = dq_qgemm16_task(&f->w, &t->cut, i, BLOCKS, &panel, &last);
+        const size_t image = rest / t->s->group, group = rest % t->s->group;
         if (gathered != rest)
             gather(t, image, group, rows);
         gathered = rest;
@@ -152,7 +150,8 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
 void dq_qconv16_gemv_run(const dq_op_call *call, const dq_conv_shape *s, const dq_qconv16_gemv *f)
 {
     const dq_qgemm16_run begun = dq_qgemm16_begin(call, &f->w);
-    const size_t products = s->out_size * f->chunk * NR * f->row;
     task t = {.run = &begun, .s = s, .f = f};
-    dq_parallel(call->threads, s->batch * s->group * f->chunks, dq_gemm_s8_grain(products), run_tasks, &t);
+    t.cut = dq_qgemm16_cut(&f->w, call->threads, s->batch * s->group, BLOCKS);
+    const size_t products = s->out_size * f->w.panels * NR * f->row / t.cut.parts;
+    dq_parallel(call->threads, dq_partition_count(&t.cut), dq_gemm_s8_grain(products), run_tasks, &t);
 }

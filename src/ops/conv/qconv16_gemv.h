@@ -10,9 +10,8 @@
 
 typedef struct dq_qconv16_gemv {
     dq_qgemm16 w;
-    ptrdiff_t *offsets;   /* by output position and kernel element: offset in a channel; -1: padding */
-    size_t chunk, chunks; /* panels of a task; tasks per group */
-    size_t row;           /* int16 values of a window, rounded up to pairs */
+    ptrdiff_t *offsets; /* by output position and kernel element: offset in a channel; -1: padding */
+    size_t row;         /* int16 values of a window, rounded up to pairs */
 } dq_qconv16_gemv;
 
 dq_status dq_qconv16_gemv_prepare(dq_op_call *call, const dq_conv_shape *s, dq_qconv16_gemv *f,

@@ -521,9 +521,22 @@ void dq_qgemm16_put(const dq_op_call *call, const dq_q16_sums *s, size_t at)
         put_bytes(call->kernels, s, y, at);
 }
 
-size_t dq_qgemm16_chunk(const dq_qgemm16 *w, size_t blocks, size_t least)
+static size_t groups_of(const dq_qgemm16 *w, size_t group)
 {
-    enum { TASKS = 4 };
-    size_t chunk = w->panels / (blocks < TASKS ? TASKS / blocks : 1);
-    return chunk < least ? least : chunk;
+    return w->panels / group + (w->panels % group != 0);
+}
+
+dq_partition dq_qgemm16_cut(const dq_qgemm16 *w, const dq_threads *threads, size_t blocks, size_t group)
+{
+    return dq_threads_cut(threads, blocks, groups_of(w, group));
+}
+
+size_t dq_qgemm16_task(const dq_qgemm16 *w, const dq_partition *cut, size_t i, size_t group, size_t *panel,
+                       size_t *end)
+{
+    size_t first, last;
+    const size_t block = dq_partition_piece(cut, i, groups_of(w, group), &first, &last);
+    *panel = first * group;
+    *end = last * group < w->panels ? last * group : w->panels;
+    return block;
 }

@@ -127,8 +127,11 @@ dq_q16_sums dq_qgemm16_sums(const dq_op_call *call);
  * output on. s->out_stride is in elements of the output. */
 void dq_qgemm16_put(const dq_op_call *call, const dq_q16_sums *s, size_t at);
 
-/** Panels of a task: at least `least`, and all if the `blocks` blocks of rows (positions) alone keep the
- * threads busy. */
-size_t dq_qgemm16_chunk(const dq_qgemm16 *w, size_t blocks, size_t least);
+/** Divides products of `blocks` blocks of rows (positions) among threads. Blocks that would leave some idle
+ * are split by groups of `group` panels. */
+dq_partition dq_qgemm16_cut(const dq_qgemm16 *w, const dq_threads *threads, size_t blocks, size_t group);
+/** Gives the block of task i, and its panels [*panel, *end). */
+size_t dq_qgemm16_task(const dq_qgemm16 *w, const dq_partition *cut, size_t i, size_t group, size_t *panel,
+                       size_t *end);
 
 #endif

@@ -32,7 +32,6 @@ typedef struct state {
     /* Of algorithm gemm: */
     dq_qgemm16 w;
     size_t block, blocks; /* rows of a task; blocks of rows */
-    size_t chunk, chunks; /* panels of a task; chunks of panels */
     /* Byte offsets in a worker's scratch: packed rows of x; expanded panels; four rows before packing;
      * offsets of pairs. */
     size_t rows_at, qvalues_at, lines_at, offsets_at;
@@ -81,14 +80,10 @@ static dq_status infer(dq_op_call *call, dq_error *err)
 
 static bool lay_out(const dq_op_call *call, state *st, size_t *used)
 {
-    enum { PANELS = 8 };
     size_t row;
     (void)call;
     st->block = st->m < BLOCK ? (st->m + ROWS - 1) / ROWS * ROWS : BLOCK;
     st->blocks = st->m / st->block + (st->m % st->block != 0);
-    st->chunk = dq_qgemm16_chunk(&st->w, st->blocks * st->batches, PANELS);
-    st->chunk = (st->chunk + DQ_GEMM_S16_BLOCKS - 1) / DQ_GEMM_S16_BLOCKS * DQ_GEMM_S16_BLOCKS;
-    st->chunks = st->w.panels / st->chunk + (st->w.panels % st->chunk != 0);
     return dq_mul_size(st->w.pairs, 2 * sizeof(int16_t), &row) &&
            dq_reserve_size(used, st->block, row, DQ_ALIGN, &st->rows_at) &&
            dq_reserve_size(used, COLS * st->w.planes, row, DQ_ALIGN, &st->qvalues_at) &&
@@ -123,6 +118,7 @@ typedef struct task {
     size_t batch, first, count; /* rows */
     int16_t *rows, *qvalues, *lines;
     uint32_t *offsets;
+    dq_partition cut; /* of the run among threads */
 } task;
 
 /* Packs the rows of the block: panels of four rows, interleaved by pairs. */
@@ -202,8 +198,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     for (size_t p = 0; p < st->w.pairs; p++)
         t.offsets[p] = (uint32_t)(p * 2 * NR);
     for (size_t i = begin; i < end; i++) {
-        size_t panel = i % st->chunks * st->chunk, rest = i / st->chunks;
-        size_t last = panel + st->chunk < st->w.panels ? panel + st->chunk : st->w.panels;
+        size_t panel, last, rest = dq_qgemm16_task(&st->w, &t.cut, i, DQ_GEMM_S16_BLOCKS, &panel, &last);
         t.first = rest % st->blocks * st->block;
         t.batch = rest / st->blocks;
         t.count = st->m - t.first < st->block ? st->m - t.first : st->block;
@@ -222,9 +217,9 @@ static void run_gemm(const dq_op_call *call, const void *arg, const void *none)
     const state *st = arg;
     dq_qgemm16_run begun = dq_qgemm16_begin(call, &st->w);
     task t = {.run = &begun, .st = st};
-    size_t products = st->block * st->chunk * NR * (st->s.k + 1);
-    dq_parallel(call->threads, st->batches * st->blocks * st->chunks, dq_gemm_s8_grain(products), run_tasks,
-                &t);
+    t.cut = dq_qgemm16_cut(&st->w, call->threads, st->batches * st->blocks, DQ_GEMM_S16_BLOCKS);
+    const size_t products = st->block * st->w.panels * NR * (st->s.k + 1) / t.cut.parts;
+    dq_parallel(call->threads, dq_partition_count(&t.cut), dq_gemm_s8_grain(products), run_tasks, &t);
 }
 
 /* ---- Algorithms ---------------------------------------------------------------------------------------- */
