@@ -78,10 +78,7 @@ static void need(const char *what, dq_status status, const dq_error *err)
 
 static void *grow(void *array, size_t *capacity, size_t count, size_t width)
 {
-    if (count < *capacity)
-        return array;
-    *capacity = 2 * count + 64;
-    void *grown = realloc(array, *capacity * width);
+    void *grown = io_room(array, count, capacity, width);
     if (!grown)
         fail("out of memory", NULL);
     return grown;

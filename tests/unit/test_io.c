@@ -230,6 +230,21 @@ START_TEST(bits_behind_the_last_element_are_cleared)
 }
 END_TEST
 
+START_TEST(a_list_that_grows_keeps_its_elements)
+{
+    size_t *list = NULL, capacity = 0;
+    for (size_t count = 0; count < 1000; count++) {
+        ck_assert_ptr_nonnull(list = io_room(list, count, &capacity, sizeof *list));
+        ck_assert_uint_gt(capacity, count);
+        list[count] = count;
+    }
+    for (size_t i = 0; i < 1000; i++)
+        ck_assert_uint_eq(list[i], i);
+    ck_assert_uint_le(capacity, 2 * 1000);
+    free(list);
+}
+END_TEST
+
 int main(void)
 {
     test_program tests = test_program_begin("io", NULL, NULL);
@@ -241,6 +256,7 @@ int main(void)
     add_test(&tests, counts_that_overflow);
     add_test(&tests, long_messages_are_cut_between_characters);
     add_test(&tests, written_whole);
+    add_test(&tests, a_list_that_grows_keeps_its_elements);
     add_test(&tests, bits_behind_the_last_element_are_cleared);
     return test_program_run(&tests);
 }

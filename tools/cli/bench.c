@@ -68,14 +68,10 @@ static dq_status run_once(bench *b, bool counts, double *ms, dq_error *err)
 
 static dq_status keep(bench *b, double ms, dq_error *err)
 {
-    if (b->count == b->capacity) {
-        size_t capacity = b->capacity ? 2 * b->capacity : 1024;
-        double *grown = realloc(b->times, capacity * sizeof *grown);
-        if (!grown)
-            return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory for the times of %zu runs", capacity);
-        b->times = grown;
-        b->capacity = capacity;
-    }
+    double *grown = io_room(b->times, b->count, &b->capacity, sizeof *grown);
+    if (!grown)
+        return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory for the times of %zu runs", b->count + 1);
+    b->times = grown;
     b->times[b->count++] = ms;
     return DQ_OK;
 }

@@ -72,14 +72,10 @@ bool cli_is_batch(const cli_options *options)
 
 static dq_status add_path(cli_paths *b, const char *folder, const char *name, dq_error *err)
 {
-    if (b->count == b->capacity) {
-        size_t capacity = b->capacity ? 2 * b->capacity : 64;
-        char **grown = realloc(b->paths, capacity * sizeof *grown);
-        if (!grown)
-            return io_no_memory(err);
-        b->paths = grown;
-        b->capacity = capacity;
-    }
+    char **grown = io_room(b->paths, b->count, &b->capacity, sizeof *grown);
+    if (!grown)
+        return io_no_memory(err);
+    b->paths = grown;
     size_t size = strlen(folder) + strlen(name) + 2;
     char *path = malloc(size);
     if (!path)

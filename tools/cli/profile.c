@@ -19,14 +19,10 @@ void cli_profile_begin(cli_profile *profile, bool counts)
 
 static cli_profile_step *add_step(cli_profile *profile, const dq_trace_event *event)
 {
-    if (profile->count == profile->capacity) {
-        size_t capacity = profile->capacity ? 2 * profile->capacity : 64;
-        cli_profile_step *grown = realloc(profile->steps, capacity * sizeof *grown);
-        if (!grown)
-            return NULL;
-        profile->steps = grown;
-        profile->capacity = capacity;
-    }
+    cli_profile_step *grown = io_room(profile->steps, profile->count, &profile->capacity, sizeof *grown);
+    if (!grown)
+        return NULL;
+    profile->steps = grown;
     cli_profile_step step = {
         strdup(event->node), strdup(event->op), event->algorithm, (double)INFINITY, 0, 0};
     if (!step.node || !step.op) {

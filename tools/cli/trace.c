@@ -21,14 +21,10 @@ static double now(void)
 
 static bool keep(cli_trace_event **list, size_t *count, size_t *capacity, cli_trace_event event)
 {
-    if (*count == *capacity) {
-        const size_t more = *capacity ? 2 * *capacity : 256;
-        cli_trace_event *grown = realloc(*list, more * sizeof *grown);
-        if (!grown)
-            return false;
-        *list = grown;
-        *capacity = more;
-    }
+    cli_trace_event *grown = io_room(*list, *count, capacity, sizeof *grown);
+    if (!grown)
+        return false;
+    *list = grown;
     (*list)[(*count)++] = event;
     return true;
 }

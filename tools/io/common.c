@@ -41,6 +41,17 @@ dq_status io_no_memory(dq_error *err)
     return io_fail(err, DQ_OUT_OF_MEMORY, "out of memory");
 }
 
+void *io_room(void *list, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return list;
+    const size_t more = count ? 2 * count : 64;
+    void *grown = realloc(list, more * size);
+    if (grown)
+        *capacity = more;
+    return grown;
+}
+
 dq_status io_prefix(dq_error *err, dq_status status, const char *where)
 {
     if (!err)

@@ -20,6 +20,10 @@ dq_status io_fail(dq_error *err, dq_status status, const char *format, ...)
 /** Fills `err` with "out of memory" and returns DQ_OUT_OF_MEMORY. */
 dq_status io_no_memory(dq_error *err);
 
+/** Returns a malloc'ed list of `count` elements of `size` bytes with room for one more, perhaps in another
+ * place; NULL: memory ran out, and the list is as it was. Capacities double. An empty list may be NULL. */
+void *io_room(void *list, size_t count, size_t *capacity, size_t size);
+
 /** Prefixes the message in `err` (may be NULL) with "<where>: ". Returns its status. */
 dq_status io_prefix(dq_error *err, dq_status status, const char *where);
 
