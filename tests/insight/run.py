@@ -11,6 +11,7 @@ transformer. MODELS is a folder of tests/models/make_models.py, whose models get
 
 import copy
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,11 +20,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 import models
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
 CLIP, WIDEN, OUTLIER, ZERO_POINT, MISMATCH, NOISE = 0.25, 30, 40, 128, 20, 12
 
 
@@ -237,6 +239,29 @@ def check_qoperator(suite, case):
     assert (first["value"], first["cause"]) == ("conv1_relu", "clipped"), first
     fixed = suite.compare("fixed.onnx", case)
     assert quality(fixed)[0] > quality(good)[0] - 1.5, (quality(result), quality(fixed), quality(good))
+
+
+    move_conv1(suite.folder / "qoperator.onnx")
+    moved = suite.compare("qoperator.onnx", case, "--leave-one-out")
+    assert abs({v["name"]: v["gain_db"] for v in moved["values"]}["conv1_relu"] - gains["conv1_relu"]) < 0.1, moved["values"]
+
+
+def move_conv1(path):
+    """Moves quantized values between two convolutions, there and back."""
+    model = onnx.load(path)
+    convs = [i for i, n in enumerate(model.graph.node) if n.op_type == "QLinearConv"]
+    before, after = (model.graph.node[i] for i in convs[:2])
+    after.input[0] = "moved"
+    model.graph.node.insert(convs[0] + 1, helper.make_node("SpaceToDepth", [before.output[0]], ["deep"], blocksize=2))
+    model.graph.node.insert(convs[0] + 2, helper.make_node("DepthToSpace", ["deep"], ["moved"], blocksize=2))
+    onnx.save(model, str(path))
+
+
+def check_movements():
+    """The list of float_forms.c has the operators that the library's table says to move or to select elements."""
+    rows = re.findall(r'^DQ_OP\("", (\w+),.*DQ_TRAIT_(?:DATA_MOVEMENT|SELECTS)', (ROOT / "src/ops/ops.def").read_text(), re.MULTILINE)
+    listed = re.search(r"movements\[\] = \{(.*?)\}", (ROOT / "tools/insight/float_forms.c").read_text(), re.DOTALL)[1]
+    assert re.findall(r'"(\w+)"', listed) == rows, set(re.findall(r'"(\w+)"', listed)) ^ set(rows)
 
 
 def check_reference_file(suite, case):
@@ -492,6 +517,7 @@ def main(arguments):
             suite.case(f"{case.name}: measures", lambda case=case: check_numbers(suite, case))
             if case.name == "digits":
                 suite.case("digits: QOperator", lambda case=case: check_qoperator(suite, case))
+        suite.case("operators of data movement", check_movements)
         check_all_inspect(suite)
         if len(arguments) > 1:
             check_all_large(suite, Path(arguments[1]).resolve())
