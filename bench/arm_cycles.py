@@ -28,7 +28,8 @@ BEGIN, END = "<!-- {}: written by bench/arm_cycles.py -->\n", "<!-- end of {} --
 CPUS = {"A55": "cortex-a55", "A57, A72": "cortex-a57", "N1": "neoverse-n1", "V1": "neoverse-v1"}
 COUNTS = ("instructions", "loads", "stores", "mac_instructions", "macs")
 
-# Group of peers -> our kernels: name, folder and file in src/kernels, function.
+# Group of peers -> our kernels: name, folder and file in src/kernels, function. Where a function has several loops or some weights are
+# always zero, also: the MACs of the loop's instructions, and those that have a weight.
 KERNELS = {
     "8 bits, NEON": [("dq_gemm_s8_neon", "neon", "gemm_s8/gemm_s8_neon", "tile")],
     "8 bits, dot products": [("dq_gemm_s8_dotprod", "dotprod", "gemm_s8/gemm_s8_dotprod", "tile")],
@@ -42,7 +43,13 @@ KERNELS = {
         ("dq_nbits_s32_dotprod", "dotprod", "weight_only/nbits_dotprod", "dq_nbits_s32_dotprod"),
         ("dq_nbits_s32_neon", "neon", "weight_only/nbits_neon", "dq_nbits_s32_neon"),
     ],
-    "depthwise, 8 bits": [("dq_dwconv_rows_s8_neon", "neon", "dwconv/dwconv_row_s8_neon", "row")],
+    "depthwise, 8 bits": [
+        ("dq_dwconv_rows_s8_neon", "neon", "dwconv/dwconv_row_s8_neon", "row"),
+        ("dq_dwconv_3x3_s8_neon", "neon", "dwconv/dwconv_row_s8_neon", "rows_of_bytes"),
+        ("dq_dwconv_3x3_s8_dotprod", "dotprod_dwconv", "dwconv/dwconv_s8_dotprod", "rows_of_bytes", 192, 144),
+        ("dq_dwconv_requantize_s8_neon", "neon", "dwconv/dwconv_requantize_neon", "put"),
+        ("dq_dwconv_requantize_s8_dotprod", "dotprod_dwconv", "dwconv/dwconv_s8_dotprod", "put", 192, 144),
+    ],
     "depthwise, float": [("dq_dwconv_nchwc_f32_neon", "neon", "elementwise/float_rows_neon", "fconv_vectors")],
     "no peer": [
         ("dq_conv_nc4hw4_s8_neon", "neon", "conv_nc4hw4/nc4hw4_neon", "tile"),
@@ -163,9 +170,10 @@ def cycles(loop, cpu, mca):
     return (total(300) - total(100)) / 200
 
 
-def measured(loop, mca):
-    """Counts, and MACs a cycle of each processor."""
+def measured(loop, mca, macs=None):
+    """Counts, and MACs a cycle of each processor. macs: how many count, if not all."""
     row = counts(loop)
+    row["macs"] = macs or row["macs"]
     for name, cpu in CPUS.items():
         row[name] = row["macs"] / cycles(loop, cpu, mca)
     return row
@@ -176,13 +184,14 @@ def disassembled(path, *options):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def loop_of(path, where):
-    """The measured loop: of a function, or, for a stripped library, the one at an address."""
+def loop_of(path, where, macs=None):
+    """The measured loop: of a function, or, for a stripped library, the one at an address. macs: its MACs, where several loops differ."""
     if where.startswith("0x"):
         text = disassembled(path, f"--start-address={where}", f"--stop-address={int(where, 16) + 0x2000:#x}")
         found = [loop for _, body in functions(text) for loop in inner_loops(body) if loop[0].address == int(where, 16)]
     else:
         found = [loop for name, body in functions(disassembled(path)) if name == where for loop in inner_loops(body)]
+    found = [loop for loop in found if macs in (None, counts(loop)["macs"])]
     if not found:
         sys.exit(f"{path}: no loop in {where}")
     return max(found, key=lambda loop: (counts(loop)["macs"], -len(loop)))
@@ -191,10 +200,10 @@ def loop_of(path, where):
 def ours(build, mca):
     """Yields (group, name, row)."""
     for group, kernels in KERNELS.items():
-        for name, level, source, function in kernels:
+        for name, level, source, function, *macs in kernels:
             library = f"libkernels_{level}.a"
             path = build / "src" / (library + ".p") / f"kernels_{source.replace('/', '_')}.c.o"
-            yield group, name, measured(loop_of(path, function), mca)
+            yield group, name, measured(loop_of(path, function, *macs[:1]), mca, *macs[1:])
 
 
 def read_peers():

@@ -70,6 +70,24 @@ typedef struct dq_dwconv_requantize_s8 {
     dq_dwconv_requantize_put_fn *put;
 } dq_dwconv_requantize_s8;
 
+/** A float with which NEON's fused requantization gives exact results for sums of up to `largest` in
+ * magnitude; 0 if there is none. */
+float dq_dwconv_exact_scale_neon(const dq_requantize_to *to, double largest);
+
+/** For kernels that write rows of outputs in chunks. Rows have n outputs each, without gaps. The first rows
+ * may be written in whole chunks: a row's last chunk ends with the row if it is long enough, else the next
+ * row overwrites the excess. Returns how many rows that are. */
+static inline size_t dq_dwconv_whole_chunks(size_t rows, size_t n, size_t chunk)
+{
+    return n >= chunk || n == 0 ? rows : rows * n < chunk ? 0 : (rows * n - chunk) / n + 1;
+}
+
+/** The first output of the chunk for outputs from `at` on. */
+static inline size_t dq_dwconv_chunk_at(size_t at, size_t n, size_t chunk)
+{
+    return n >= chunk && n - at < chunk ? n - chunk : at;
+}
+
 /** Portable C, which kernels call for short rows. */
 dq_dwconv_3x3_s8_fn dq_dwconv_3x3_s8_rows_c;
 
