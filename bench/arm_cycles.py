@@ -31,7 +31,7 @@ COUNTS = ("instructions", "loads", "stores", "mac_instructions", "macs")
 # Group of peers -> our kernels: name, folder and file in src/kernels, function. Where a function has several loops or some weights are
 # always zero, also: the MACs of the loop's instructions, and those that have a weight.
 KERNELS = {
-    "8 bits, NEON": [("dq_gemm_s8_neon", "neon", "gemm_s8/gemm_s8_neon", "tile")],
+    "8 bits, NEON": [("dq_gemm_s8_neon", "neon_gemm", "gemm_s8/gemm_s8_neon", "tile")],
     "8 bits, dot products": [("dq_gemm_s8_dotprod", "dotprod", "gemm_s8/gemm_s8_dotprod", "tile")],
     "8 bits, i8mm": [("dq_gemm_s8_i8mm", "i8mm", "gemm_s8/gemm_s8_i8mm", "tile")],
     "float": [("dq_gemm_block_f32_neon", "neon_f32", "gemm_f32/gemm_f32_neon", "strip_whole")],
