@@ -36,11 +36,11 @@ KERNELS = {
     "8 bits, i8mm": [("dq_gemm_s8_i8mm", "i8mm", "gemm_s8/gemm_s8_i8mm", "tile")],
     "float": [("dq_gemm_block_f32_neon", "neon_f32", "gemm_f32/gemm_f32_neon", "strip_whole")],
     "weights of 4 bits, x rounded to 8 bits": [
-        ("dq_nbits_s8_dotprod", "dotprod", "weight_only/nbits_dotprod", "multiply_tile"),
+        ("dq_nbits_s8_dotprod", "dotprod_nbits", "weight_only/nbits_dotprod", "multiply_tile"),
         ("dq_nbits_s8_i8mm", "i8mm", "weight_only/nbits_i8mm", "multiply_tile"),
     ],
     "weights of 4 bits, x as it is": [
-        ("dq_nbits_s32_dotprod", "dotprod", "weight_only/nbits_dotprod", "dq_nbits_s32_dotprod"),
+        ("dq_nbits_s32_dotprod", "dotprod_nbits", "weight_only/nbits_dotprod", "dq_nbits_s32_dotprod"),
         ("dq_nbits_s32_neon", "neon", "weight_only/nbits_neon", "dq_nbits_s32_neon"),
     ],
     "depthwise, 8 bits": [
