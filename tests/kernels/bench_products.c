@@ -112,13 +112,13 @@ static void run_gemm_s16(call *c)
 
 static void run_gemm_bytesplit_s16s8(call *c)
 {
-    enum { QUADS = DEPTH / 4, BLOCKS = QUADS / DQ_GEMM_BYTESPLIT_DEPTH };
+    enum { QUADS = DEPTH / 4, ROWS = DQ_GEMM_BYTESPLIT_PANELS * DQ_GEMM_BYTESPLIT_ROWS };
     const dq_gemm_bytesplit_s16s8 *kernel = c->k->gemm_bytesplit_s16s8;
     int32_t *sums = Y(int32_t) + 2 * DQ_GEMM_BYTESPLIT_SUMS;
     if (kernel->begin)
         kernel->begin();
     for (int i = 0; i < 64; i++)
-        kernel->tile(X(int8_t), sums, DQ_GEMM_BYTESPLIT_PANELS, BLOCKS, bench_third, Y(int32_t),
+        kernel->tile(X(int8_t), sums, ROWS, QUADS, bench_third, Y(int32_t),
                      Y(int32_t) + DQ_GEMM_BYTESPLIT_SUMS);
     if (kernel->done)
         kernel->done();

@@ -90,12 +90,13 @@ void check_gemm_bytesplit_s16s8(const dq_kernels *k)
     const dq_gemm_bytesplit_s16s8 *kernel = k->gemm_bytesplit_s16s8;
     for (int round = 0; round < 100; round++) {
         size_t quads = 1 + kernel_random(kernel_random(3) ? 20 : 100), blocks = (quads + 15) / 16;
-        size_t panels = 1 + kernel_random(2), rows = panels * DQ_GEMM_BYTESPLIT_ROWS;
+        size_t panels = 1 + kernel_random(2), whole = panels * DQ_GEMM_BYTESPLIT_ROWS;
+        size_t rows = whole - kernel_random(DQ_GEMM_BYTESPLIT_ROWS);
         size_t upper = kernel_random(PLACES), size = 2 * PLACES + 4 * GEMM_COLS;
         int8_t *w = kernel_memory(panels * blocks * DQ_GEMM_BYTESPLIT_WEIGHTS);
         uint8_t *x = kernel_memory(size), *gathered = kernel_memory(blocks * DQ_GEMM_BYTESPLIT_CODES);
         uint32_t *offsets = kernel_memory(quads * sizeof *offsets), extremes = kernel_random(3);
-        int32_t *sums = kernel_memory(rows * sizeof *sums);
+        int32_t *sums = kernel_memory(whole * sizeof *sums);
         int32_t *lower = kernel_memory(DQ_GEMM_BYTESPLIT_SUMS * sizeof *lower);
         int32_t *higher = kernel_memory(DQ_GEMM_BYTESPLIT_SUMS * sizeof *higher);
         const uint8_t *at[] = {x + kernel_random(GEMM_COLS), x + kernel_random(2 * GEMM_COLS)};
@@ -114,7 +115,7 @@ void check_gemm_bytesplit_s16s8(const dq_kernels *k)
         kernel->gather(at, offsets, quads, upper, gathered);
         if (kernel->begin)
             kernel->begin();
-        kernel->tile(w, sums, panels, blocks, gathered, lower, higher);
+        kernel->tile(w, sums, rows, quads, gathered, lower, higher);
         if (kernel->done)
             kernel->done();
         for (size_t i = 0; i < rows * GEMM_COLS; i++) {

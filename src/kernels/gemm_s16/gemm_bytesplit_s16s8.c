@@ -21,20 +21,21 @@ static void gather(const uint8_t *const x[2], const uint32_t *offsets, size_t qu
             memcpy(to, x[i % 2] + offsets[q] + i / 2 * upper, LINE / 2);
 }
 
-static void tile(const int8_t *w, const int32_t *sums, size_t panels, size_t blocks, const uint8_t *gathered,
+static void tile(const int8_t *w, const int32_t *sums, size_t rows, size_t quads, const uint8_t *gathered,
                  int32_t *lower, int32_t *upper)
 {
+    const size_t blocks = dq_gemm_bytesplit_s16s8_blocks(quads);
     (void)sums;
-    for (size_t i = 0; i < panels * ROWS; i++) {
+    for (size_t i = 0; i < rows; i++) {
         const int8_t *row = w + i / ROWS * blocks * DQ_GEMM_BYTESPLIT_WEIGHTS + i % ROWS * LINE;
         for (size_t j = 0; j < COLS; j++) {
             int32_t low = 0, high = 0;
-            for (size_t b = 0; b < blocks; b++)
-                for (size_t k = 0; k < LINE; k++) {
-                    const uint8_t *x = gathered + (b * LINE + k) / QUAD * 2 * LINE + j * QUAD + k % QUAD;
-                    low += row[b * DQ_GEMM_BYTESPLIT_WEIGHTS + k] * x[0];
-                    high += row[b * DQ_GEMM_BYTESPLIT_WEIGHTS + k] * (int8_t)x[LINE];
-                }
+            for (size_t k = 0; k < quads * QUAD; k++) {
+                const uint8_t *x = gathered + k / QUAD * 2 * LINE + j * QUAD + k % QUAD;
+                const int8_t weight = row[k / LINE * DQ_GEMM_BYTESPLIT_WEIGHTS + k % LINE];
+                low += weight * x[0];
+                high += weight * (int8_t)x[LINE];
+            }
             lower[i * COLS + j] = low;
             upper[i * COLS + j] = high;
         }

@@ -32,10 +32,17 @@ typedef void dq_gemm_bytesplit_s16s8_gather_fn(const uint8_t *const x[2], const 
  *      lower[i * DQ_GEMM_BYTESPLIT_COLS + j] = sum over quads q and their bytes b of
  *          w[(i / 16 * blocks + q / 16) * DQ_GEMM_BYTESPLIT_WEIGHTS + i % 16 * 64 + q % 16 * 4 + b]
  *          * byte b of quad q of column j
- * for i < panels * DQ_GEMM_BYTESPLIT_ROWS. `sums` has the sum of each row of w. */
-typedef void dq_gemm_bytesplit_s16s8_tile_fn(const int8_t *w, const int32_t *sums, size_t panels,
-                                             size_t blocks, const uint8_t *gathered, int32_t *lower,
-                                             int32_t *upper);
+ * for i < rows, at most DQ_GEMM_BYTESPLIT_PANELS * DQ_GEMM_BYTESPLIT_ROWS, with blocks =
+ * dq_gemm_bytesplit_s16s8_blocks(quads). The other rows of lower and upper are undefined after the call.
+ * Panels and blocks are whole: weights after the last row and the last quad are 0. `sums` has the sum of each
+ * row of w. */
+typedef void dq_gemm_bytesplit_s16s8_tile_fn(const int8_t *w, const int32_t *sums, size_t rows, size_t quads,
+                                             const uint8_t *gathered, int32_t *lower, int32_t *upper);
+
+static inline size_t dq_gemm_bytesplit_s16s8_blocks(size_t quads)
+{
+    return (quads + DQ_GEMM_BYTESPLIT_DEPTH - 1) / DQ_GEMM_BYTESPLIT_DEPTH;
+}
 
 typedef struct dq_gemm_bytesplit_s16s8 {
     dq_gemm_bytesplit_s16s8_gather_fn *gather;

@@ -16,9 +16,11 @@ static void begin(void)
     shape_tiles(SIDE, SIDE);
 }
 
-static void tile(const int8_t *w, const int32_t *sums, size_t panels, size_t blocks, const uint8_t *gathered,
+static void tile(const int8_t *w, const int32_t *sums, size_t rows, size_t quads, const uint8_t *gathered,
                  int32_t *lower, int32_t *upper)
 {
+    const size_t blocks = dq_gemm_bytesplit_s16s8_blocks(quads);
+    const bool two = rows > DQ_GEMM_BYTESPLIT_ROWS;
     const int8_t *more = w + blocks * TILE;
     (void)sums;
     WRITTEN(w);
@@ -33,7 +35,7 @@ static void tile(const int8_t *w, const int32_t *sums, size_t panels, size_t blo
         _tile_dpbsud(0, 4, 6);
         _tile_loadd(7, gathered + LINE, 2 * LINE);
         _tile_dpbssd(1, 4, 7);
-        if (panels > 1) {
+        if (two) {
             _tile_loadd(5, more, LINE);
             _tile_dpbsud(2, 5, 6);
             _tile_dpbssd(3, 5, 7);
@@ -41,7 +43,7 @@ static void tile(const int8_t *w, const int32_t *sums, size_t panels, size_t blo
     }
     _tile_stored(0, lower, LINE);
     _tile_stored(1, upper, LINE);
-    if (panels > 1) {
+    if (two) {
         _tile_stored(2, lower + SIDE * SIDE, LINE);
         _tile_stored(3, upper + SIDE * SIDE, LINE);
     }

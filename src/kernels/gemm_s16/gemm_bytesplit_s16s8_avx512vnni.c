@@ -10,7 +10,9 @@ enum {
     ROWS = DQ_GEMM_BYTESPLIT_ROWS,
     COLS = DQ_GEMM_BYTESPLIT_COLS,
     LINE = QUADS_LINE,
-    MAX_ROWS = 8 /* rows of a register tile */
+    DEPTH = DQ_GEMM_BYTESPLIT_DEPTH,
+    MAX_ROWS = 8, /* rows of a register tile */
+    FEW_ROWS = 4  /* rows of the last one, if no more are left */
 };
 
 static void gather(const uint8_t *const x[2], const uint32_t *offsets, size_t quads, size_t upper,
@@ -19,20 +21,22 @@ static void gather(const uint8_t *const x[2], const uint32_t *offsets, size_t qu
     gather_quads(x, offsets, quads, upper, _mm512_set1_epi8((char)0x80), to);
 }
 
-static inline void some_rows(const int8_t *w, const int32_t *sums, size_t blocks, const uint8_t *x,
-                             int32_t *lower, int32_t *upper)
+/* Computes a register tile. `rows` is constant in each call, so that accumulators stay in registers. */
+static inline __attribute__((always_inline)) void some_rows(const int8_t *w, const int32_t *sums, int rows,
+                                                            size_t quads, const uint8_t *x, int32_t *lower,
+                                                            int32_t *upper)
 {
     __m512i low[MAX_ROWS], high[MAX_ROWS];
 #pragma GCC unroll 8
-    for (int i = 0; i < MAX_ROWS; i++) {
+    for (int i = 0; i < rows; i++) {
         low[i] = _mm512_setzero_si512();
         high[i] = _mm512_set1_epi32((int32_t)((uint32_t)sums[i] * -128u));
     }
-    for (; blocks > 0; blocks--, w += DQ_GEMM_BYTESPLIT_WEIGHTS - LINE)
-        for (size_t q = 0; q < DQ_GEMM_BYTESPLIT_DEPTH; q++, w += 4, x += 2 * LINE) {
+    for (size_t block = 0; block < quads; block += DEPTH, w += DQ_GEMM_BYTESPLIT_WEIGHTS - LINE)
+        for (size_t q = block; q < block + DEPTH && q < quads; q++, w += 4, x += 2 * LINE) {
             const __m512i a = _mm512_loadu_si512(x), b = _mm512_loadu_si512(x + LINE);
 #pragma GCC unroll 8
-            for (int i = 0; i < MAX_ROWS; i++) {
+            for (int i = 0; i < rows; i++) {
                 int32_t four;
                 memcpy(&four, w + i * LINE, sizeof four);
                 const __m512i weights = _mm512_set1_epi32(four);
@@ -41,18 +45,23 @@ static inline void some_rows(const int8_t *w, const int32_t *sums, size_t blocks
             }
         }
 #pragma GCC unroll 8
-    for (int i = 0; i < MAX_ROWS; i++) {
+    for (int i = 0; i < rows; i++) {
         _mm512_storeu_si512(lower + i * COLS, low[i]);
         _mm512_storeu_si512(upper + i * COLS, high[i]);
     }
 }
 
-static void tile(const int8_t *w, const int32_t *sums, size_t panels, size_t blocks, const uint8_t *gathered,
+static void tile(const int8_t *w, const int32_t *sums, size_t rows, size_t quads, const uint8_t *gathered,
                  int32_t *lower, int32_t *upper)
 {
-    for (size_t i = 0; i < panels * ROWS; i += MAX_ROWS)
-        some_rows(w + i / ROWS * blocks * DQ_GEMM_BYTESPLIT_WEIGHTS + i % ROWS * LINE, sums + i, blocks,
-                  gathered, lower + i * COLS, upper + i * COLS);
+    const size_t panel = dq_gemm_bytesplit_s16s8_blocks(quads) * DQ_GEMM_BYTESPLIT_WEIGHTS;
+    for (size_t i = 0; i < rows; i += MAX_ROWS) {
+        const int8_t *row = w + i / ROWS * panel + i % ROWS * LINE;
+        if (rows - i > FEW_ROWS)
+            some_rows(row, sums + i, MAX_ROWS, quads, gathered, lower + i * COLS, upper + i * COLS);
+        else
+            some_rows(row, sums + i, FEW_ROWS, quads, gathered, lower + i * COLS, upper + i * COLS);
+    }
 }
 
 const dq_gemm_bytesplit_s16s8 dq_gemm_bytesplit_s16s8_avx512vnni = {.gather = gather, .tile = tile};

@@ -14,6 +14,7 @@ enum {
     COLS = DQ_GEMM_BYTESPLIT_COLS,
     NR = DQ_GEMM_BYTESPLIT_NR,
     QUAD = 4,
+    TILE_ROWS = 4, /* rows of the smallest register tile of kernels */
     MAX_INT32_WEIGHT_SUM =
         1 << 16, /* 2^31 / 2^15: bound of a row's sum of |w| below which int32 holds its sums with x */
     BAND_BYTES = 3 << 16,        /* approximate bytes of a band */
@@ -31,7 +32,8 @@ dq_algorithm_work dq_conv_s16_gemm_bytes_work(const void *problem)
     const dq_conv_s16_problem *p = problem;
     const dq_conv_shape *s = p->shape;
     const double pixels = (double)s->batch * (double)s->group * (double)s->out_size;
-    return (dq_algorithm_work){.macs = 2 * dq_conv_s16_macs(s, ROWS, COLS),
+    const double padding = (double)((s->group_in + QUAD - 1) / QUAD * QUAD) / (double)s->group_in;
+    return (dq_algorithm_work){.macs = 2 * padding * dq_conv_s16_macs(s, TILE_ROWS, COLS),
                                .bytes =
                                    pixels * (double)s->group_in * (double)s->kernel_size * sizeof(int16_t),
                                .calls = pixels / COLS * (double)(s->group_out / ROWS + 1)};
@@ -78,7 +80,7 @@ dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s,
     const size_t channels = (s->group_in + QUAD - 1) / QUAD;
     c->planes = 2 * channels;
     c->quads = channels * s->kernel_size;
-    c->blocks = (c->quads + DQ_GEMM_BYTESPLIT_DEPTH - 1) / DQ_GEMM_BYTESPLIT_DEPTH;
+    c->blocks = dq_gemm_bytesplit_s16s8_blocks(c->quads);
     c->panels = (s->group_out + ROWS - 1) / ROWS;
     DQ_TRY(dq_input_band_prepare(call, s, c->planes, false, BAND_BYTES, &c->b, err));
     columns = MAX_GATHERED_BYTES / (c->blocks * DQ_GEMM_BYTESPLIT_CODES);
@@ -165,7 +167,7 @@ static void run_panels(const task *t, size_t panel, size_t panels, const columns
     s.narrow = sums[t->s->group * c->panels * ROWS] < MAX_INT32_WEIGHT_SUM;
     dq_q16_sums_by(t->call, t->factor, &t->terms, channel, channel, &s);
     for (size_t i = 0; i < count; i++, at++) {
-        t->call->kernels->gemm_bytesplit_s16s8->tile(w, sums + first * ROWS, panels, c->blocks,
+        t->call->kernels->gemm_bytesplit_s16s8->tile(w, sums + first * ROWS, s.rows, c->quads,
                                                      t->gathered + i * c->blocks * DQ_GEMM_BYTESPLIT_CODES,
                                                      t->lower, t->upper);
         const bool contiguous = at->n[0] == NR && at->at[1] == at->at[0] + NR;
