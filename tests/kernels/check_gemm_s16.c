@@ -84,6 +84,48 @@ static int32_t sum_of_quads(const int8_t *w, size_t blocks, size_t row, const ui
     return sum;
 }
 
+/* Columns packed from channels as they are in memory, times one panel of weights. */
+static void check_split(const dq_gemm_bytesplit_s16s8 *kernel)
+{
+    enum { PANEL = DQ_GEMM_BYTESPLIT_ROWS, GEMM_COLS = DQ_GEMM_BYTESPLIT_COLS };
+    const size_t channels = 1 + kernel_random(90), quads = (channels + 3) / 4, blocks = (quads + 15) / 16;
+    const size_t n = 1 + kernel_random(GEMM_COLS), step = n + kernel_random(40);
+    const uint16_t sign_xor = kernel_random(2) ? 0x8000 : 0;
+    uint16_t *x = kernel_bytes(((channels - 1) * step + n) * sizeof *x);
+    int8_t *w = kernel_memory(blocks * DQ_GEMM_BYTESPLIT_WEIGHTS);
+    uint8_t *gathered = kernel_memory(blocks * DQ_GEMM_BYTESPLIT_CODES);
+    int32_t *sums = kernel_memory(PANEL * sizeof *sums);
+    int32_t *lower = kernel_memory(DQ_GEMM_BYTESPLIT_SUMS * sizeof *lower);
+    int32_t *higher = kernel_memory(DQ_GEMM_BYTESPLIT_SUMS * sizeof *higher);
+    memset(w, 0, blocks * DQ_GEMM_BYTESPLIT_WEIGHTS);
+    for (size_t i = 0; i < PANEL; i++)
+        for (size_t c = sums[i] = 0; c < channels; c++) {
+            const int code = (int)kernel_random(256) - 128;
+            w[c / 64 * DQ_GEMM_BYTESPLIT_WEIGHTS + i * 64 + c % 64] = (int8_t)code;
+            sums[i] += code;
+        }
+    kernel->split(x, step, channels, n, sign_xor, gathered);
+    if (kernel->begin)
+        kernel->begin();
+    kernel->tile(w, sums, PANEL, quads, gathered, lower, higher);
+    if (kernel->done)
+        kernel->done();
+    for (size_t i = 0; i < PANEL * n; i++) {
+        const size_t row = i / n, j = i % n, at = row * GEMM_COLS + j;
+        int32_t low = 0, high = 0;
+        for (size_t c = 0; c < channels; c++) {
+            const int32_t weight = w[c / 64 * DQ_GEMM_BYTESPLIT_WEIGHTS + row * 64 + c % 64];
+            const uint16_t qvalue = x[c * step + j] ^ sign_xor;
+            low += weight * (qvalue & 255);
+            high += weight * (int8_t)(qvalue >> 8);
+        }
+        KERNEL_FAIL_UNLESS(lower[at] == low && higher[at] == high,
+                           "%zu channels, %zu columns, row %zu, column %zu: %d and %d, expected %d and %d",
+                           channels, n, row, j, lower[at], higher[at], low, high);
+    }
+    kernel_done();
+}
+
 void check_gemm_bytesplit_s16s8(const dq_kernels *k)
 {
     enum { PLACES = 300, GEMM_COLS = DQ_GEMM_BYTESPLIT_COLS };
@@ -127,6 +169,7 @@ void check_gemm_bytesplit_s16s8(const dq_kernels *k)
                                i / GEMM_COLS, i % GEMM_COLS, lower[i], higher[i], low, high);
         }
         kernel_done();
+        check_split(kernel);
     }
 }
 

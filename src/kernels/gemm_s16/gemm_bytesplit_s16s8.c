@@ -21,6 +21,17 @@ static void gather(const uint8_t *const x[2], const uint32_t *offsets, size_t qu
             memcpy(to, x[i % 2] + offsets[q] + i / 2 * upper, LINE / 2);
 }
 
+static void split(const uint16_t *x, size_t step, size_t channels, size_t n, uint16_t sign_xor, uint8_t *to)
+{
+    for (size_t c = 0; c < channels; c++)
+        for (size_t j = 0; j < n; j++) {
+            uint8_t *at = to + c / QUAD * 2 * LINE + j * QUAD + c % QUAD;
+            const uint16_t qvalue = x[c * step + j] ^ sign_xor;
+            at[0] = (uint8_t)qvalue;
+            at[LINE] = (uint8_t)(qvalue >> 8);
+        }
+}
+
 static void tile(const int8_t *w, const int32_t *sums, size_t rows, size_t quads, const uint8_t *gathered,
                  int32_t *lower, int32_t *upper)
 {
@@ -42,4 +53,4 @@ static void tile(const int8_t *w, const int32_t *sums, size_t rows, size_t quads
     }
 }
 
-const dq_gemm_bytesplit_s16s8 dq_gemm_bytesplit_s16s8_c = {.gather = gather, .tile = tile};
+const dq_gemm_bytesplit_s16s8 dq_gemm_bytesplit_s16s8_c = {.gather = gather, .split = split, .tile = tile};

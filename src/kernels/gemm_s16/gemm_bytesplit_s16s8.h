@@ -28,6 +28,12 @@ enum {
 typedef void dq_gemm_bytesplit_s16s8_gather_fn(const uint8_t *const x[2], const uint32_t *offsets,
                                                size_t quads, size_t upper, uint8_t *to);
 
+/** Packs columns of a pointwise convolution in the same form, from channels as they are in memory: channel
+ * `c` of column j < n (1 to DQ_GEMM_BYTESPLIT_COLS) is x[c * step + j] ^ sign_xor, where sign_xor is 0
+ * or 0x8000. Missing columns, and missing channels of the last quad, get arbitrary values. */
+typedef void dq_gemm_bytesplit_s16s8_split_fn(const uint16_t *x, size_t step, size_t channels, size_t n,
+                                              uint16_t sign_xor, uint8_t *to);
+
 /** Computes 1 or 2 panels of weights times packed columns, modulo 2^32, separately for lower and upper bytes:
  *      lower[i * DQ_GEMM_BYTESPLIT_COLS + j] = sum over quads q and their bytes b of
  *          w[(i / 16 * blocks + q / 16) * DQ_GEMM_BYTESPLIT_WEIGHTS + i % 16 * 64 + q % 16 * 4 + b]
@@ -46,6 +52,7 @@ static inline size_t dq_gemm_bytesplit_s16s8_blocks(size_t quads)
 
 typedef struct dq_gemm_bytesplit_s16s8 {
     dq_gemm_bytesplit_s16s8_gather_fn *gather;
+    dq_gemm_bytesplit_s16s8_split_fn *split;
     dq_gemm_bytesplit_s16s8_tile_fn *tile;
     /* Called before and after calls of tile, on the same thread; NULL: nothing to do. */
     void (*begin)(void), (*done)(void);

@@ -11,6 +11,11 @@ static void gather(const uint8_t *const x[2], const uint32_t *offsets, size_t qu
     gather_quads(x, offsets, quads, upper, _mm512_setzero_si512(), to);
 }
 
+static void split(const uint16_t *x, size_t step, size_t channels, size_t n, uint16_t sign_xor, uint8_t *to)
+{
+    split_quads(x, step, channels, n, _mm512_set1_epi8((char)(sign_xor >> 8)), to);
+}
+
 static void begin(void)
 {
     shape_tiles(SIDE, SIDE);
@@ -55,4 +60,4 @@ static void done(void)
 }
 
 const dq_gemm_bytesplit_s16s8 dq_gemm_bytesplit_s16s8_amx = {
-    .gather = gather, .tile = tile, .begin = begin, .done = done};
+    .gather = gather, .split = split, .tile = tile, .begin = begin, .done = done};

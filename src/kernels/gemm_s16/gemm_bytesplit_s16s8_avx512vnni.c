@@ -21,6 +21,11 @@ static void gather(const uint8_t *const x[2], const uint32_t *offsets, size_t qu
     gather_quads(x, offsets, quads, upper, _mm512_set1_epi8((char)0x80), to);
 }
 
+static void split(const uint16_t *x, size_t step, size_t channels, size_t n, uint16_t sign_xor, uint8_t *to)
+{
+    split_quads(x, step, channels, n, _mm512_set1_epi8((char)(sign_xor >> 8 ^ 0x80)), to);
+}
+
 /* Computes a register tile. `rows` is constant in each call, so that accumulators stay in registers. */
 static inline __attribute__((always_inline)) void some_rows(const int8_t *w, const int32_t *sums, int rows,
                                                             size_t quads, const uint8_t *x, int32_t *lower,
@@ -64,4 +69,5 @@ static void tile(const int8_t *w, const int32_t *sums, size_t rows, size_t quads
     }
 }
 
-const dq_gemm_bytesplit_s16s8 dq_gemm_bytesplit_s16s8_avx512vnni = {.gather = gather, .tile = tile};
+const dq_gemm_bytesplit_s16s8 dq_gemm_bytesplit_s16s8_avx512vnni = {
+    .gather = gather, .split = split, .tile = tile};

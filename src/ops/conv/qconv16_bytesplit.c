@@ -82,6 +82,7 @@ dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s,
     c->quads = channels * s->kernel_size;
     c->blocks = dq_gemm_bytesplit_s16s8_blocks(c->quads);
     c->panels = (s->group_out + ROWS - 1) / ROWS;
+    c->pointwise = dq_conv_pointwise(s);
     DQ_TRY(dq_input_band_prepare(call, s, c->planes, false, BAND_BYTES, &c->b, err));
     columns = MAX_GATHERED_BYTES / (c->blocks * DQ_GEMM_BYTESPLIT_CODES);
     c->gathered = columns > 1 ? columns : 1;
@@ -89,7 +90,7 @@ dq_status dq_qconv16_bytesplit_prepare(dq_op_call *call, const dq_conv_shape *s,
         !dq_mul_size(s->group * c->panels, ROWS * sizeof(int32_t), &size) ||
         !dq_add_size(size, sizeof(int32_t), &size) || !dq_add_size(size, c->sums_offset, &size) ||
         !dq_input_band_size(&c->b, c->planes, &elements) || elements > UINT32_MAX / sizeof(int16_t) ||
-        !dq_reserve_size(used, elements, sizeof(int16_t), DQ_ALIGN, &c->band_at) ||
+        !dq_reserve_size(used, c->pointwise ? 0 : elements, sizeof(int16_t), DQ_ALIGN, &c->band_at) ||
         !dq_reserve_size(used, c->quads, sizeof(uint32_t), DQ_ALIGN, &c->offsets_at) ||
         !dq_reserve_size(used, c->gathered, c->blocks * DQ_GEMM_BYTESPLIT_CODES, DQ_ALIGN, &c->gathered_at) ||
         !dq_reserve_size(used, 2 * DQ_GEMM_BYTESPLIT_SUMS, sizeof(int32_t), DQ_ALIGN, &c->sums_at) ||
@@ -143,6 +144,34 @@ static const uint8_t *find_block(const task *t, size_t *row, size_t *column, siz
     return (const uint8_t *)x;
 }
 
+/* Packs a column tile of a band. Advances *column and *row. */
+static columns gather_tile(const task *t, size_t *row, size_t *column, uint8_t *to)
+{
+    const dq_qconv16_bytesplit *c = t->c;
+    columns at = {0};
+    const uint8_t *x[2];
+    x[0] = x[1] = find_block(t, row, column, &at.at[0], &at.n[0]);
+    if (*row < dq_input_band_rows(&c->b, t->count))
+        x[1] = find_block(t, row, column, &at.at[1], &at.n[1]);
+    t->call->kernels->gemm_bytesplit_s16s8->gather(x, t->offsets, c->quads, c->b.plane * sizeof(int16_t), to);
+    return at;
+}
+
+/* The same for a pointwise convolution, whose band is a single row. */
+static columns split_tile(const task *t, size_t *row, size_t *column, uint8_t *to)
+{
+    const dq_conv_shape *s = t->s;
+    const dq_tensor *x = t->call->in[DQ_Q16_X];
+    const size_t left = t->count - *column, n = left < COLS ? left : COLS, at = t->first + *column;
+    const size_t channel = t->image * s->in_channels + t->group * s->group_in;
+    t->call->kernels->gemm_bytesplit_s16s8->split((const uint16_t *)x->data + channel * s->in_size + at,
+                                                  s->in_size, s->group_in, n,
+                                                  x->dtype == DQ_UINT16 ? 0x8000 : 0, to);
+    *column += n;
+    *row += *column == t->count;
+    return (columns){.at = {at, at + NR}, .n = {n < NR ? n : NR, n < NR ? 0 : n - NR}};
+}
+
 static void put(const task *t, dq_q16_sums *s, size_t channel, size_t column, size_t at)
 {
     at += (t->image * t->s->out_channels + channel) * t->s->out_size;
@@ -192,13 +221,8 @@ static void run_band(const task *t, size_t first, size_t end)
     for (size_t row = 0, column = 0; row < all;) {
         size_t n = 0;
         for (; n < c->gathered && row < all; n++) {
-            const uint8_t *x[2];
-            at[n] = (columns){0};
-            x[0] = x[1] = find_block(t, &row, &column, &at[n].at[0], &at[n].n[0]);
-            if (row < all)
-                x[1] = find_block(t, &row, &column, &at[n].at[1], &at[n].n[1]);
-            kernel->gather(x, t->offsets, c->quads, c->b.plane * sizeof(int16_t),
-                           t->gathered + n * c->blocks * DQ_GEMM_BYTESPLIT_CODES);
+            uint8_t *to = t->gathered + n * c->blocks * DQ_GEMM_BYTESPLIT_CODES;
+            at[n] = c->pointwise ? split_tile(t, &row, &column, to) : gather_tile(t, &row, &column, to);
         }
         if (kernel->begin)
             kernel->begin();
@@ -229,7 +253,8 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
     t.gathered = (uint8_t *)scratch + c->gathered_at;
     t.lower = (int32_t *)(void *)(scratch + c->sums_at);
     t.upper = t.lower + DQ_GEMM_BYTESPLIT_SUMS;
-    memset(t.band + c->planes * c->b.plane, 0, 2 * NR * sizeof *t.band); /* slack, read but not used */
+    if (!c->pointwise)
+        memset(t.band + c->planes * c->b.plane, 0, 2 * NR * sizeof *t.band); /* slack, read but not used */
     for (size_t q = 0; q < c->quads; q++)
         t.offsets[q] = (uint32_t)((q / s->kernel_size * 2 * c->b.plane + c->b.taps[q % s->kernel_size]) *
                                   sizeof(int16_t));
@@ -240,7 +265,7 @@ static void run_tasks(void *arg, size_t begin, size_t end, unsigned worker)
         dq_input_band_range(&c->b, rest % c->b.bands, &t.first, &t.count);
         t.group = rest / c->b.bands % s->group;
         t.image = rest / c->b.bands / s->group;
-        if (filled != rest)
+        if (filled != rest && !c->pointwise)
             dq_input_band_fill_quads(&c->b, t.call->in[DQ_Q16_X], t.first,
                                      (t.image * s->in_channels + t.group * s->group_in) * s->in_size,
                                      s->group_in, pad, t.band);

@@ -9,6 +9,7 @@
 
 typedef struct dq_qconv16_bytesplit {
     dq_input_band b;
+    bool pointwise;               /* dq_conv_pointwise: columns are packed from x itself, without a band */
     size_t planes;                /* planes of a band: two for each quad of channels */
     size_t quads, blocks, panels; /* quads and blocks of a weight row; panels of a group */
     size_t gathered;              /* column tiles gathered at a time */
