@@ -16,6 +16,7 @@
 #include "kernels/gemm_s16/gemm_bytesplit_s16s8.h"
 #include "kernels/gemm_s16/gemm_s16.h"
 #include "kernels/gemm_s8/gemm_s8.h"
+#include "kernels/pool/average_pool.h"
 #include "kernels/pool/float_pool.h"
 #include "kernels/pool/pool.h"
 #include "kernels/reduce/reduce_axis.h"

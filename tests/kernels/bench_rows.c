@@ -52,6 +52,35 @@ static void run_max_windows_x8(call *c)
     c->k->max_windows_x8(&w);
 }
 
+static void run_average_sum_rows(call *c)
+{
+    enum { WIDE = 64 };
+    const dq_average_sums r = {.x = bench_source,
+                               .x_step = WIDE,
+                               .under = 3,
+                               .row_step = WIDE,
+                               .rows = c->n / WIDE - 2,
+                               .n = WIDE,
+                               .sums = Y(int16_t),
+                               .sums_step = WIDE};
+    WORK(1, 2);
+    c->k->average_pool_x8->sum_rows(&r);
+}
+
+static void run_average_means(call *c)
+{
+    const dq_average_means m = {.sums = X(int16_t),
+                                .kernel = 3,
+                                .dilation = 1,
+                                .n = c->n - DQ_AVERAGE_STEP,
+                                .multiplier = Z(float),
+                                .margin = 0.001f,
+                                .out = bench_target,
+                                .near_ties = Y(uint64_t) + c->n};
+    WORK(6, 1);
+    c->k->average_pool_x8->means(&m);
+}
+
 MEASURE(dequantize_blocks_u8_f32, 1.125, 4, X(uint8_t), c->n / 32, 32, Z(float), NULL, Y(float))
 MEASURE(dequantize_blocks_s8_f32, 1.125, 4, X(int8_t), c->n / 32, 32, Z(float), NULL, Y(float))
 
@@ -169,6 +198,8 @@ const measure bench_rows[] = {
     ROW(dequantize_columns_f32),
     ROW(dwconv_pairs_s8),
     ROW(max_windows_x8),
+    {"average_pool_x8", run_average_sum_rows, true, "sum_rows"},
+    {"average_pool_x8", run_average_means, true, "means"},
     ROW(transpose_x8),
     ROW(transpose_x16),
     ROW(transpose_x32),

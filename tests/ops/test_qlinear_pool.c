@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QLinearAveragePool, QLinearGlobalAveragePool and NhwcMaxPool. */
 #include "harness.h"
+#include "support/random.h"
 
 START_TEST(average_pool)
 {
@@ -31,6 +32,43 @@ START_TEST(average_pool)
     ops_must_run(&c);
     ops_want(&c, 0, DQ_INT8, OPS_DIMS(1, 2, 2), OPS_VALUES(6, -24, 32, 72));
     ops_end(&c);
+}
+END_TEST
+
+/* Sums in int16, where scales are constant, give the results of sums in float: the harness compares the two.
+ * With equal scales many means of a window at the border are ties, which each rounding error may decide. */
+START_TEST(average_pool_in_int16)
+{
+    uint64_t state = 5;
+    for (size_t i = 0; i < 400; i++) {
+        ops_case c;
+        const dq_dtype dtype = i % 2 ? DQ_INT8 : DQ_UINT8;
+        const int32_t least = i % 2 ? -128 : 0;
+        const double scale = 0.01 + (double)random_below(&state, 100) / 999;
+        const double ratio = random_below(&state, 2) ? 1 : 1.5 + random_fraction(&state);
+        int64_t kernel[2], strides[2], dilations[2], pads[4], dims[4] = {1 + random_below(&state, 2), 2};
+        for (size_t d = 0; d < 2; d++) {
+            kernel[d] = 1 + random_below(&state, 4);
+            strides[d] = 1 + random_below(&state, 2) * random_below(&state, 4);
+            dilations[d] = 1 + random_below(&state, 8) / 7;
+            pads[d] = random_below(&state, (uint32_t)kernel[d]);
+            pads[2 + d] = random_below(&state, (uint32_t)kernel[d]);
+            dims[2 + d] = 1 + (kernel[d] - 1) * dilations[d] + random_below(&state, 60);
+        }
+        ops_begin(&c, "com.microsoft", "QLinearAveragePool", 1);
+        ops_ints(&c, "kernel_shape", 2, kernel);
+        ops_ints(&c, "strides", 2, strides);
+        ops_ints(&c, "dilations", 2, dilations);
+        ops_ints(&c, "pads", 4, pads);
+        ops_int(&c, "count_include_pad", random_below(&state, 2));
+        ops_in_random(&c, &state, dtype, 4, dims);
+        ops_scalar(&c, DQ_FLOAT, scale);
+        ops_scalar(&c, dtype, least + (double)random_below(&state, 256));
+        ops_scalar(&c, DQ_FLOAT, scale * ratio);
+        ops_scalar(&c, dtype, least + (double)random_below(&state, 256));
+        ops_must_run(&c);
+        ops_end(&c);
+    }
 }
 END_TEST
 
@@ -96,6 +134,7 @@ int main(void)
 {
     test_program tests = test_program_begin("qlinear_pool", NULL, NULL);
     add_test(&tests, average_pool);
+    add_test(&tests, average_pool_in_int16);
     add_test(&tests, global_average_pool);
     add_test(&tests, max_pool_with_channels_last);
     return test_program_run(&tests);

@@ -7,8 +7,11 @@
  * of a window of padding only is 0.
  *
  * dqrun: sums integers and gives the result of the real-number formula, rounded once (exact_mean.h). The mean
- * of a window of padding only is NaN, which gives the type's minimum. */
-#include "ops/pool/exact_mean.h"
+ * of a window of padding only is NaN, which gives the type's minimum.
+ *
+ * Small windows over two axes are summed in int16 where that gives the same results (q8_average_int16.h); the
+ * rest is computed here, in float. */
+#include "ops/pool/q8_average_int16.h"
 #include "ops/pool/q8_window.h"
 #include "ops/row_quantizer.h"
 
@@ -27,7 +30,9 @@ typedef struct pool_state {
     const struct tap *taps;   /* kernel elements along the last axis */
     const struct span *spans; /* segments of a line by window length */
     size_t tap_count, span_count;
-    /* Plane by plane (see plane_fits): */
+    bool in_int16; /* `int16` is prepared, else what follows */
+    dq_average_int16 int16;
+    /* Plane by plane in float (see plane_fits): */
     bool whole;          /* the only window is the whole plane */
     size_t pitch, plane; /* elements of a padded row, and of a padded plane */
     size_t band;         /* output rows computed at a time, so that their sums stay in L1 */
@@ -68,7 +73,8 @@ static void pool_run(const dq_op_call *call, pool_job *job, dq_range_fn range)
     job->s = s;
     job->x = call->in[0]->data;
     job->out = call->out[0] ? call->out[0]->data : NULL;
-    dq_q8_window_run(call, &s->shape, s->counts ? s->shape.out_size : s->shape.line, range, job);
+    dq_q8_window_run(call, &s->shape, s->counts || s->in_int16 ? s->shape.out_size : s->shape.line, range,
+                     job);
 }
 
 /* ---- QLinearAveragePool ------------------------------------------------------------------------------- */
@@ -230,7 +236,13 @@ static dq_status average_prepare(dq_op_call *call, dq_error *err)
     size_t row, *size = &call->worker_scratch_size;
     if (s->exact)
         DQ_TRY(prepare_exact(call, s, err));
-    if (plane_fits(s))
+    /* An output near a tie takes 7 ns, one of the others 0.2 ns; in float 0.6 ns in planes, 5 ns in lines. */
+    const bool planes = plane_fits(s);
+    DQ_TRY(dq_average_int16_prepare(call, &s->shape, s->exact ? &s->mean : NULL, planes ? 1 / 24.0 : 0.5,
+                                    &s->int16, &s->in_int16, err));
+    if (s->in_int16)
+        return DQ_OK;
+    if (planes)
         return prepare_planes(call, s, err);
     DQ_TRY(list_taps(call, s, err));
     DQ_TRY(list_spans(call, s, err));
@@ -397,6 +409,13 @@ static void planes_range(void *arg, size_t begin, size_t end, unsigned worker)
         average_plane(job, plane, padded, padded + all);
 }
 
+static void int16_range(void *arg, size_t begin, size_t end, unsigned worker)
+{
+    const pool_job *job = arg;
+    dq_average_int16_planes(&job->s->int16, job->x, begin, end, dq_call_worker_scratch(job->call, worker),
+                            job->out);
+}
+
 static void average_range(void *arg, size_t begin, size_t end, unsigned worker)
 {
     const pool_job *job = arg;
@@ -410,12 +429,12 @@ static dq_status average_run(const dq_op_call *call, dq_error *err)
 {
     (void)err;
     dq_dtype dtype = call->in[0]->dtype;
-    const bool exact = ((const pool_state *)call->state)->exact;
+    const pool_state *s = call->state;
     const dq_q8 from = dq_q8_read(call, 1, 2, dtype), to = dq_q8_read(call, 3, 4, dtype);
     pool_job job = {.qy = to,
-                    .from = dq_row_quantizer_make(dtype, exact ? 1 : from.scale, from.zero),
-                    .to = dq_row_quantizer_make(dtype, 1, exact ? to.zero : 0)};
-    pool_run(call, &job, ((const pool_state *)call->state)->counts ? planes_range : average_range);
+                    .from = dq_row_quantizer_make(dtype, s->exact ? 1 : from.scale, from.zero),
+                    .to = dq_row_quantizer_make(dtype, 1, s->exact ? to.zero : 0)};
+    pool_run(call, &job, s->in_int16 ? int16_range : s->counts ? planes_range : average_range);
     return DQ_OK;
 }
 
