@@ -53,6 +53,7 @@ KERNELS = {
     "depthwise, float": [("dq_dwconv_nchwc_f32_neon", "neon", "elementwise/float_rows_neon", "fconv_vectors")],
     "no peer": [
         ("dq_conv_nc4hw4_s8_neon", "neon", "conv_nc4hw4/nc4hw4_neon", "tile"),
+        ("dq_conv_nc4hw4_s8_dotprod", "dotprod", "conv_nc4hw4/nc4hw4_dotprod", "sums"),
         ("dq_winograd_s8_neon", "neon", "winograd/winograd_neon", "product"),
         ("dq_gemm_s16_neon", "neon", "gemm_s16/gemm_s16_neon", "dq_gemm_s16_neon"),
         ("dq_gemv_s16s8_neon", "neon", "gemm_s16/gemm_s16_neon", "dq_gemv_s16s8_neon"),

@@ -75,5 +75,10 @@ dq_nc4hw4_used_fn dq_nc4hw4_used_sse41;
 dq_nc4hw4_store_fn dq_nc4hw4_store_avx2;
 dq_nc4hw4_exact_scale_fn dq_nc4hw4_exact_scale_avx2;
 dq_nc4hw4_requantize_row_fn dq_nc4hw4_requantize_avx2, dq_nc4hw4_requantize_avx512;
+/** Functions shared by the ARM kernels. */
+dq_nc4hw4_interleave_fn dq_nc4hw4_interleave_neon;
+dq_nc4hw4_panel_size_fn dq_nc4hw4_panel_size_neon;
+dq_nc4hw4_pack_fn dq_nc4hw4_pack_neon;
+dq_nc4hw4_store_fn dq_nc4hw4_store_neon;
 
 #endif

@@ -13,7 +13,7 @@
 
 enum { STEP = DQ_NC4HW4_STEP, OUTS = DQ_NC4HW4_OUTS, HEAD = DQ_ALIGN, VECTORS = 2, PIXELS = 8 };
 
-static size_t panel_size(size_t steps)
+size_t dq_nc4hw4_panel_size_neon(size_t steps)
 {
     size_t size;
     return dq_mul_size(steps, OUTS * STEP, &size) && dq_add_size(size, HEAD, &size) &&
@@ -23,7 +23,7 @@ static size_t panel_size(size_t steps)
 }
 
 /* After the head, the weights of step after step; within a step, four for each channel. */
-static size_t pack(const int8_t *w, size_t steps, void *panel)
+size_t dq_nc4hw4_pack_neon(const int8_t *w, size_t steps, void *panel)
 {
     int32_t head[OUTS] = {0};
     int8_t *to = (int8_t *)panel + HEAD;
@@ -34,7 +34,7 @@ static size_t pack(const int8_t *w, size_t steps, void *panel)
                 head[j] += 128 * w[e];
             }
     memcpy(panel, head, sizeof head);
-    return panel_size(steps);
+    return dq_nc4hw4_panel_size_neon(steps);
 }
 
 static inline int8x16_t four(const int8_t *w)
@@ -81,8 +81,7 @@ static void sums(const uint8_t *x, const ptrdiff_t *offsets, size_t steps, const
         tile(x + STEP * p, offsets, steps, (const int8_t *)panel + HEAD, start, c + p, c_stride);
 }
 
-static void dq_nc4hw4_interleave_neon(const uint8_t *const planes[STEP], size_t n, uint8_t sign_xor,
-                                      uint8_t *out)
+void dq_nc4hw4_interleave_neon(const uint8_t *const planes[STEP], size_t n, uint8_t sign_xor, uint8_t *out)
 {
     const uint8_t *rest[STEP];
     size_t p = 0;
@@ -99,12 +98,18 @@ static void dq_nc4hw4_interleave_neon(const uint8_t *const planes[STEP], size_t 
 
 #include "kernels/conv_nc4hw4/nc4hw4_store.h"
 
+void dq_nc4hw4_store_neon(const int32_t *c, size_t c_stride, size_t n, size_t channels,
+                          const dq_requantize_to *to)
+{
+    store(c, c_stride, n, channels, to);
+}
+
 const dq_conv_nc4hw4_s8 dq_conv_nc4hw4_s8_neon = {.lanes = 8,
                                                   .least = 24,
                                                   .deepest = 256,
                                                   .nhwc = true,
                                                   .interleave = dq_nc4hw4_interleave_neon,
-                                                  .panel_size = panel_size,
-                                                  .pack = pack,
+                                                  .panel_size = dq_nc4hw4_panel_size_neon,
+                                                  .pack = dq_nc4hw4_pack_neon,
                                                   .sums = sums,
-                                                  .store = store};
+                                                  .store = dq_nc4hw4_store_neon};
