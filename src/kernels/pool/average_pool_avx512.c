@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <immintrin.h>
+#include "kernels/simd/vec_avx512.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -8,19 +9,14 @@
 #define LOWER(name) name##_avx2
 
 enum { LANES = 32 };
-typedef __m512i vs, vb;
-typedef __m512 vf;
+typedef vi vs, vb;
 
-#define vs_load(p) _mm512_loadu_si512(p)
-#define vs_store(p, v) _mm512_storeu_si512(p, v)
-#define vs_add(a, b) _mm512_add_epi16(a, b)
+#define vs_load(p) vi_load(p)
+#define vs_store(p, v) vi_store(p, v)
+#define vs_add(a, b) vi_add_16(a, b)
 #define vs_add_saturated(a, b) _mm512_adds_epi16(a, b)
 #define vs_set(i) _mm512_set1_epi16(i)
 #define vb_store(p, v) vs_store(p, v)
-#define vf_load(p) _mm512_loadu_ps(p)
-#define vf_set(v) _mm512_set1_ps(v)
-#define vf_add(a, b) _mm512_add_ps(a, b)
-#define vf_mul(a, b) _mm512_mul_ps(a, b)
 
 static inline __attribute__((always_inline)) vs vs_bytes(const uint8_t *p, bool is_signed)
 {
@@ -37,7 +33,7 @@ static inline __attribute__((always_inline)) vf vs_floats(vs v, int half)
 /* Packing is by quarters of a vector: four elements of `a`, four of `b`, then the next four of each. */
 static inline vs vs_rounded(vf a, vf b)
 {
-    return _mm512_packs_epi32(_mm512_cvtps_epi32(a), _mm512_cvtps_epi32(b));
+    return _mm512_packs_epi32(vf_nearest(a), vf_nearest(b));
 }
 
 static inline __attribute__((always_inline)) vb vb_pack(vs a, vs b, bool is_signed)

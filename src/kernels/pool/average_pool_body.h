@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Template: dq_average_pool_x8. Included once per ISA level.
+/* Template: dq_average_pool_x8. Included once per ISA level, after its vec_<isa>.h, whose vf has LANES / 2
+ * floats.
  *
  * Macro parameters:
  *
@@ -9,8 +10,6 @@
  *   vs_load(p), vs_store(p, v), vs_set(i)
  *   vs_add(a, b)                      modulo 2^16; vs_add_saturated: saturated
  *   vs_bytes(p, is_signed)            LANES bytes as int16
- *   vf                                a vector of LANES / 2 floats
- *   vf_load(p), vf_set(v), vf_add(a, b), vf_mul(a, b)
  *   vs_floats(v, half)                half 0 or 1 of the elements as floats
  *   vs_rounded(a, b)                  two vf rounded to int16, saturated, in the order that vb_pack expects
  *   vb                                a vector of 2 * LANES bytes

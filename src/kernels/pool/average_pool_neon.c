@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <arm_neon.h>
+#include "kernels/simd/vec_neon.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +11,6 @@
 enum { LANES = 8 };
 typedef int16x8_t vs;
 typedef uint8x16_t vb;
-typedef float32x4_t vf;
 
 #define vs_load(p) vld1q_s16(p)
 #define vs_store(p, v) vst1q_s16(p, v)
@@ -18,10 +18,6 @@ typedef float32x4_t vf;
 #define vs_add_saturated(a, b) vqaddq_s16(a, b)
 #define vs_set(i) vdupq_n_s16(i)
 #define vb_store(p, v) vst1q_u8(p, v)
-#define vf_load(p) vld1q_f32(p)
-#define vf_set(v) vdupq_n_f32(v)
-#define vf_add(a, b) vaddq_f32(a, b)
-#define vf_mul(a, b) vmulq_f32(a, b)
 
 static inline __attribute__((always_inline)) vs vs_bytes(const uint8_t *p, bool is_signed)
 {

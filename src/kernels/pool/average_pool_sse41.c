@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <immintrin.h>
+#include "kernels/simd/vec_sse41.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -8,19 +9,14 @@
 #define LOWER(name) name##_c
 
 enum { LANES = 8 };
-typedef __m128i vs, vb;
-typedef __m128 vf;
+typedef vi vs, vb;
 
-#define vs_load(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
-#define vs_store(p, v) _mm_storeu_si128((__m128i *)(void *)(p), v)
-#define vs_add(a, b) _mm_add_epi16(a, b)
+#define vs_load(p) vi_load(p)
+#define vs_store(p, v) vi_store(p, v)
+#define vs_add(a, b) vi_add_16(a, b)
 #define vs_add_saturated(a, b) _mm_adds_epi16(a, b)
 #define vs_set(i) _mm_set1_epi16(i)
 #define vb_store(p, v) vs_store(p, v)
-#define vf_load(p) _mm_loadu_ps(p)
-#define vf_set(v) _mm_set1_ps(v)
-#define vf_add(a, b) _mm_add_ps(a, b)
-#define vf_mul(a, b) _mm_mul_ps(a, b)
 
 static inline __attribute__((always_inline)) vs vs_bytes(const uint8_t *p, bool is_signed)
 {
@@ -35,7 +31,7 @@ static inline __attribute__((always_inline)) vf vs_floats(vs v, int half)
 
 static inline vs vs_rounded(vf a, vf b)
 {
-    return _mm_packs_epi32(_mm_cvtps_epi32(a), _mm_cvtps_epi32(b));
+    return _mm_packs_epi32(vf_nearest(a), vf_nearest(b));
 }
 
 static inline __attribute__((always_inline)) vb vb_pack(vs a, vs b, bool is_signed)
