@@ -12,7 +12,8 @@
 static const char microsoft[] = "com.microsoft";
 
 enum { CONSTANTS = 16 };
-enum { PLANES = DQ_ISA_C | DQ_ISA_AVX2 }; /* a level at which a convolution of 1×1 costs less from planes */
+/* Levels at which a convolution of 1×1 costs less from planes, and from pixels. */
+enum { PLANES = DQ_ISA_C | DQ_ISA_AVX2, PIXELS = DQ_ISA_C };
 static dq_tensor constants[CONSTANTS];
 static char weight_names[CONSTANTS][8];
 static unsigned constant_count;
@@ -25,13 +26,6 @@ static void constant(const char *name, dq_dtype dtype, size_t rank, const int64_
     *t = (dq_tensor){.data = data};
     ck_assert_int_eq(dq_tensor_set_shape(t, dtype, rank, dims, 0, DQ_BAD_MODEL, &err), DQ_OK);
     ck_assert_int_eq(dq_graph_add_initializer(g, name, t, &err), DQ_OK);
-}
-
-/* From here on no convolution takes planes. */
-static void use_pixels(void)
-{
-    nc4hw4.nhwc = false;
-    nc4hw4.deepest = 0;
 }
 
 /* Codes `x`, their scale and zero point, and those of weights. */
@@ -180,8 +174,7 @@ END_TEST
 /* Kernels that make pixels of planes for a convolution gain by every one that finds them made. */
 START_TEST(between_convolutions_that_turn_planes)
 {
-    if (_i)
-        use_pixels();
+    kernels.isa = _i ? PIXELS : PLANES;
     conv("x", "a", 4, 8, 1);
     conv("a", "b", 8, 8, 1);
     conv("a", "c", 8, 4, 1);
@@ -227,7 +220,7 @@ START_TEST(each_kind_of_kernels_has_its_list)
     expected("y");
     (void)list();
     const dq_rewritten_graph *planes = fused, *pixels, *again;
-    use_pixels();
+    kernels.isa = PIXELS;
     ck_assert_int_eq(dq_program_rewrite(program, request(), &pixels, &err), DQ_OK);
     ck_assert_int_eq(dq_program_rewrite(program, request(), &again, &err), DQ_OK);
     ck_assert_ptr_eq(pixels, again);
@@ -246,7 +239,7 @@ START_TEST(a_cancelled_session_fuses_nothing)
     conv("a", "y", 8, 4, 1);
     expected("y");
     (void)list();
-    use_pixels(); /* these kernels have no cached list yet */
+    kernels.isa = PIXELS; /* these kernels have no cached list yet */
     ck_assert_int_eq(dq_threads_create(NULL, &threads, &err), DQ_OK);
     of_session = *request();
     of_session.threads = threads;
