@@ -21,7 +21,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, LINES = 4, AHEAD = 4096 /* bytes to prefetch ahead */ };
+enum { COLS = DQ_NBITS_COLS, LINES = 4, AHEAD = 8192 /* bytes to prefetch ahead */ };
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE vi four_bytes(const int8_t *p)
