@@ -122,19 +122,16 @@ static form *new_form(const dq_packs *packs, const dq_tensor *from, const dq_pac
 }
 
 /* Allocates zeroed memory for a form. calloc keeps pages that the maker never writes uncommitted. Large pages
- * are for forms that a run reads sequentially and completely. Smaller forms would waste the unused part of
- * the last large page. */
+ * are for forms that a run reads sequentially and completely. */
 static bool allocate(const dq_packs *packs, form *f)
 {
-    enum { MIN_HUGE_PAGE_BYTES = 1 << 23 };
-    size_t bytes, align = f->size < MIN_HUGE_PAGE_BYTES ? 64 : DQ_LARGE_PAGE;
+    size_t bytes, align = f->size < DQ_LARGE_PAGE ? 64 : DQ_LARGE_PAGE;
     if (!dq_add_size(f->size, align, &bytes) || !(f->memory = dq_memory_calloc(packs->allocator, 1, bytes)))
         return false;
     f->memory_size = bytes;
     void *packed = (char *)f->memory + (align - (uintptr_t)f->memory % align) % align;
     f->packed = packed;
-    if (f->size >= MIN_HUGE_PAGE_BYTES)
-        dq_pages_advise(packed, f->size);
+    dq_pages_advise(packed, f->size);
     return true;
 }
 
