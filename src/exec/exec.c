@@ -115,16 +115,93 @@ static dq_status reserve_dynamic_scratch(const dq_plan *plan, dq_step *step, dq_
     return DQ_OK;
 }
 
-static dq_status dynamic_step(dq_plan *plan, dq_step *step, dq_error *err)
+/* Whether a dynamic step is prepared for inputs of these types and shapes. */
+static bool is_prepared(const dq_step *step)
+{
+    const dq_op_call *call = &step->call;
+    for (uint32_t i = 0; step->prepared_for && i < call->in_count; i++) {
+        const dq_tensor *now = call->in[i], *then = &step->prepared_for[i];
+        if (now &&
+            (now->dtype != then->dtype || !dq_tensor_same_shape(now, then) || now->block != then->block ||
+             now->repeats != then->repeats || now->unaligned != then->unaligned))
+            return false;
+    }
+    return step->prepared_for != NULL;
+}
+
+/* Hides the values of all inputs that are not constant, as planning does: what is inferred and prepared then
+ * depends on types and shapes alone. */
+static dq_status hide_values(dq_step *step, dq_tensor **hidden, dq_error *err)
+{
+    const dq_op_call *call = &step->call;
+    *hidden = DQ_NEW_ARRAY(&step->dynamic_arena, call->in_count + 1, dq_tensor);
+    if (!*hidden)
+        return dq_no_memory(err, call->in_count * sizeof **hidden, "the inputs of a step");
+    for (uint32_t i = 0; i < call->in_count; i++)
+        if (call->in[i])
+            (*hidden)[i] = *call->in[i];
+    for (uint32_t i = 0; i < call->in_count; i++)
+        if (call->in[i] && !dq_call_constant(call, i))
+            dq_slot_of(call->in[i])->t.data = NULL;
+    return DQ_OK;
+}
+
+static void show_values(const dq_step *step, const dq_tensor *hidden)
+{
+    for (uint32_t i = 0; i < step->call.in_count; i++)
+        if (step->call.in[i])
+            dq_slot_of(step->call.in[i])->t.data = hidden[i].data;
+}
+
+static void reset_dynamic(dq_step *step)
+{
+    dq_arena_reset(&step->dynamic_arena);
+    step->call.arena = &step->dynamic_arena;
+    step->call.state = NULL;
+    step->prepared_for = NULL;
+}
+
+static dq_status infer_dynamic(dq_plan *plan, dq_step *step, dq_error *err)
+{
+    dq_status status = DQ_DEFERRED;
+    reset_dynamic(step);
+    if (!step->reads_values) {
+        dq_tensor *hidden;
+        DQ_TRY(hide_values(step, &hidden, err));
+        status = dq_step_infer(plan, step, err);
+        show_values(step, hidden);
+    }
+    if (status == DQ_DEFERRED) {
+        reset_dynamic(step);
+        step->reads_values = true;
+        status = dq_step_infer(plan, step, err);
+    }
+    return status == DQ_DEFERRED ? dq_fail(err, DQ_INTERNAL, "the operator wants a value that it has")
+                                 : status;
+}
+
+static dq_status prepare_dynamic(dq_step *step, dq_error *err)
 {
     dq_op_call *call = &step->call;
-    dq_arena_reset(&step->dynamic_arena);
-    call->arena = &step->dynamic_arena;
-    call->state = NULL;
-    dq_status status = dq_step_infer(plan, step, err);
-    if (status == DQ_DEFERRED)
-        return dq_fail(err, DQ_INTERNAL, "the operator wants a value that it has");
+    const dq_op_impl *impl = step->node->op->impl;
+    dq_tensor *hidden = NULL;
+    dq_status status = DQ_OK;
+    call->scratch_size = call->worker_scratch_size = 0;
+    if (!step->reads_values)
+        DQ_TRY(hide_values(step, &hidden, err));
+    if (impl->prepare)
+        status = impl->prepare(call, err);
+    if (hidden)
+        show_values(step, hidden);
     DQ_TRY(status);
+    DQ_TRY(dq_packs_finish(call->packs, call->threads, err));
+    step->prepared_for = hidden;
+    return DQ_OK;
+}
+
+static dq_status place_dynamic_outputs(const dq_plan *plan, const dq_step *step, dq_error *err)
+{
+    const dq_op_call *call = &step->call;
     for (uint32_t i = 0; i < call->out_count; i++) {
         if (!call->out[i])
             continue;
@@ -138,11 +215,22 @@ static dq_status dynamic_step(dq_plan *plan, dq_step *step, dq_error *err)
                        "a value inside the graph", err));
         slot->t.data = slot->dynamic_memory;
     }
-    DQ_TRY(dq_plan_take(plan, dq_call_work(call), err));
-    call->scratch_size = call->worker_scratch_size = 0;
-    if (step->node->op->impl->prepare)
-        DQ_TRY(step->node->op->impl->prepare(call, err));
-    DQ_TRY(dq_packs_finish(call->packs, call->threads, err));
+    return DQ_OK;
+}
+
+/* Infers and prepares a step with inputs and outputs in memory of its own. A step whose shapes do not depend
+ * on values stays prepared until its inputs have other types or shapes. */
+static dq_status dynamic_step(dq_plan *plan, dq_step *step, dq_error *err)
+{
+    const bool prepared = is_prepared(step);
+    if (!prepared) {
+        DQ_TRY(infer_dynamic(plan, step, err));
+        step->work = dq_call_work(&step->call);
+    }
+    DQ_TRY(place_dynamic_outputs(plan, step, err));
+    DQ_TRY(dq_plan_take(plan, step->work, err));
+    if (!prepared)
+        DQ_TRY(prepare_dynamic(step, err));
     return reserve_dynamic_scratch(plan, step, err);
 }
 

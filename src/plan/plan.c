@@ -235,6 +235,8 @@ static dq_status find_shape(dq_planner *p, dq_step *step, dq_error *err)
                                       : flags & (DQ_OP_UNALIGNED | DQ_OP_VIEW) ? 1
                                                                                : 0;
     begin_call(p->plan, step);
+    step->prepared_for = NULL;
+    step->reads_values = (flags & DQ_OP_ITEMS) != 0;
     DQ_TRY(dq_planner_align(p, node, may_be_unaligned, err));
     const dq_status status = dq_step_infer(p->plan, step, err);
     if (status != DQ_OK && status != DQ_DEFERRED)
@@ -251,7 +253,7 @@ static dq_status find_shape(dq_planner *p, dq_step *step, dq_error *err)
         }
     }
     if (step->dynamic) {
-        step->decision = "planned in each run, as a shape depends on data";
+        step->decision = "planned in the run, as a shape depends on data";
         step->call.arena = NULL;
         return dq_planner_align(p, node, flags & DQ_OP_UNALIGNED ? 1 : 0, err);
     }

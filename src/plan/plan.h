@@ -10,7 +10,7 @@
  *
  * Dynamic steps: the shape of an output may depend on data (a Reshape to a computed shape, NonZero). Such a
  * step, and every step that depends on it, is inferred and prepared when it runs, in memory of its own, which
- * is kept for the next run. */
+ * is kept for the next run. A step that depends on shapes only is prepared again when they change. */
 #ifndef DQ_PLAN_PLAN_H
 #define DQ_PLAN_PLAN_H
 
@@ -61,11 +61,14 @@ typedef struct dq_step {
     const char *decision; /* The rewrite or algorithm, for `why`; or NULL. */
     dq_op_call call;
     bool dynamic;
-    uint64_t work; /* Not of dynamic steps: see ops/work.h. */
+    uint64_t work; /* See ops/work.h. Of a dynamic step: in the last run. */
     uint32_t scratch_interval, worker_interval;
     size_t scratch_offset, worker_offset;
-    dq_arena dynamic_arena; /* Dynamic step: memory of its state. */
-    void *dynamic_scratch;  /* Dynamic step: scratch of both kinds, kept for other shapes … */
+    dq_arena dynamic_arena; /* Dynamic step: memory of its state and of the next field. */
+    /* Dynamic step: the inputs whose types and shapes it is prepared for; NULL: it is not prepared. */
+    dq_tensor *prepared_for;
+    bool reads_values;     /* Dynamic step: its shapes depend on values, so that each run prepares it. */
+    void *dynamic_scratch; /* Dynamic step: scratch of both kinds, kept for other shapes … */
     size_t dynamic_scratch_capacity;
     /* … and so is this. Of a node with subgraphs: the executor's state, see exec/control_flow.h. */
     struct dq_flow *flow;

@@ -119,7 +119,7 @@ dq_status dq_step_infer(dq_plan *plan, dq_step *step, dq_error *err)
     if (!step->typed)
         DQ_TRY(bind_types(plan, step, err));
     const dq_op_call *call = &step->call;
-    for (uint32_t i = 0; i < call->in_count; i++)
+    for (uint32_t i = 0; !step->dynamic && i < call->in_count; i++)
         if (step->node->in[i] && !dq_plan_slot(plan, step->node->in[i])->shaped && !call->in[i]->data)
             return DQ_DEFERRED;
     const dq_op_impl *impl = step->node->op->impl;

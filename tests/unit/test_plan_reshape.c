@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dq_plan_reshape: a plan for other shapes equals one that is made from nothing. */
+/* Other shapes for the same plan: dq_plan_reshape gives what a plan made from nothing is, and dynamic steps
+ * are prepared for the shapes of each run. */
 #include "planned.h"
 #include "support/random.h"
 #include "support/test_program.h"
@@ -313,6 +314,74 @@ START_TEST(memory_of_plans_made_again_is_bounded)
 }
 END_TEST
 
+/* A Reshape to a shape that is an input, and steps after it, whose shapes depend on shapes only. */
+static void build_dynamic(void)
+{
+    static const dq_type type = {.dtype = DQ_FLOAT}, integers = {.dtype = DQ_INT64};
+    ck_assert_int_eq(dq_graph_add_input(g, "a", &type, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_add_input(g, "to", &integers, &err), DQ_OK);
+    to = g;
+    two("Reshape", "a", "to", "reshaped", NULL);
+    one("Softmax", "reshaped", "y0");
+    one("Transpose", "y0", "transposed");
+    two("MatMul", "y0", "transposed", "y1", NULL);
+    const char *outputs[] = {"y0", "y1"};
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(dq_graph_add_output(g, outputs[i], NULL, &err), DQ_OK);
+    ck_assert_int_eq(dq_graph_link(g, &err), DQ_OK);
+    ck_assert_int_eq(dq_program_create(ir, schemas, NULL, &program, &err), DQ_OK);
+}
+
+/* One plan runs with shapes that change or stay, and with other values each time. A step whose shapes depend
+ * on shapes only is prepared when they change, and only then. */
+START_TEST(dynamic_steps_stay_prepared)
+{
+    enum { COUNT = 12 };
+    static const int64_t shapes[][2] = {{2, 6}, {3, 4}, {6, 2}, {12, 1}};
+    uint64_t state = 3;
+    uint32_t stayed = 0, changed = 0;
+    size_t last = 0;
+    dq_exec alone = {0};
+    build_dynamic();
+    for (int round = 0; round < ROUNDS; round++) {
+        const size_t now = (size_t)random_below(&state, 4);
+        dq_plan *fresh = NULL;
+        dq_tensor a, shape_of_a = {.data = (void *)(uintptr_t)shapes[now]};
+        for (int i = 0; i < COUNT; i++)
+            numbers[0][i] = (float)random_below(&state, 100) / 32;
+        a = (dq_tensor){0};
+        shape(&a, numbers[0], 1, COUNT);
+        ck_assert_int_eq(dq_tensor_set_shape(&shape_of_a, DQ_INT64, 1, (int64_t[]){2}, 0, DQ_BAD_INPUT, &err),
+                         DQ_OK);
+        const dq_binding given[2] = {{.value = g->inputs[0], .tensor = &a},
+                                     {.value = g->inputs[1], .tensor = &shape_of_a}};
+        ck_assert_int_eq(make(given, &fresh), DQ_OK);
+        if (!plan)
+            ck_assert_int_eq(make(given, &plan), DQ_OK);
+        ck_assert_int_eq(dq_exec_run(&exec, plan, given, 2, &err), DQ_OK);
+        ck_assert_int_eq(dq_exec_run(&alone, fresh, given, 2, &err), DQ_OK);
+        check_same_outputs(plan, fresh);
+        for (uint32_t i = 0; i < plan->step_count; i++) {
+            const dq_step *step = plan->steps[i];
+            const bool reshapes = strcmp(step->node->op_type, "Reshape") == 0;
+            ck_assert(step->dynamic && step->reads_values == reshapes && !step->prepared_for == reshapes);
+            if (reshapes)
+                continue;
+            if (round > 0) /* the mark of the last round is there if nothing was prepared since */
+                ck_assert_int_eq(step->prepared_for[0].mapped, now == last);
+            step->prepared_for[0].mapped = true;
+        }
+        stayed += round > 0 && now == last;
+        changed += now != last;
+        last = now;
+        dq_plan_free(fresh);
+    }
+    ck_assert_uint_gt(stayed, ROUNDS / 8);
+    ck_assert_uint_gt(changed, ROUNDS / 8);
+    dq_exec_free(&alone);
+}
+END_TEST
+
 int main(void)
 {
     test_program tests = test_program_begin("plan_reshape", set_up, tear_down);
@@ -320,5 +389,6 @@ int main(void)
     add_test(&tests, slices_come_and_go);
     add_test(&tests, inner_graphs_are_planned_again);
     add_test(&tests, memory_of_plans_made_again_is_bounded);
+    add_test(&tests, dynamic_steps_stay_prepared);
     return test_program_run(&tests);
 }
