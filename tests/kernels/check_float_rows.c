@@ -347,7 +347,7 @@ static void check_order(const dq_rows_f32 *k, size_t n)
         }
     same_number("sum", k->sum(x, n), lane[0], n);
     same_number("squares", k->squares(x, n, 0, 0), square[0], n);
-    k->dots(x, x, 0, n, 1, &got);
+    k->dots(&(dq_heads_f32){.rows = x, .count = 1, .n = n, .heads = 1, .in = x, .out = &got});
     same_number("dots", (double)got, (double)dot[0], n);
     kernel_done();
 }
@@ -458,9 +458,45 @@ static void check_softmax_columns(const dq_rows_f32 *k, size_t n)
         }
 }
 
+/* Scores and weighted sums of several heads, with memory between the heads that must not change. */
+static void check_heads(const dq_rows_f32 *k, size_t n)
+{
+    enum { GAP = 3, MAX_COUNT = 71 };
+    const dq_rows_f32 *c = portable();
+    for (size_t heads = 1; heads <= 9; heads++) {
+        const size_t count = heads == 1 ? MAX_COUNT : kernel_random(MAX_COUNT), row = n + kernel_random(3);
+        dq_heads_f32 s = {.row = row, .count = count, .n = n, .heads = heads};
+        const size_t in = n + count + GAP, all = heads * in;
+        float *y = ordinary(all), *z = kernel_memory(all * sizeof *z);
+        s.rows = ordinary(count * row + n);
+        s.in = ordinary(all);
+        s.in_head = s.out_head = in;
+        memcpy(z, y, all * sizeof *z);
+        s.out = y;
+        k->dots(&s);
+        for (size_t h = 0; h < heads; h++)
+            for (size_t t = 0; t < count; t++) {
+                const float *q = s.in + h * in;
+                c->dots(&(dq_heads_f32){.rows = s.rows + t * row,
+                                        .count = 1,
+                                        .n = n,
+                                        .heads = 1,
+                                        .in = q,
+                                        .out = z + h * in + t});
+            }
+        same_rows("dots", y, z, all);
+        k->mix_heads(&s);
+        for (size_t h = 0; h < heads; h++)
+            for (size_t t = 0; t < count; t++)
+                for (size_t i = 0; i < n; i++)
+                    z[h * in + i] = fmaf(s.in[h * in + t], s.rows[t * row + i], z[h * in + i]);
+        same_rows("mix_heads", y, z, all);
+        kernel_done();
+    }
+}
+
 static void check_matrices(const dq_rows_f32 *k, size_t n)
 {
-    const dq_rows_f32 *c = portable();
     for (size_t count = 0; count < 10; count += 3) {
         size_t step = n + kernel_random(3);
         float *x = ordinary(n + 9 * step), *w = ordinary(n > 10 ? n : 10), *y = ordinary(n > 10 ? n : 10),
@@ -471,9 +507,6 @@ static void check_matrices(const dq_rows_f32 *k, size_t n)
             for (size_t i = 0; i < n; i++)
                 z[i] = fmaf(w[t], x[t * step + i], z[i]);
         same_rows("mix", y, z, n);
-        k->dots(w, x, step, n, count, y);
-        c->dots(w, x, step, n, count, z);
-        same_rows("dots", y, z, count);
         k->lrn(x, x, step, count, 0.01f, 1.0f, n, y);
         for (size_t i = 0; i < n; i++) {
             float s = 0, p;
@@ -505,5 +538,6 @@ void check_rows_f32(const dq_kernels *k)
         check_normalize(k->rows_f32, n);
         check_softmax_columns(k->rows_f32, n);
         check_matrices(k->rows_f32, n);
+        check_heads(k->rows_f32, n);
     }
 }

@@ -165,7 +165,7 @@ static int check_sums(const dq_rows_f32 *k)
             x[i] = float_argument(&h, 1);
         add_result(&h, k->sum(x, n));
         add_result(&h, k->squares(x, n, x[0], 0.125f * x[1]));
-        k->dots(x, x + n, n, n, 3, by);
+        k->dots(&(dq_heads_f32){.rows = x + n, .row = n, .count = 3, .n = n, .heads = 1, .in = x, .out = by});
         add_result(&h, (double)by[0] + (double)by[1] + (double)by[2]);
         add_result(&h, k->exp_sum(x, n, k->max_of(x, n), y));
         k->normalize(x, n, x[0], x[1], x[2], x + n, x + 2 * n, 1, y);

@@ -26,6 +26,17 @@ typedef void dq_pair_f32_fn(const float *a, size_t a_step, const float *b, size_
 
 enum { DQ_SOFTMAX_COLUMNS = 64 };
 
+/** Rows that several heads read, as query heads share the keys or values of a head: row t < count is the n
+ * floats from rows[t * row] on. Head h < heads reads in[h * in_head …] and writes out[h * out_head …]. */
+typedef struct dq_heads_f32 {
+    const float *rows;
+    size_t row, count, n, heads;
+    const float *in;
+    size_t in_head;
+    float *out;
+    size_t out_head;
+} dq_heads_f32;
+
 typedef struct dq_rows_f32 {
     dq_map_f32_fn *exp, *log, *erf, *tanh, *sigmoid;
     dq_map_f32_fn *sin, *cos; /* from 2^16 on: dq_sinf and dq_cosf of base/math.h */
@@ -86,8 +97,12 @@ typedef struct dq_rows_f32 {
      * fused with the sum. gamma NULL: ones, beta NULL: -0. y may be x. */
     void (*normalize)(const float *x, size_t n, float high, float low, float factor, const float *gamma,
                       const float *beta, size_t step, float *y);
-    /** out[t] = the dot product of a and b + t * b_step, for t < count, in float lanes, fused. */
-    void (*dots)(const float *a, const float *b, size_t b_step, size_t n, size_t count, float *out);
+    /** Scores: out[h * out_head + t] = the dot product of in + h * in_head and row t, in float lanes, fused.
+     */
+    void (*dots)(const dq_heads_f32 *heads);
+    /** Weighted sums: out[h * out_head + i] = fma(in[h * in_head + t], rows[t * row + i], out[h * out_head +
+     * i]) for t = 0 … count - 1 in this order: mix for each head. */
+    void (*mix_heads)(const dq_heads_f32 *heads);
     /** y[i] = fma(w[t], x[t * x_step + i], y[i]) for t = 0 … count - 1 in this order. */
     void (*mix)(const float *w, size_t count, const float *x, size_t x_step, size_t n, float *y);
     /** y[i] = x[i] / p^(3/4) with p = bias + alpha * s. s is the sum from 0 of c * c over the `count` rows

@@ -618,32 +618,6 @@ static double squares(const float *x, size_t n, float high, float low)
     return fold_doubles(total);
 }
 
-static void dots(const float *a, const float *b, size_t b_step, size_t n, size_t count, float *out)
-{
-    enum { ROWS = 4 };
-    float workspace[2 * GROUP], other[2 * GROUP];
-    for (size_t t = 0; t < count; t += ROWS) {
-        vf lane[ROWS][PARTS];
-        const float *row[ROWS];
-        for (size_t r = 0; r < ROWS; r++) {
-            row[r] = b + (t + r < count ? t + r : t) * b_step;
-            for (int p = 0; p < PARTS; p++)
-                lane[r][p] = vf_set(0.0f);
-        }
-        for (size_t i = 0; i < n; i += GROUP) {
-            const float *left = group_at(a, i, n, 0, workspace);
-            for (size_t r = 0; r < ROWS; r++) {
-                const float *right = group_at(row[r], i, n, 0, other);
-                for (int p = 0; p < PARTS; p++)
-                    lane[r][p] =
-                        vf_fma(vf_load(left + p * VF_LANES), vf_load(right + p * VF_LANES), lane[r][p]);
-            }
-        }
-        for (size_t r = 0; r < ROWS && t + r < count; r++)
-            out[t + r] = fold_floats(lane[r]);
-    }
-}
-
 /* ---- Normalizations, weighted sums, LRN ---------------------------------------------------------------- */
 
 static inline vf normalized(vf v, vf off, vf rest, vf factor)
@@ -720,6 +694,8 @@ static void mix(const float *w, size_t count, const float *x, size_t x_step, siz
     }
 }
 
+#include "kernels/elementwise/heads_f32_body.h"
+
 static inline vf lrn_of(vf x, vf squares_of, vf alpha, vf bias)
 {
     vf p = vf_fma(alpha, squares_of, bias), root = vf_sqrt(p);
@@ -756,5 +732,5 @@ static void lrn(const float *x, const float *around, size_t step, size_t count, 
         .divide = divide_row, .requantize = requantize_row, .max_of = max_of, .min_of = min_of,              \
         .peak = peak, .add_to = add_to, .extreme_to = extreme_to, .exp_sum = exp_sum,                        \
         .softmax_columns = softmax_columns, .scale = scale_row, .sum = sum, .squares = squares,              \
-        .normalize = normalize, .dots = dots, .mix = mix, .lrn = lrn                                         \
+        .normalize = normalize, .dots = dots, .mix = mix, .mix_heads = mix_heads, .lrn = lrn                 \
     }

@@ -13,10 +13,8 @@ enum {
     PANEL = DQ_GEMM_F32_NR, /* keys, or elements of values, in a packed panel */
     DEPTH = 256,            /* keys of a block of the product of weights and values (KC) */
     MIN_QUERIES_PACKED =
-        4,    /* minimum number of queries for which packing keys and values is worth its time */
-    SIDE = 8, /* queries whose Softmax steps are interleaved, to overlap their latencies */
-    KEYS_AT_ONCE =
-        64, /* keys and values that all heads of a group read while they are in the L1 or L2 cache */
+        4,            /* minimum number of queries for which packing keys and values is worth its time */
+    SIDE = 8,         /* queries whose Softmax steps are interleaved, to overlap their latencies */
     GROUP = 3 * TILE, /* queries of a task, which packs once, if there are too few heads for all threads */
     MACS_PER_TASK = 1 << 16 /* approximate multiply-adds of a parallel task */
 };
@@ -204,42 +202,39 @@ static void store(const job *j, const dq_attention_row *row, size_t n, const flo
 
 /* ---- Few queries: one at a time, for the heads of a group ---------------------------------------------- */
 
-/* The part of keys from … from + KEYS_AT_ONCE - 1 that the query attends to: returns its first key and sets
- * its length, 0 if there is none. */
-static size_t part_of(const dq_attention_row *row, size_t from, size_t *n)
-{
-    const size_t first = row->first > from ? row->first : from;
-    const size_t end = row->end < from + KEYS_AT_ONCE ? row->end : from + KEYS_AT_ONCE;
-    *n = end > first ? end - first : 0;
-    return first;
-}
-
-/* Computes one query of `count` heads that share a key/value head. All of them read some keys before the next
- * ones, so that a cache of keys and values comes from memory once. */
+/* Computes one query of `count` heads that share a key/value head. All of them read a key or a value while it
+ * is in the L1 cache, so that a cache of keys and values comes from memory once. */
 static void query_of_heads(const job *j, const dq_attention_row *row, size_t count, float *sums)
 {
     const dq_attention *a = j->a;
     const dq_rows_f32 *rows = j->k->rows_f32;
-    const float *k = head_of(&a->k, row->batch, row->head / a->heads_per_kv);
-    const float *v = head_of(&a->v, row->batch, row->head / a->heads_per_kv);
-    for (size_t from = 0, n; from < a->keys; from += KEYS_AT_ONCE)
-        for (size_t h = 0; h < count; h++) {
-            const float *q = head_of(&a->q, row->batch, row[h].head) + row->row * a->q.row;
-            const size_t first = part_of(&row[h], from, &n);
-            rows->dots(q, k + first * a->k.row, a->k.row, a->size, n, row[h].scores + first);
-        }
+    const size_t kv_head = row->head / a->heads_per_kv, first = row->first, n = seen(row);
+    const dq_heads_f32 keys = {.rows = head_of(&a->k, row->batch, kv_head) + first * a->k.row,
+                               .row = a->k.row,
+                               .count = n,
+                               .n = a->size,
+                               .heads = count,
+                               .in = head_of(&a->q, row->batch, row->head) + row->row * a->q.row,
+                               .in_head = a->q.head,
+                               .out = row->scores + first,
+                               .out_head = a->keys};
+    rows->dots(&keys);
     for (size_t h = 0; h < count; h++)
-        rows->scale(row[h].scores + row[h].first, seen(&row[h]), a->scale, row[h].scores + row[h].first);
+        rows->scale(row[h].scores + first, n, a->scale, row[h].scores + first);
     attention_weights(j, row, count);
     if (!a->out)
         return;
+    const dq_heads_f32 values = {.rows = head_of(&a->v, row->batch, kv_head) + first * a->v.row,
+                                 .row = a->v.row,
+                                 .count = n,
+                                 .n = a->v_size,
+                                 .heads = count,
+                                 .in = row->scores + first,
+                                 .in_head = a->keys,
+                                 .out = sums,
+                                 .out_head = a->v_size};
     memset(sums, 0, count * a->v_size * sizeof *sums);
-    for (size_t from = 0, n; from < a->keys; from += KEYS_AT_ONCE)
-        for (size_t h = 0; h < count; h++) {
-            const size_t first = part_of(&row[h], from, &n);
-            rows->mix(row[h].scores + first, n, v + first * a->v.row, a->v.row, a->v_size,
-                      sums + h * a->v_size);
-        }
+    rows->mix_heads(&values);
     for (size_t h = 0; h < count; h++)
         store(j, &row[h], a->v_size, sums + h * a->v_size);
 }

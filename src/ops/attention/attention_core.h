@@ -3,10 +3,10 @@
  * attention operators. Operators pass queries, keys and values as floats. Callbacks set for each query which
  * keys it attends to, and add masks and biases to the scores.
  *
- * Few queries are computed one at a time, with sums in 16 partial sums (dots and mix of
- * kernels/elementwise/float_rows.h), together for the heads that share a key/value head. More queries are
- * computed in tiles by float GEMMs, whose sums are in order (dq_gemm_block_f32_fn). Both use the Softmax of
- * float_rows.h. The bits of results depend on neither threads nor ISA. */
+ * Few queries are computed one at a time, with sums in 16 partial sums (dots and
+ * mix_heads of kernels/elementwise/float_rows.h), together for the heads that share a key/value head. More
+ * queries are computed in tiles by float GEMMs, whose sums are in order (dq_gemm_block_f32_fn). Both use the
+ * Softmax of float_rows.h. The bits of results depend on neither threads nor ISA. */
 #ifndef DQ_OPS_ATTENTION_CORE_H
 #define DQ_OPS_ATTENTION_CORE_H
 
@@ -40,7 +40,7 @@ typedef struct dq_attention_row {
     float *scores;
 } dq_attention_row;
 
-/** Callback before the scores are computed: narrows first and end. */
+/** Callback before the scores are computed: narrows first and end, alike for all heads. */
 typedef void dq_attention_range_fn(const void *arg, dq_attention_row *row);
 /** Callback after that: adds masks and biases to the scores. */
 typedef void dq_attention_bias_fn(const void *arg, const dq_attention_row *row);
