@@ -10,7 +10,7 @@
  * A sliding cache (sliding_window_cache) holds only the last positions of a sequence, at least those of the
  * window. When it is full, all positions outside the window are dropped at once. */
 #include "base/checked.h"
-#include "ops/attention/attention_core.h"
+#include "ops/attention/attention_mask.h"
 #include "ops/attention/kv_cache.h"
 #include "ops/attention/rotary.h"
 #include "ops/rows.h"

@@ -2,7 +2,7 @@
 /* com.microsoft MultiHeadAttention: attention over queries, keys and values that are already projected, in
  * separate tensors or packed in one. Computed in float. */
 #include "base/checked.h"
-#include "ops/attention/attention_core.h"
+#include "ops/attention/attention_mask.h"
 #include "ops/rows.h"
 
 #include <inttypes.h>

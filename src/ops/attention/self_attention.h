@@ -5,7 +5,7 @@
 #ifndef DQ_OPS_SELF_ATTENTION_H
 #define DQ_OPS_SELF_ATTENTION_H
 
-#include "ops/attention/attention_core.h"
+#include "ops/attention/attention_mask.h"
 
 /** Input numbers. Numbers past the inputs of the operator mean that it has no such input. */
 typedef struct dq_self_inputs {
