@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Template: the members dots and mix_heads of dq_rows_f32, for several heads that read the same rows.
  * Included by float_rows_body.h. A register tile holds several rows or columns of several heads, so that a
- * loaded vector serves all of them. Rows are prefetched while earlier ones are used: the hardware prefetcher
- * does not overlap memory with that much work per row. */
+ * loaded vector serves all of them. Its rows are prefetched while earlier ones are used: the hardware
+ * prefetcher does not overlap memory with that much work per row. */
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -13,10 +13,11 @@ enum {
     MAX_HEADS = 4,
     TILE_ROWS = VF_LANES == 16 ? 4 : 2, /* of a tile of MAX_HEADS heads in dots */
     TILE_PARTS = VF_LANES == 1 ? PARTS : 1,
-    PARTS_OF_ONE = PARTS > 2 && VF_LANES > 1 ? 2 : PARTS, /* of a tile of one head */
     MAX_VECTORS = 8,
     TILE_VECTORS = VF_LANES == 16 ? 16 : 8, /* sums of a tile of some heads in mix_heads */
-    ROWS_PER_BLOCK = 32                     /* stay in the L1 cache while all sums read them */
+    COLUMNS_OF_MAX = TILE_VECTORS / MAX_HEADS * VF_LANES,
+    COLUMNS_OF_TWO = TILE_VECTORS / 2 * VF_LANES,
+    ROWS_PER_BLOCK = 32 /* stay in the L1 cache while all sums read them */
 };
 
 /* Elements to prefetch ahead: whole rows. */
@@ -95,16 +96,45 @@ ALWAYS_INLINE void dots_tile(const dq_heads_f32 *s, size_t ahead, size_t t, size
                 s->out[(h + (size_t)j) * s->out_head + t + (size_t)r] = fold_floats(lane[j][r]);
 }
 
+/* out[t] = the dot product of a and b + t * b_step, for t < count. */
+static void dots_of_one(const float *a, const float *b, size_t b_step, size_t n, size_t count, float *out)
+{
+    enum { ROWS = 4 };
+    float workspace[2 * GROUP], other[2 * GROUP];
+    for (size_t t = 0; t < count; t += ROWS) {
+        vf lane[ROWS][PARTS];
+        const float *row[ROWS];
+        for (size_t r = 0; r < ROWS; r++) {
+            row[r] = b + (t + r < count ? t + r : t) * b_step;
+            for (int p = 0; p < PARTS; p++)
+                lane[r][p] = vf_set(0.0f);
+        }
+        for (size_t i = 0; i < n; i += GROUP) {
+            const float *left = group_at(a, i, n, 0, workspace);
+            for (size_t r = 0; r < ROWS; r++) {
+                const float *right = group_at(row[r], i, n, 0, other);
+                for (int p = 0; p < PARTS; p++)
+                    lane[r][p] =
+                        vf_fma(vf_load(left + p * VF_LANES), vf_load(right + p * VF_LANES), lane[r][p]);
+            }
+        }
+        for (size_t r = 0; r < ROWS && t + r < count; r++)
+            out[t + r] = fold_floats(lane[r]);
+    }
+}
+
 static void dots(const dq_heads_f32 *s)
 {
-    const size_t ahead = elements_ahead(s);
-    for (size_t t = 0; t < s->count; t += MAX_ROWS) {
+    const size_t ahead = elements_ahead(s), each = s->heads == 1 ? s->count : ROWS_PER_BLOCK;
+    for (size_t t = 0, end; t < s->count; t = end) {
         size_t h = 0;
+        end = s->count - t < each ? s->count : t + each;
         for (; h + MAX_HEADS <= s->heads; h += MAX_HEADS)
-            for (size_t r = t; r < t + MAX_ROWS && r < s->count; r += TILE_ROWS)
+            for (size_t r = t; r < end; r += TILE_ROWS)
                 dots_tile(s, h ? 0 : ahead, r, h, TILE_ROWS, MAX_HEADS, TILE_PARTS);
         for (; h < s->heads; h++)
-            dots_tile(s, h ? 0 : ahead, t, h, MAX_ROWS, 1, PARTS_OF_ONE);
+            dots_of_one(s->in + h * s->in_head, s->rows + t * s->row, s->row, s->n, end - t,
+                        s->out + h * s->out_head + t);
     }
 }
 
@@ -145,19 +175,16 @@ ALWAYS_INLINE void mix_tile(const dq_heads_f32 *s, size_t t, size_t end, size_t 
 
 static void mix_heads(const dq_heads_f32 *s)
 {
+    const size_t each = s->heads == 1 ? 2 * ROWS_PER_BLOCK : ROWS_PER_BLOCK;
     for (size_t t = 0, end; t < s->count; t = end) {
-        end = s->count - t < ROWS_PER_BLOCK ? s->count : t + ROWS_PER_BLOCK;
+        end = s->count - t < each ? s->count : t + each;
         for (size_t h = 0, heads; h < s->heads; h += heads) {
-            heads = s->heads - h >= MAX_HEADS ? MAX_HEADS : s->heads - h >= 2 ? 2 : 1;
-            const size_t vectors = heads == 1 ? MAX_VECTORS : TILE_VECTORS / heads;
             size_t i = 0;
-            for (; i + vectors * VF_LANES <= s->n; i += vectors * VF_LANES)
-                if (heads == MAX_HEADS)
-                    mix_tile(s, t, end, h, i, MAX_HEADS, TILE_VECTORS / MAX_HEADS);
-                else if (heads == 2)
-                    mix_tile(s, t, end, h, i, 2, TILE_VECTORS / 2);
-                else
-                    mix_tile(s, t, end, h, i, 1, MAX_VECTORS);
+            heads = s->heads - h >= MAX_HEADS ? MAX_HEADS : s->heads - h >= 2 ? 2 : 1;
+            for (; heads == MAX_HEADS && i + COLUMNS_OF_MAX <= s->n; i += COLUMNS_OF_MAX)
+                mix_tile(s, t, end, h, i, MAX_HEADS, TILE_VECTORS / MAX_HEADS);
+            for (; heads == 2 && i + COLUMNS_OF_TWO <= s->n; i += COLUMNS_OF_TWO)
+                mix_tile(s, t, end, h, i, 2, TILE_VECTORS / 2);
             for (size_t j = h; j < h + heads && i < s->n; j++)
                 mix(s->in + j * s->in_head + t, end - t, s->rows + t * s->row + i, s->row, s->n - i,
                     s->out + j * s->out_head + i);
