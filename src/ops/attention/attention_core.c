@@ -14,6 +14,7 @@ enum {
     MIN_QUERIES_PACKED =
         4,            /* minimum number of queries for which packing keys and values is worth its time */
     SIDE = 8,         /* queries whose Softmax steps are interleaved, to overlap their latencies */
+    LOADED = 32,      /* keys or values that are converted at once if they are not floats */
     GROUP = 3 * TILE, /* queries of a task, which packs once, if there are too few heads for all threads */
     MACS_PER_TASK = 1 << 16 /* approximate multiply-adds of a parallel task */
 };
@@ -22,7 +23,7 @@ enum {
 
 typedef struct workspace {
     size_t keys, v_padded; /* keys, and elements of a value, rounded up to whole panels */
-    size_t k_at, v_at, tile_at, total;
+    size_t scores_at, k_at, v_at, tile_at, loaded_at, total;
 } workspace;
 
 static bool take(size_t a, size_t b, size_t *end, size_t *at)
@@ -40,13 +41,14 @@ static size_t heads_of_group(size_t heads_per_kv)
 
 static bool lay_out(size_t rows, size_t keys, size_t size, size_t v_size, size_t heads_per_kv, workspace *r)
 {
-    size_t scores_at;
     *r = (workspace){0};
+    if (!take(LOADED, size > v_size ? size : v_size, &r->total, &r->loaded_at))
+        return false;
     if (rows < MIN_QUERIES_PACKED)
-        return take(heads_of_group(heads_per_kv), keys, &r->total, &scores_at) &&
+        return take(heads_of_group(heads_per_kv), keys, &r->total, &r->scores_at) &&
                take(heads_of_group(heads_per_kv), v_size, &r->total, &r->tile_at);
     return dq_align_size(keys, PANEL, &r->keys) && dq_align_size(v_size, PANEL, &r->v_padded) &&
-           take(TILE, r->keys, &r->total, &scores_at) && take(r->keys, size, &r->total, &r->k_at) &&
+           take(TILE, r->keys, &r->total, &r->scores_at) && take(r->keys, size, &r->total, &r->k_at) &&
            take(keys, r->v_padded, &r->total, &r->v_at) && take(TILE, r->v_padded, &r->total, &r->tile_at);
 }
 
@@ -201,39 +203,66 @@ static void store(const job *j, const dq_attention_row *row, size_t n, const flo
 
 /* ---- Few queries: one at a time, for the heads of a group ---------------------------------------------- */
 
+/* Rows as floats: in place, or converted in the worker's memory. *row is the distance of two rows. */
+static const float *floats_of(const job *j, const dq_attention_rows *rows, float *own, size_t *row)
+{
+    const dq_attention *a = j->a;
+    const dq_attention_operand *o = rows->values ? &a->v : &a->k;
+    float *loaded = own + j->workspace.loaded_at;
+    *row = o->row;
+    if (!a->load)
+        return head_of(o, rows->batch, rows->kv_head) + rows->first * o->row;
+    *row = rows->values ? a->v_size : a->size;
+    a->load(a->arg, rows, loaded);
+    return loaded;
+}
+
+/* How many of `left` rows are read at once. */
+static size_t rows_at_once(const dq_attention *a, size_t left)
+{
+    return a->load && left > LOADED ? LOADED : left;
+}
+
 /* Computes one query of `count` heads that share a key/value head. All of them read a key or a value while it
  * is in the L1 cache, so that a cache of keys and values comes from memory once. */
-static void query_of_heads(const job *j, const dq_attention_row *row, size_t count, float *sums)
+static void query_of_heads(const job *j, const dq_attention_row *row, size_t count, float *own)
 {
     const dq_attention *a = j->a;
     const dq_rows_f32 *rows = j->k->rows_f32;
-    const size_t kv_head = row->head / a->heads_per_kv, first = row->first, n = seen(row);
-    const dq_heads_f32 keys = {.rows = head_of(&a->k, row->batch, kv_head) + first * a->k.row,
-                               .row = a->k.row,
-                               .count = n,
-                               .n = a->size,
-                               .heads = count,
-                               .in = head_of(&a->q, row->batch, row->head) + row->row * a->q.row,
-                               .in_head = a->q.head,
-                               .out = row->scores + first,
-                               .out_head = a->keys};
-    rows->dots(&keys);
+    const size_t first = row->first, n = seen(row), end = first + n;
+    float *sums = own + j->workspace.tile_at;
+    dq_attention_rows part = {.batch = row->batch, .kv_head = row->head / a->heads_per_kv};
+    for (part.first = first; part.first < end; part.first += part.count) {
+        part.count = rows_at_once(a, end - part.first);
+        dq_heads_f32 keys = {.count = part.count,
+                             .n = a->size,
+                             .heads = count,
+                             .in = head_of(&a->q, row->batch, row->head) + row->row * a->q.row,
+                             .in_head = a->q.head,
+                             .out = row->scores + part.first,
+                             .out_head = a->keys};
+        keys.rows = floats_of(j, &part, own, &keys.row);
+        rows->dots(&keys);
+    }
     for (size_t h = 0; h < count; h++)
         rows->scale(row[h].scores + first, n, a->scale, row[h].scores + first);
     attention_weights(j, row, count);
     if (!a->out)
         return;
-    const dq_heads_f32 values = {.rows = head_of(&a->v, row->batch, kv_head) + first * a->v.row,
-                                 .row = a->v.row,
-                                 .count = n,
-                                 .n = a->v_size,
-                                 .heads = count,
-                                 .in = row->scores + first,
-                                 .in_head = a->keys,
-                                 .out = sums,
-                                 .out_head = a->v_size};
     memset(sums, 0, count * a->v_size * sizeof *sums);
-    rows->mix_heads(&values);
+    part.values = true;
+    for (part.first = first; part.first < end; part.first += part.count) {
+        part.count = rows_at_once(a, end - part.first);
+        dq_heads_f32 values = {.count = part.count,
+                               .n = a->v_size,
+                               .heads = count,
+                               .in = row->scores + part.first,
+                               .in_head = a->keys,
+                               .out = sums,
+                               .out_head = a->v_size};
+        values.rows = floats_of(j, &part, own, &values.row);
+        rows->mix_heads(&values);
+    }
     for (size_t h = 0; h < count; h++)
         store(j, &row[h], a->v_size, sums + h * a->v_size);
 }
@@ -255,8 +284,9 @@ static void few_queries(void *arg, size_t begin, size_t end, unsigned worker)
         const size_t head = kv_head * a->heads_per_kv + part * j->heads;
         dq_attention_row row[SIDE];
         for (size_t h = 0; h < count; h++)
-            row[h] = row_of(a, i / a->rows / parts / kv_heads, head + h, i % a->rows, own + h * a->keys);
-        query_of_heads(j, row, count, own + j->workspace.tile_at);
+            row[h] = row_of(a, i / a->rows / parts / kv_heads, head + h, i % a->rows,
+                            own + j->workspace.scores_at + h * a->keys);
+        query_of_heads(j, row, count, own);
     }
 }
 
@@ -277,29 +307,43 @@ static const uint32_t *words(const float *p)
     return (const uint32_t *)(const void *)p;
 }
 
-/* Packs the keys of a head as columns of panels and its values as rows of panels, padded with +0. */
-static void pack_head(const job *j, size_t batch, size_t kv_head, float *own)
+/* Packs the keys of a head as columns of panels, padded with +0. */
+static void pack_keys(const job *j, size_t batch, size_t kv_head, float *own)
 {
     const dq_attention *a = j->a;
-    const float *k = head_of(&a->k, batch, kv_head), *v = head_of(&a->v, batch, kv_head);
-    for (size_t t = 0; t < a->keys; t += PANEL) {
-        size_t n = a->keys - t < PANEL ? a->keys - t : PANEL;
-        float *to = own + j->workspace.k_at + t * a->size;
-        if (n < PANEL)
+    dq_attention_rows rows = {.batch = batch, .kv_head = kv_head};
+    size_t row;
+    for (; rows.first < a->keys; rows.first += PANEL) {
+        rows.count = a->keys - rows.first < PANEL ? a->keys - rows.first : PANEL;
+        const float *from = floats_of(j, &rows, own, &row);
+        float *to = own + j->workspace.k_at + rows.first * a->size;
+        if (rows.count < PANEL)
             memset(to, 0, a->size * PANEL * sizeof *to);
-        j->k->transpose_x32(words(k + t * a->k.row), a->k.row, n, a->size, (uint32_t *)(void *)to, PANEL);
+        j->k->transpose_x32(words(from), row, rows.count, a->size, (uint32_t *)(void *)to, PANEL);
     }
-    for (size_t c = 0; c < a->v_size; c += PANEL) {
-        size_t n = a->v_size - c < PANEL ? a->v_size - c : PANEL;
-        float *to = own + j->workspace.v_at + c * a->keys;
-        for (size_t t = 0; t < a->keys; t++, to += PANEL) {
-            const float *from = v + t * a->v.row + c;
-            if (n == PANEL) {
-                memcpy(to, from, PANEL * sizeof *to);
-                continue;
+}
+
+/* Packs the values of a head as rows of panels, padded with +0. */
+static void pack_values(const job *j, size_t batch, size_t kv_head, float *own)
+{
+    const dq_attention *a = j->a;
+    dq_attention_rows rows = {.values = true, .batch = batch, .kv_head = kv_head};
+    size_t row;
+    for (; rows.first < a->keys; rows.first += rows.count) {
+        rows.count = rows_at_once(a, a->keys - rows.first);
+        const float *from = floats_of(j, &rows, own, &row);
+        for (size_t c = 0; c < a->v_size; c += PANEL) {
+            const size_t n = a->v_size - c < PANEL ? a->v_size - c : PANEL;
+            float *to = own + j->workspace.v_at + c * a->keys + rows.first * PANEL;
+            for (size_t t = 0; t < rows.count; t++, to += PANEL) {
+                const float *part = from + t * row + c;
+                if (n == PANEL) {
+                    memcpy(to, part, PANEL * sizeof *to);
+                    continue;
+                }
+                memcpy(to, part, n * sizeof *to);
+                memset(to + n, 0, (PANEL - n) * sizeof *to);
             }
-            memcpy(to, from, n * sizeof *to);
-            memset(to + n, 0, (PANEL - n) * sizeof *to);
         }
     }
 }
@@ -370,7 +414,7 @@ static void one_tile(const job *j, size_t batch, size_t head, size_t first, size
     dq_attention_row row[TILE];
     size_t from = a->keys, to = 0;
     for (size_t i = 0; i < count; i++) {
-        row[i] = row_of(a, batch, head, first + i, own + i * j->workspace.keys);
+        row[i] = row_of(a, batch, head, first + i, own + j->workspace.scores_at + i * j->workspace.keys);
         if (row[i].first >= row[i].end)
             continue;
         from = row[i].first < from ? row[i].first : from;
@@ -393,7 +437,8 @@ static void groups(void *arg, size_t begin, size_t end, unsigned worker)
     for (size_t i = begin; i < end; i++) {
         size_t batch = i / count / a->heads, head = i / count % a->heads, first = i % count * j->group;
         size_t stop = a->rows - first < j->group ? a->rows : first + j->group;
-        pack_head(j, batch, head / a->heads_per_kv, own);
+        pack_keys(j, batch, head / a->heads_per_kv, own);
+        pack_values(j, batch, head / a->heads_per_kv, own);
         for (; first < stop; first += tile)
             one_tile(j, batch, head, first, stop - first < tile ? stop - first : tile, own);
     }

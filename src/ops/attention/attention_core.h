@@ -55,6 +55,14 @@ typedef enum dq_attention_stage {
 /** Callback at one stage: reads the scores of all keys, which are 0 outside first … end - 1. */
 typedef void dq_attention_scores_fn(const void *arg, const dq_attention_row *row);
 
+/** Rows first … first + count - 1 of the keys of a head, or of its values. */
+typedef struct dq_attention_rows {
+    bool values;
+    size_t batch, kv_head, first, count;
+} dq_attention_rows;
+/** Callback that converts such rows to floats, one row after the other at `to`. */
+typedef void dq_attention_rows_fn(const void *arg, const dq_attention_rows *rows, float *to);
+
 typedef struct dq_attention {
     size_t batch, heads, rows, keys;
     size_t heads_per_kv; /* neighboring query heads that share a key/value head (grouped-query attention) */
@@ -63,6 +71,7 @@ typedef struct dq_attention {
     float softcap;      /* scores become softcap * tanh(score / softcap) before the bias; 0: no cap */
     const float *sinks; /* for each head, a score that only adds to the Softmax denominator; NULL: none */
     dq_attention_operand q, k, v;
+    dq_attention_rows_fn *load; /* replaces k and v if they are not floats; else NULL */
     dq_dtype precision; /* scores are rounded to this type before Softmax; DQ_UNDEFINED: they are not */
     dq_tensor *out;     /* of any float type; NULL: not requested */
     size_t out_batch, out_head, out_row; /* strides of `out`, as of operands */

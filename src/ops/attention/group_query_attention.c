@@ -46,8 +46,7 @@ typedef struct half {
     dq_attention_source from;
     uint32_t past, present, norm;
     dq_kv_cache cache;
-    size_t cache_at;  /* offset in scratch, if no output holds the cache */
-    size_t floats_at; /* offset in scratch of the dequantized cache, if it is not float */
+    size_t cache_at; /* offset in scratch, if no output holds the cache */
 } half;
 
 typedef struct state {
@@ -256,9 +255,7 @@ static bool reserve_cache(dq_op_call *call, const state *s, half *h)
     size_t rows;
     bool has_output = h->present < call->out_count && call->out[h->present];
     return dq_mul_size(s->batch * s->kv_heads, s->held, &rows) &&
-           dq_call_reserve(call, has_output && !s->sliding ? 0 : rows, h->cache.row_bytes, 1, &h->cache_at) &&
-           dq_call_reserve(call, h->cache.dtype == DQ_FLOAT ? 0 : rows, s->size, sizeof(float),
-                           &h->floats_at);
+           dq_call_reserve(call, has_output && !s->sliding ? 0 : rows, h->cache.row_bytes, 1, &h->cache_at);
 }
 
 static dq_status prepare(dq_op_call *call, dq_error *err)
@@ -353,22 +350,12 @@ static void new_row(const dq_op_call *call, const dq_attention_source *from, uin
     dq_rotate(to, s->rotated_half, s->interleaved, table, table + s->rotated_half);
 }
 
-static float *floats_of(const dq_op_call *call, const half *h)
+/* The cache that attention reads: in a run s->held rows a head. */
+static char *cache_of(const dq_op_call *call, const half *h)
 {
-    if (h->cache.dtype != DQ_FLOAT)
-        return at_scratch(call, h->floats_at);
     bool has_output = h->present < call->out_count && call->out[h->present];
     bool direct = has_output && !((const state *)call->state)->sliding;
     return direct ? call->out[h->present]->data : at_scratch(call, h->cache_at);
-}
-
-static void decode_rows(const dq_op_call *call, const half *h, size_t number, const char *cache, size_t n)
-{
-    const state *s = call->state;
-    float *floats = floats_of(call, h) + number * s->held * s->size;
-    for (size_t t = 0; t < n && h->cache.dtype != DQ_FLOAT; t++)
-        dq_kv_cache_get(call, &h->cache, number % s->kv_heads, cache + t * h->cache.row_bytes,
-                        floats + t * s->size);
 }
 
 /* Fills one head of a sliding cache: old rows, then new rows, in scratch. The last rows are the new cache. */
@@ -378,13 +365,12 @@ static void fill_sliding(const dq_op_call *call, const half *h, bool keys, size_
     const state *s = call->state;
     size_t number = batch * s->kv_heads + head, bytes = h->cache.row_bytes, past = past_of(call, batch);
     size_t added = new_rows(call, batch), before = kept(s, past), after = kept(s, past + added);
-    char *rows = (char *)at_scratch(call, h->cache_at) + number * s->held * bytes;
+    char *rows = cache_of(call, h) + number * s->held * bytes;
     memcpy(rows, (const char *)call->in[h->past]->data + number * s->past * bytes, before * bytes);
     for (size_t t = 0; t < added; t++) {
         new_row(call, &h->from, h->norm, keys, (dq_attention_position){batch, head, t}, own, own + s->size);
         dq_kv_cache_put(call, &h->cache, head, own, rows + (before + t) * bytes);
     }
-    decode_rows(call, h, number, rows, before + added);
     if (h->present >= call->out_count || !call->out[h->present])
         return;
     char *cache = (char *)call->out[h->present]->data + number * s->capacity * bytes;
@@ -398,12 +384,10 @@ static void fill_cache(const dq_op_call *call, const half *h, bool keys, size_t 
                        float *own)
 {
     const state *s = call->state;
-    bool has_output = h->present < call->out_count && call->out[h->present];
     const dq_tensor *old = dq_call_in(call, h->past);
     size_t number = batch * s->kv_heads + head, bytes = h->cache.row_bytes, past = past_of(call, batch);
     size_t added = new_rows(call, batch), filled = past + added, rest = filled > s->past ? filled : s->past;
-    char *cache = has_output ? call->out[h->present]->data : at_scratch(call, h->cache_at);
-    cache += number * s->capacity * bytes;
+    char *cache = cache_of(call, h) + number * s->capacity * bytes;
     const char *from = old ? (const char *)old->data + number * s->past * bytes : cache;
     if (from != cache) {
         memcpy(cache, from, past * bytes);
@@ -414,7 +398,6 @@ static void fill_cache(const dq_op_call *call, const half *h, bool keys, size_t 
         dq_kv_cache_put(call, &h->cache, head, own, cache + (past + t) * bytes);
     }
     memset(cache + rest * bytes, 0, (s->capacity - rest) * bytes);
-    decode_rows(call, h, number, cache, filled);
 }
 
 static void fill(void *arg, size_t begin, size_t end, unsigned worker)
@@ -452,6 +435,21 @@ static void range(const void *arg, dq_attention_row *row)
     size_t added = new_rows(call, row->batch);
     row->end = s->causal && row->row < added ? end : s->sliding ? past + added : length;
     row->first = s->window && end > s->window ? end - s->window : 0;
+}
+
+static void load_rows(const void *arg, const dq_attention_rows *rows, float *to)
+{
+    const dq_op_call *call = ((const job *)arg)->call;
+    const state *s = call->state;
+    const half *h = rows->values ? &s->v : &s->k;
+    const size_t at = (rows->batch * s->kv_heads + rows->kv_head) * s->held + rows->first;
+    dq_kv_cache_get(call, &h->cache, rows->kv_head, cache_of(call, h) + at * h->cache.row_bytes, rows->count,
+                    to);
+}
+
+static const float *floats_of(const dq_op_call *call, const half *h)
+{
+    return h->cache.dtype == DQ_FLOAT ? (const float *)(const void *)cache_of(call, h) : NULL;
 }
 
 static void add_bias(const void *arg, const dq_attention_row *row)
@@ -570,6 +568,7 @@ static dq_status run(const dq_op_call *call, dq_error *err)
                       .q = {at_scratch(call, s->q_at), s->heads * q_head, q_head, s->size},
                       .k = {floats_of(call, &s->k), s->kv_heads * head, head, s->size},
                       .v = {floats_of(call, &s->v), s->kv_heads * head, head, s->size},
+                      .load = s->k.cache.dtype == DQ_FLOAT && s->v.cache.dtype == DQ_FLOAT ? NULL : load_rows,
                       .out = call->out[OUTPUT],
                       .out_batch = s->rows * s->heads * s->size,
                       .out_head = s->size,

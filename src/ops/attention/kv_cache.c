@@ -72,17 +72,30 @@ void dq_kv_cache_put(const dq_op_call *call, const dq_kv_cache *c, size_t head, 
     }
 }
 
-void dq_kv_cache_get(const dq_op_call *call, const dq_kv_cache *c, size_t head, const void *row, float *to)
+/* Prefetches the row that follows `n` rows later: the rows of the next call, while those of this one are
+ * used. */
+static void prefetch_row(const dq_kv_cache *c, const uint8_t *row, size_t n)
 {
-    if (!c->scaled) {
-        dq_load_floats(call->kernels, c->dtype, row, 0, c->size, to);
-        return;
-    }
-    const uint8_t *from = row;
-    for (size_t i = 0; i < c->size; i++) {
-        float x = c->dtype == DQ_FLOAT8E4M3FN ? dq_decode_float(c->dtype, from[i])
-                  : c->dtype == DQ_INT8       ? (float)(int8_t)from[i]
-                                              : (float)((from[i / 2] >> (i % 2 * 4) & 15) - 8);
-        to[i] = x * scale_of(call, c, head, i);
+    enum { LINE = 64 };
+    for (size_t at = 0; at < c->row_bytes; at += LINE)
+        __builtin_prefetch(row + n * c->row_bytes + at);
+}
+
+void dq_kv_cache_get(const dq_op_call *call, const dq_kv_cache *c, size_t head, const void *rows, size_t n,
+                     float *to)
+{
+    const uint8_t *from = rows;
+    for (size_t t = 0; t < n; t++, from += c->row_bytes, to += c->size) {
+        prefetch_row(c, from, n);
+        if (!c->scaled) {
+            dq_load_floats(call->kernels, c->dtype, from, 0, c->size, to);
+            continue;
+        }
+        for (size_t i = 0; i < c->size; i++) {
+            float x = c->dtype == DQ_FLOAT8E4M3FN ? dq_decode_float(c->dtype, from[i])
+                      : c->dtype == DQ_INT8       ? (float)(int8_t)from[i]
+                                                  : (float)((from[i / 2] >> (i % 2 * 4) & 15) - 8);
+            to[i] = x * scale_of(call, c, head, i);
+        }
     }
 }

@@ -20,8 +20,10 @@ typedef struct dq_kv_cache {
 dq_status dq_kv_cache_infer(const dq_op_call *call, dq_dtype dtype, size_t heads, size_t size,
                             const char *quantization, uint32_t scale, dq_kv_cache *c, dq_error *err);
 
-/** Quantize (put) and dequantize (get) a row of c->size elements of a head. */
+/** Quantizes a row of c->size elements of a head. */
 void dq_kv_cache_put(const dq_op_call *call, const dq_kv_cache *c, size_t head, const float *from, void *row);
-void dq_kv_cache_get(const dq_op_call *call, const dq_kv_cache *c, size_t head, const void *row, float *to);
+/** Dequantizes n consecutive rows of a head. */
+void dq_kv_cache_get(const dq_op_call *call, const dq_kv_cache *c, size_t head, const void *rows, size_t n,
+                     float *to);
 
 #endif
