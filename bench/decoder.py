@@ -32,7 +32,8 @@ from library import Session
 AVX2 = ("SSE42", "AVX", "AVX2", "FMA", "F16C", "BMI2")
 BUILDS = {"avx2": AVX2, "avxvnni": (*AVX2, "AVX_VNNI"), "avx512": (*AVX2, "AVX512"), "avx512vnni": (*AVX2, "AVX512", "AVX512_VNNI"),
           "avx512vbmi": (*AVX2, "AVX512", "AVX512_VNNI", "AVX512_VBMI")}  # of llama.cpp: its options for each level
-PEERS = {"llama.cpp": "f16", "float32 cache": "f32"}  # configurations of llama.cpp by the type of their cache
+PEERS = {"llama.cpp": "f16", "float32 cache": "f32"}  # llama.cpp's configurations, by name, and the type of both engines' caches
+TYPES = {"f16": np.float16, "f32": np.float32}
 
 
 def build_llama_cpp(source, level):
@@ -96,12 +97,14 @@ class LlamaCpp:
 
 
 class Dqrun:
-    def __init__(self, options, model, shape, threads, positions):
+    """A session with its cache of a type of TYPES."""
+
+    def __init__(self, options, model, shape, threads, positions, cache):
         self.session, self.random = Session(options.library, model, options.isa, threads, honor=True), np.random.default_rng(5)
         for layer in range(shape.layers):
             for part in ("key", "value"):
-                cache = self.random.standard_normal((1, shape.kv_heads, positions, shape.head), np.float32)
-                self.session.set(f"past.{layer}.{part}", cache, output=f"present.{layer}.{part}")
+                values = self.random.standard_normal((1, shape.kv_heads, positions, shape.head), np.float32)
+                self.session.set(f"past.{layer}.{part}", values.astype(TYPES[cache]), output=f"present.{layer}.{part}")
 
     def decode(self, context, count):
         self.session.set("input_ids", self.random.integers(0, 1000, (1, count)))
@@ -116,6 +119,9 @@ class Dqrun:
 
     def token(self, context, count):
         return statistics.median(self.decode(context + i, 1) for i in range(count))
+
+    def close(self):
+        """Nothing: the session ends with the process."""
 
 
 def measure(engines, context, options):
@@ -132,26 +138,33 @@ def measure(engines, context, options):
 
 def rows_of(options, program, models, shape, threads):
     positions = max(options.contexts) + max(options.prompt, options.tokens)
-    engines = {"dqrun": Dqrun(options, models / "decoder.onnx", shape, threads, positions),
+    engines = {**{("dqrun", cache): Dqrun(options, model_of(models, cache), shape, threads, positions, cache) for cache in PEERS.values()},
                **{(peer, flash): LlamaCpp(program, models / "decoder.gguf", threads, positions, flash, cache)
                   for peer, cache in PEERS.items() for flash in (0, 1)}}
     for context in sorted(options.contexts, reverse=True):
         best = measure(engines, context, options)
         for kind, words in (("token", f"a token after {context}"), ("prompt", f"a prompt of {options.prompt} after {context}")):
-            ours, theirs = best[kind, "dqrun"], {peer: min(best[kind, (peer, flash)] for flash in (0, 1)) for peer in PEERS}
-            cells = "".join(f" {ms:14.2f} {ms / ours:8.2f}" for ms in theirs.values())
-            print(f"decoder {words:32} {threads:8} {ours:10.2f}{cells}", flush=True)
-            yield {"case": f"decoder {words}", "isa": engines["dqrun"].session.isa(), "ms": ours, "errors": {}, "peers": theirs}
-    for name, engine in engines.items():
-        if name != "dqrun":
-            engine.close()
+            cells = ""
+            for peer, cache in PEERS.items():
+                ours, theirs = best[kind, ("dqrun", cache)], min(best[kind, (peer, flash)] for flash in (0, 1))
+                cells += f" {ours:10.2f} {theirs:14.2f} {theirs / ours:8.2f}"
+                yield {"case": f"decoder {words}", "isa": engines["dqrun", cache].session.isa(), "ms": ours, "errors": {},
+                       "peers": {peer: theirs}}
+            print(f"decoder {words:32} {threads:8}{cells}", flush=True)
+    for engine in engines.values():
+        engine.close()
+
+
+def model_of(folder, cache):
+    return folder / f"decoder-{cache}.onnx"
 
 
 def write_models(folder, shape):
     """Both formats, where they are not there yet."""
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / "decoder.onnx").exists():
-        onnx.save(decoder_models.to_onnx(shape), folder / "decoder.onnx")
+    for cache, dtype in TYPES.items():
+        if not model_of(folder, cache).exists():
+            onnx.save(decoder_models.to_onnx(shape, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))), model_of(folder, cache))
     if not (folder / "decoder.gguf").exists():
         decoder_models.write_gguf(shape, folder / "decoder.gguf")
 
@@ -177,8 +190,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="dqrun-bench-") as temporary:
         models = options.models or Path(temporary)
         write_models(models, shape)
-        print(f"{compare.processor(level=options.isa)}: milliseconds\n{'':40} {'threads':>8} {'dqrun':>10}" +
-              "".join(f" {peer:>14} {'ratio':>8}" for peer in PEERS))
+        print(f"{compare.processor(level=options.isa)}: milliseconds\n{'':40} {'threads':>8}" +
+              "".join(f" {'dqrun':>10} {peer:>14} {'ratio':>8}" for peer in PEERS))
         for threads in options.threads:
             rows = list(rows_of(options, program, models, shape, threads))
             if options.history:

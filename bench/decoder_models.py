@@ -58,8 +58,8 @@ def embedding(shape):
 
 
 class Graph:
-    def __init__(self, shape):
-        self.shape, self.nodes, self.constants, self.inputs, self.outputs = shape, [], [], [], []
+    def __init__(self, shape, cache):
+        self.shape, self.cache, self.nodes, self.constants, self.inputs, self.outputs = shape, cache, [], [], [], []
 
     def constant(self, name, array):
         self.constants.append(numpy_helper.from_array(array, name))
@@ -80,16 +80,17 @@ class Graph:
         s = self.shape
         dims, names = ["batch", s.kv_heads, "length", s.head], []
         for part in ("key", "value"):
-            self.inputs.append(helper.make_tensor_value_info(f"past.{layer}.{part}", TensorProto.FLOAT, dims))
-            self.outputs.append(helper.make_tensor_value_info(f"present.{layer}.{part}", TensorProto.FLOAT, dims))
+            self.inputs.append(helper.make_tensor_value_info(f"past.{layer}.{part}", self.cache, dims))
+            self.outputs.append(helper.make_tensor_value_info(f"present.{layer}.{part}", self.cache, dims))
             names.append(f"{layer}.{part}")
         return self.node("GroupQueryAttention", [q, k, v, *(f"past.{n}" for n in names), "seqlens_k", "total_sequence_length", "cos", "sin"],
                          [f"attention.{layer}", *(f"present.{n}" for n in names)], MS, num_heads=s.heads, kv_num_heads=s.kv_heads,
                          do_rotary=1)
 
 
-def to_onnx(shape):
-    g, packed = Graph(shape), dict(weights(shape))
+def to_onnx(shape, cache=TensorProto.FLOAT):
+    """The decoder as ONNX; `cache` is the type of cached keys and values."""
+    g, packed = Graph(shape, cache), dict(weights(shape))
     angles = np.outer(np.arange(shape.positions), 1e4 ** (-np.arange(shape.head // 2) / (shape.head // 2)))
     g.constant("cos", np.cos(angles).astype(np.float32))
     g.constant("sin", np.sin(angles).astype(np.float32))
