@@ -62,11 +62,17 @@ static inline vf exp_of_reduced(vf r)
     return vf_fma(vf_fma(exp_tail(r), r, vf_set(1.0f)), r, vf_set(1.0f));
 }
 
+/* exp(n ln 2 + r); r and n are those of exp_reduced for |x| <= EXP_MIDDLE, and NaN. */
+static inline vf exp_scaled(vf r, vf n)
+{
+    return vf_mul(exp_of_reduced(r), vi_float(vi_left_23(vf_bits(n))));
+}
+
 /* exp(x) for |x| <= EXP_MIDDLE, and NaN. */
 static inline vf exp_middle(vf x)
 {
     vf n, r = exp_reduced(x, &n);
-    return vf_mul(exp_of_reduced(r), vi_float(vi_left_23(vf_bits(n))));
+    return exp_scaled(r, n);
 }
 
 /* exp(x) for any x. It scales by the power of two in two steps, so that only the last one rounds, to a
@@ -80,10 +86,17 @@ static inline vf exp_any(vf x)
     return vf_mul(vf_mul(exp_of_reduced(r), two_to(half)), two_to(vi_sub(whole, half)));
 }
 
+/* Range reduction for exp_negative. */
+static inline vf exp_negative_reduced(vf x, vf *to)
+{
+    return exp_reduced(vf_max(vf_set(-88.0f), x), to);
+}
+
 /* exp(x) for x <= 0, flushed to 0 below -126.5 ln 2, where the biased exponent is 0. */
 static inline vf exp_negative(vf x)
 {
-    return exp_middle(vf_max(vf_set(-88.0f), x));
+    vf n, r = exp_negative_reduced(x, &n);
+    return exp_scaled(r, n);
 }
 
 /* exp(x) - 1 for x <= 0. */

@@ -353,10 +353,26 @@ static float peak(const float *x, size_t n)
     return fold_peak(most);
 }
 
-static inline void exp_group(const float *from, vf off, vf sum[PARTS], float *to)
+/* An exponential is a long chain of dependent operations. A loop over whole exponentials leaves most of them
+ * waiting in the processor's scheduler, which is then full. Therefore the range reduction of a block is one
+ * loop and the polynomial another, with `reduced` between them. */
+typedef struct reduced {
+    float r[BLOCK], n[BLOCK]; /* those of exp_reduced */
+} reduced;
+
+static inline void reduce_group(const float *from, vf off, reduced *to, size_t at)
 {
-    for (int p = 0; p < PARTS; p++) {
-        vf e = exp_negative(vf_sub(vf_load(from + p * VF_LANES), off));
+    for (int p = 0; p < PARTS; p++, at += VF_LANES) {
+        vf n, r = exp_negative_reduced(vf_sub(vf_load(from + p * VF_LANES), off), &n);
+        vf_store(to->r + at, r);
+        vf_store(to->n + at, n);
+    }
+}
+
+static inline void exp_group(const reduced *from, size_t at, vf sum[PARTS], float *to)
+{
+    for (int p = 0; p < PARTS; p++, at += VF_LANES) {
+        vf e = exp_scaled(vf_load(from->r + at), vf_load(from->n + at));
         vf_store(to + p * VF_LANES, e);
         sum[p] = vf_add(sum[p], e);
     }
@@ -365,24 +381,28 @@ static inline void exp_group(const float *from, vf off, vf sum[PARTS], float *to
 static double exp_sum(const float *x, size_t n, float off, float *y)
 {
     const vf offs = vf_set(off);
-    const size_t whole = n / GROUP * GROUP;
     vd total[HALVES];
+    reduced block;
     float workspace[2 * GROUP], last[GROUP];
-    /* Loaded before the first store, as y may be x. */
-    const float *rest = n > whole ? fill_up(x, whole, n, -INFINITY, workspace) : NULL;
     clear_doubles(total);
-    for (size_t i = 0; i < n;) {
-        const size_t end = n - i < BLOCK ? n : i + BLOCK;
+    for (size_t i = 0; i < n; i += BLOCK, x += BLOCK, y += BLOCK) {
+        const size_t some = n - i < BLOCK ? n - i : BLOCK, whole = some / GROUP * GROUP;
         vf sum[PARTS];
+        for (size_t k = 0; k < whole; k += GROUP)
+            reduce_group(x + k, offs, &block, k);
+        if (whole < some)
+            reduce_group(fill_up(x, whole, some, -INFINITY, workspace), offs, &block, whole);
         for (int p = 0; p < PARTS; p++)
             sum[p] = vf_set(0.0f);
-        for (; i < end; i += GROUP)
-            exp_group(i < whole ? x + i : rest, offs, sum, i < whole ? y + i : last);
+        for (size_t k = 0; k < whole; k += GROUP)
+            exp_group(&block, k, sum, y + k);
+        if (whole < some) {
+            exp_group(&block, whole, sum, last);
+            memcpy(y + whole, last, (some - whole) * sizeof *y);
+        }
         for (int p = 0; p < PARTS; p++)
             add_to_doubles(total, p, sum[p]);
     }
-    if (rest)
-        memcpy(y + whole, last, (n - whole) * sizeof *y);
     return fold_doubles(total);
 }
 
