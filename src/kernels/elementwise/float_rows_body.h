@@ -339,17 +339,24 @@ static float min_of(const float *x, size_t n)
     return -largest(x, n, 0x80000000);
 }
 
+static inline void peak_group(const float *from, vf most[PARTS])
+{
+    for (int p = 0; p < PARTS; p++)
+        most[p] = vf_max(vf_load(from + p * VF_LANES), most[p]);
+}
+
 static float peak(const float *x, size_t n)
 {
+    const size_t whole = n / GROUP * GROUP;
     vf most[PARTS];
     float workspace[2 * GROUP];
+    const float *rest = n > whole ? fill_up(x, whole, n, -INFINITY, workspace) : NULL;
     for (int p = 0; p < PARTS; p++)
         most[p] = vf_set(-INFINITY);
-    for (size_t i = 0; i < n; i += GROUP) {
-        const float *from = group_at(x, i, n, -INFINITY, workspace);
-        for (int p = 0; p < PARTS; p++)
-            most[p] = vf_max(vf_load(from + p * VF_LANES), most[p]);
-    }
+    for (size_t i = 0; i < whole; i += GROUP)
+        peak_group(x + i, most);
+    if (rest)
+        peak_group(rest, most);
     return fold_peak(most);
 }
 
@@ -387,16 +394,17 @@ static double exp_sum(const float *x, size_t n, float off, float *y)
     clear_doubles(total);
     for (size_t i = 0; i < n; i += BLOCK, x += BLOCK, y += BLOCK) {
         const size_t some = n - i < BLOCK ? n - i : BLOCK, whole = some / GROUP * GROUP;
+        const float *rest = some > whole ? fill_up(x, whole, some, -INFINITY, workspace) : NULL;
         vf sum[PARTS];
         for (size_t k = 0; k < whole; k += GROUP)
             reduce_group(x + k, offs, &block, k);
-        if (whole < some)
-            reduce_group(fill_up(x, whole, some, -INFINITY, workspace), offs, &block, whole);
+        if (rest)
+            reduce_group(rest, offs, &block, whole);
         for (int p = 0; p < PARTS; p++)
             sum[p] = vf_set(0.0f);
         for (size_t k = 0; k < whole; k += GROUP)
             exp_group(&block, k, sum, y + k);
-        if (whole < some) {
+        if (rest) {
             exp_group(&block, whole, sum, last);
             memcpy(y + whole, last, (some - whole) * sizeof *y);
         }
