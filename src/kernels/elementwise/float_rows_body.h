@@ -26,6 +26,28 @@ static __attribute__((noinline)) void store_few(float *y, size_t n, vf a)
     memcpy(y, few, n * sizeof *y);
 }
 
+#ifdef vf_load_first_or
+/* Returns the tail of a row, from element i on, padded with `fill` to a group, in `workspace`. */
+static __attribute__((noinline)) const float *fill_up(const float *x, size_t i, size_t n, float fill,
+                                                      float workspace[2 * GROUP])
+{
+    const vf padding = vf_set(fill);
+    for (float *to = workspace; to < workspace + GROUP; to += VF_LANES) {
+        const size_t left = n - i;
+        vf_store(to, left >= VF_LANES ? vf_load(x + i) : vf_load_first_or(x + i, left, padding));
+        i += left >= VF_LANES ? VF_LANES : left;
+    }
+    return workspace;
+}
+
+/* Stores the first n elements of a group, n < GROUP. */
+static inline void store_tail(float *y, size_t n, const float group[GROUP])
+{
+    for (; n >= VF_LANES; n -= VF_LANES, y += VF_LANES, group += VF_LANES)
+        vf_store(y, vf_load(group));
+    vf_store_some(y, n, vf_load(group));
+}
+#else
 /* Returns the tail of a row, from element i on, padded with `fill` to a group, in `workspace`. If the row has
  * a whole group, it copies that group's last elements, too: a copy of constant size takes a tenth of the
  * time. */
@@ -41,6 +63,13 @@ static __attribute__((noinline)) const float *fill_up(const float *x, size_t i, 
         memcpy(at, x + i, (n - i) * sizeof *x);
     return at;
 }
+
+/* Stores the first n elements of a group, n < GROUP. */
+static inline void store_tail(float *y, size_t n, const float group[GROUP])
+{
+    memcpy(y, group, n * sizeof *y);
+}
+#endif
 
 /* A whole group of the row from i on; the tail is padded. */
 static inline const float *group_at(const float *x, size_t i, size_t n, float fill,
@@ -406,7 +435,7 @@ static double exp_sum(const float *x, size_t n, float off, float *y)
             exp_group(&block, k, sum, y + k);
         if (rest) {
             exp_group(&block, whole, sum, last);
-            memcpy(y + whole, last, (some - whole) * sizeof *y);
+            store_tail(y + whole, some - whole, last);
         }
         for (int p = 0; p < PARTS; p++)
             add_to_doubles(total, p, sum[p]);

@@ -21,6 +21,8 @@ typedef __m256d vd;
 #define vi_first(n) _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
 #define vf_load_first(p, n) _mm256_maskload_ps(p, vi_first(n))
 #define vf_store_first(p, n, a) _mm256_maskstore_ps(p, vi_first(n), a)
+/* The first n lanes of p, n < VF_LANES, and the other lanes of a. */
+#define vf_load_first_or(p, n, a) _mm256_blendv_ps(a, vf_load_first(p, n), vi_float(vi_first(n)))
 #define vf_add(a, b) _mm256_add_ps(a, b)
 #define vf_sub(a, b) _mm256_sub_ps(a, b)
 #define vf_mul(a, b) _mm256_mul_ps(a, b)

@@ -20,6 +20,8 @@ typedef __m512d vd;
 /* Masked load and store of the first n lanes, n < VF_LANES. */
 #define vf_load_first(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
 #define vf_store_first(p, n, a) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), a)
+/* The first n lanes of p, n < VF_LANES, and the other lanes of a. */
+#define vf_load_first_or(p, n, a) _mm512_mask_loadu_ps(a, (__mmask16)((1u << (n)) - 1), p)
 #define vf_add(a, b) _mm512_add_ps(a, b)
 #define vf_sub(a, b) _mm512_sub_ps(a, b)
 #define vf_mul(a, b) _mm512_mul_ps(a, b)
