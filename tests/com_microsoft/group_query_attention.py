@@ -46,24 +46,25 @@ def rotary(rng):
 
 
 class Cache:
-    """How keys or values are kept: as they are, or quantized."""
+    """How keys or values are kept: as they are, as float16, or quantized."""
 
     def __init__(self, rng, dtype, heads, size, kind):
         self.dtype, self.kind, self.heads, self.size, self.scale = dtype, kind, heads, size, None
-        self.store = dtype if kind is None else {"int8": np.int8, "int4": np.uint8, "fp8": ml_dtypes.float8_e4m3fn}[kind]
-        if kind:
+        self.store = {None: dtype, "half": np.float16, "int8": np.int8, "int4": np.uint8, "fp8": ml_dtypes.float8_e4m3fn}[kind]
+        self.is_quantized = kind not in (None, "half")
+        if self.is_quantized:
             self.per_channel = bool(rng.integers(2))
             least = {"int8": 0.02, "int4": 0.3, "fp8": 0.1}[kind]
             form = (heads, 1, size) if self.per_channel else (1,)
             self.scale = rng.uniform(least, 2 * least, form).astype(np.float32)
 
     def quantized(self):
-        return "NONE" if self.kind is None else "PER_CHANNEL" if self.per_channel else "PER_TENSOR"
+        return "NONE" if not self.is_quantized else "PER_CHANNEL" if self.per_channel else "PER_TENSOR"
 
     def put(self, x):
         """[batch, heads, positions, size] as it is kept."""
-        if self.kind is None:
-            return x.astype(self.dtype)
+        if not self.is_quantized:
+            return x.astype(self.store)
         q = x.astype(np.float32) / self.scale
         if self.kind == "fp8":
             return np.clip(q, -448, 448).astype(self.store)
@@ -73,7 +74,7 @@ class Cache:
         return q[..., ::2] | q[..., 1::2] << 4
 
     def get(self, kept):
-        if self.kind is None:
+        if not self.is_quantized:
             return wide(kept)
         if self.kind == "int4":
             kept = np.stack([kept & 15, kept >> 4], -1).reshape(*kept.shape[:-1], -1).astype(np.float64) - 8
@@ -91,17 +92,20 @@ def group_query(rng):
         heads, batch = kv * int(rng.integers(1, 4)), int(rng.integers(1, 4))
         fresh = rng.integers(2) == 0
         rows = int(rng.integers(1, 7)) if fresh else int(rng.choice([1, 1, 3]))
-        before = np.zeros(batch, int) if fresh else rng.integers(1, 8, batch)
+        most = 80 if rng.integers(4) == 0 else 8  # a long past is read in several parts
+        before = np.zeros(batch, int) if fresh else rng.integers(1, most, batch)
         lengths = before + rows
         total = int(lengths.max())
-        kind = [None, None, None, "int8", "int4", "fp8"][rng.integers(6)]
+        kind = [None, None, "half", "int8", "int4", "fp8"][rng.integers(6)]
+        if kind == "half":
+            dtype = np.float32
         caches = [Cache(rng, dtype, kv, size, kind) for _ in range(2)]
         if kind and rng.integers(4):  # ONNX Runtime wants keys and values alike
             caches[1] = caches[0]
         room = 0 if fresh and (kind is None or rng.integers(2)) else int(before.max()) + int(rng.integers(3))
         attrs = {"num_heads": heads, "kv_num_heads": kv, "k_quant_type": caches[0].quantized(),
                  "v_quant_type": caches[1].quantized()}
-        if kind:
+        if caches[0].is_quantized:
             attrs["kv_cache_bit_width"] = 4 if kind == "int4" else 8
         q, k, v = (normal(rng, dtype, batch, rows, n * size) for n in (heads, kv, kv))
         inputs = [np.concatenate([q, k, v], -1), None, None] if rng.integers(3) == 0 else [q, k, v]
@@ -130,7 +134,7 @@ def group_query(rng):
             k = root_mean_square(k, norms[1], attrs.get("k_norm_epsilon", both))
         cos = sin = positions = None
         if rng.integers(2) and size >= 16:
-            cos, sin = tables(rng, dtype, 24, size // 2)
+            cos, sin = tables(rng, dtype, most + 16, size // 2)
             attrs |= {"do_rotary": 1, "rotary_interleaved": int(rng.integers(2))}
             if rng.integers(3) == 0:
                 positions = where = rng.integers(0, 18, (batch, rows))
@@ -183,17 +187,18 @@ def group_query(rng):
         looked = [None, np.where(seen[:, None], scores, 0), weights][look]
         types = [dtype, caches[0].store, caches[1].store, dtype if look else None]
         reference = [out.astype(dtype), *presents, looked.astype(dtype) if look else None]
-        refused = kind == "fp8" or norms[0] is not None or dtype != np.float32 or (rows > 1 and batch > 1 and not fresh)
+        refused = kind in ("half", "fp8") or norms[0] is not None or dtype != np.float32 or (rows > 1 and batch > 1 and not fresh)
         refused |= rest  # it has zeros there, but for a past and present of one buffer
         refused |= counts is not None  # padding's results are left unwritten
         refused |= look and lengths.min() < total  # its scores behind a sequence's end are left unwritten
-        relative = RELATIVE[dtype]
+        relative = RELATIVE[np.float16 if kind == "half" else dtype]
         inputs += [*past, (lengths - 1).astype(np.int32), np.array(total, np.int32), cos, sin, positions, bias, sink,
                    caches[0].scale, caches[1].scale, *norms, counts]
         while inputs[-1] is None:
             inputs.pop()
         yield Case("GroupQueryAttention", inputs, types, attrs, reference, ort=not refused, fed=[(0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5, 6)][rng.integers(2)],
-                   quantum=1 if kind else 0, rtol=relative, atol=(20 if kind is None else 2000) * relative)
+                   quantum=1 if caches[0].is_quantized else 0, rtol=relative,
+                   atol=(2000 if caches[0].is_quantized else 20) * relative)
 
 
 def resident(positions, capacity, window):

@@ -434,11 +434,15 @@ static void groups(void *arg, size_t begin, size_t end, unsigned worker)
     const dq_attention *a = j->a;
     float *own = dq_call_worker_scratch(j->call, worker);
     size_t count = (a->rows + j->group - 1) / j->group, tile = a->range ? TILE / 2 : TILE;
+    size_t packed = SIZE_MAX; /* the key/value head, counted over batches */
     for (size_t i = begin; i < end; i++) {
         size_t batch = i / count / a->heads, head = i / count % a->heads, first = i % count * j->group;
         size_t stop = a->rows - first < j->group ? a->rows : first + j->group;
-        pack_keys(j, batch, head / a->heads_per_kv, own);
-        pack_values(j, batch, head / a->heads_per_kv, own);
+        if (packed != i / count / a->heads_per_kv) {
+            packed = i / count / a->heads_per_kv;
+            pack_keys(j, batch, head / a->heads_per_kv, own);
+            pack_values(j, batch, head / a->heads_per_kv, own);
+        }
         for (; first < stop; first += tile)
             one_tile(j, batch, head, first, stop - first < tile ? stop - first : tile, own);
     }
