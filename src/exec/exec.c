@@ -153,50 +153,47 @@ static void show_values(const dq_step *step, const dq_tensor *hidden)
             dq_slot_of(step->call.in[i])->t.data = hidden[i].data;
 }
 
-static void reset_dynamic(dq_step *step)
+static void forget_dynamic(dq_step *step)
 {
     dq_arena_reset(&step->dynamic_arena);
     step->call.arena = &step->dynamic_arena;
     step->call.state = NULL;
+    step->call.scratch_size = step->call.worker_scratch_size = 0;
     step->prepared_for = NULL;
 }
 
-static dq_status infer_dynamic(dq_plan *plan, dq_step *step, dq_error *err)
-{
-    dq_status status = DQ_DEFERRED;
-    reset_dynamic(step);
-    if (!step->reads_values) {
-        dq_tensor *hidden;
-        DQ_TRY(hide_values(step, &hidden, err));
-        status = dq_step_infer(plan, step, err);
-        show_values(step, hidden);
-    }
-    if (status == DQ_DEFERRED) {
-        reset_dynamic(step);
-        step->reads_values = true;
-        status = dq_step_infer(plan, step, err);
-    }
-    return status == DQ_DEFERRED ? dq_fail(err, DQ_INTERNAL, "the operator wants a value that it has")
-                                 : status;
-}
-
-static dq_status prepare_dynamic(dq_step *step, dq_error *err)
+static dq_status infer_and_prepare(dq_plan *plan, dq_step *step, dq_error *err)
 {
     dq_op_call *call = &step->call;
     const dq_op_impl *impl = step->node->op->impl;
-    dq_tensor *hidden = NULL;
-    dq_status status = DQ_OK;
-    call->scratch_size = call->worker_scratch_size = 0;
-    if (!step->reads_values)
-        DQ_TRY(hide_values(step, &hidden, err));
+    dq_status status = dq_step_infer(plan, step, err);
+    if (status != DQ_OK)
+        return status;
+    step->work = dq_call_work(call);
     if (impl->prepare)
-        status = impl->prepare(call, err);
-    if (hidden)
+        DQ_TRY(impl->prepare(call, err));
+    return dq_packs_finish(call->packs, call->threads, err);
+}
+
+/* Without values where the operator can do so: the step then stays prepared for these types and shapes. */
+static dq_status plan_dynamic(dq_plan *plan, dq_step *step, dq_error *err)
+{
+    if (!step->reads_values) {
+        dq_tensor *hidden;
+        forget_dynamic(step);
+        DQ_TRY(hide_values(step, &hidden, err));
+        dq_status status = infer_and_prepare(plan, step, err);
         show_values(step, hidden);
-    DQ_TRY(status);
-    DQ_TRY(dq_packs_finish(call->packs, call->threads, err));
-    step->prepared_for = hidden;
-    return DQ_OK;
+        if (status != DQ_DEFERRED) {
+            step->prepared_for = status == DQ_OK ? hidden : NULL;
+            return status;
+        }
+        step->reads_values = true;
+    }
+    forget_dynamic(step);
+    dq_status status = infer_and_prepare(plan, step, err);
+    return status == DQ_DEFERRED ? dq_fail(err, DQ_INTERNAL, "the operator wants a value that it has")
+                                 : status;
 }
 
 static dq_status place_dynamic_outputs(const dq_plan *plan, const dq_step *step, dq_error *err)
@@ -222,15 +219,10 @@ static dq_status place_dynamic_outputs(const dq_plan *plan, const dq_step *step,
  * on values stays prepared until its inputs have other types or shapes. */
 static dq_status dynamic_step(dq_plan *plan, dq_step *step, dq_error *err)
 {
-    const bool prepared = is_prepared(step);
-    if (!prepared) {
-        DQ_TRY(infer_dynamic(plan, step, err));
-        step->work = dq_call_work(&step->call);
-    }
+    if (!is_prepared(step))
+        DQ_TRY(plan_dynamic(plan, step, err));
     DQ_TRY(place_dynamic_outputs(plan, step, err));
     DQ_TRY(dq_plan_take(plan, step->work, err));
-    if (!prepared)
-        DQ_TRY(prepare_dynamic(step, err));
     return reserve_dynamic_scratch(plan, step, err);
 }
 
