@@ -81,7 +81,7 @@ static void prefetch_row(const dq_kv_cache *c, const uint8_t *row, size_t n)
         __builtin_prefetch(row + n * c->row_bytes + at);
 }
 
-static void decode_row(const dq_kv_cache *c, const uint8_t *row, float *to)
+static void load_row(const dq_op_call *call, const dq_kv_cache *c, const uint8_t *row, float *to)
 {
     if (c->dtype == DQ_INT8)
         for (size_t i = 0; i < c->size; i++)
@@ -90,25 +90,21 @@ static void decode_row(const dq_kv_cache *c, const uint8_t *row, float *to)
         for (size_t i = 0; i < c->size; i++)
             to[i] = (float)((row[i / 2] >> (i % 2 * 4) & 15) - 8);
     else
-        for (size_t i = 0; i < c->size; i++)
-            to[i] = dq_decode_float(c->dtype, row[i]);
+        dq_load_floats(call->kernels, c->dtype, row, 0, c->size, to);
 }
 
 void dq_kv_cache_get(const dq_op_call *call, const dq_kv_cache *c, size_t head, const void *rows, size_t n,
                      float *to)
 {
     const uint8_t *from = rows;
+    const dq_rows_f32 *f = call->kernels->rows_f32;
     const float *scale = c->scaled ? dq_data(call->in[c->scale], float) : NULL;
     for (size_t t = 0; t < n; t++, from += c->row_bytes, to += c->size) {
         prefetch_row(c, from, n);
-        if (!c->scaled) {
-            dq_load_floats(call->kernels, c->dtype, from, 0, c->size, to);
-            continue;
-        }
-        decode_row(c, from, to);
-        for (size_t i = 0; i < c->size && c->per_channel; i++)
-            to[i] *= scale[head * c->size + i];
-        for (size_t i = 0; i < c->size && !c->per_channel; i++)
-            to[i] *= scale[0];
+        load_row(call, c, from, to);
+        if (c->per_channel)
+            f->mul(to, 1, scale + head * c->size, 1, c->size, to);
+        else if (scale)
+            f->scale(to, c->size, scale[0], to);
     }
 }
