@@ -9,7 +9,7 @@ LLAMA_CPP is llama.cpp's source folder, as in the source package of llama-cpp-py
 for --isa alone, in a folder of the same name with -build-LEVEL behind it, with its own default options. Both engines get the same weights
 (decoder_models.py), written to FOLDER. A row is a prompt of N tokens, or a token, after a context: the median of a round's tokens; of all
 rounds the smallest counts. llama.cpp runs with flash attention and without, and the faster of both counts. dqrun's caches have full length
-and are updated in place; they hold float32. llama.cpp runs with caches of float16, its default, and of float32.
+and are updated in place. Both engines run with caches of float16, llama.cpp's default, and of float32.
 Needs the Python packages numpy, onnx and gguf, a C and a C++ compiler, and cmake."""
 
 import argparse
@@ -121,7 +121,7 @@ class Dqrun:
         return statistics.median(self.decode(context + i, 1) for i in range(count))
 
     def close(self):
-        """Nothing: the session ends with the process."""
+        self.session.close()
 
 
 def measure(engines, context, options):

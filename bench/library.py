@@ -24,11 +24,11 @@ class Session:
 
     def __init__(self, path, model, isa=None, threads=1, honor=False):
         self.lib, self.error, self.tensors = c.CDLL(path), Error(), {}
-        handle, self.session = c.c_void_p(), c.c_void_p()
+        self.model, self.session = c.c_void_p(), c.c_void_p()
         self.lib.dq_session_isa.restype = c.c_char_p
-        self.must(self.lib.dq_model_load(str(model).encode(), None, c.byref(handle), c.byref(self.error)))
+        self.must(self.lib.dq_model_load(str(model).encode(), None, c.byref(self.model), c.byref(self.error)))
         options = Options(size=c.sizeof(Options), threads=threads, isa=isa.encode() if isa else None, honor_accuracy_level=honor)
-        self.must(self.lib.dq_session_create(handle, c.byref(options), c.byref(self.session), c.byref(self.error)))
+        self.must(self.lib.dq_session_create(self.model, c.byref(options), c.byref(self.session), c.byref(self.error)))
 
     def must(self, status):
         if status:
@@ -52,3 +52,10 @@ class Session:
 
     def run(self):
         self.must(self.lib.dq_session_run(self.session, c.byref(self.error)))
+
+    def close(self):
+        """Frees the session, its model and the tensors; the arrays are the caller's."""
+        self.lib.dq_session_free(self.session)
+        self.lib.dq_model_free(self.model)
+        for tensor, _ in self.tensors.values():
+            self.lib.dq_tensor_free(tensor)
