@@ -108,6 +108,13 @@ static size_t packed_a_size(const dq_gemm_s8_b *b, size_t rows)
 
 /* ---- Rows --------------------------------------------------------------------------------------------- */
 
+/* Copies n bytes, at most a line. */
+static void copy_piece(const uint8_t *from, size_t n, uint8_t *to)
+{
+    const __mmask64 some = ~(__mmask64)0 >> (LINE - n);
+    _mm512_mask_storeu_epi8(to, some, _mm512_maskz_loadu_epi8(some, from));
+}
+
 /* Copies rows first … first + n - 1 into one column of tiles per 64 positions. Bytes after a segment's end,
  * up to a whole group, are multiplied by zero weights. */
 static __attribute__((noinline)) void copy_rows(const dq_gemm_s8_a *a, size_t first, size_t n, uint8_t *tiles)
@@ -119,13 +126,9 @@ static __attribute__((noinline)) void copy_rows(const dq_gemm_s8_a *a, size_t fi
         for (size_t t = 0; t < a->runs; t++) {
             const uint8_t *from = a->rows[first + i] + a->offsets[t];
             for (size_t p = 0, piece; p < run; p += piece, at += piece) {
-                size_t line_rest = LINE - at % LINE;
-                uint8_t *line = to + at / LINE * TILE + at % LINE;
-                piece = run - p < line_rest ? run - p : line_rest;
-                if (piece == LINE)
-                    memcpy(line, from + p, LINE);
-                else
-                    memcpy(line, from + p, piece);
+                const size_t rest = LINE - at % LINE;
+                piece = run - p < rest ? run - p : rest;
+                copy_piece(from + p, piece, to + at / LINE * TILE + at % LINE);
             }
         }
     }
