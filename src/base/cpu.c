@@ -247,6 +247,28 @@ dq_cache_sizes dq_cpu_caches(void)
     return sizes;
 }
 
+static bool is_intel(void)
+{
+#ifdef DQ_X86
+    unsigned a, name[3];
+    return __get_cpuid(0, &a, &name[0], &name[2], &name[1]) && memcmp(name, "GenuineIntel", sizeof name) == 0;
+#else
+    return false;
+#endif
+}
+
+size_t dq_cpu_prefetch_distance(void)
+{
+    enum { INTEL = 2048, USUAL = 8192 };
+    static atomic_size_t distance;
+    size_t known = atomic_load_explicit(&distance, memory_order_relaxed);
+    if (known)
+        return known;
+    known = is_intel() ? INTEL : USUAL;
+    atomic_store_explicit(&distance, known, memory_order_relaxed);
+    return known;
+}
+
 /* Whether the CPU is the first of its core's sibling list, which represents the core. */
 static bool first_of_core(unsigned cpu)
 {

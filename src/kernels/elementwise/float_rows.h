@@ -35,6 +35,7 @@ typedef struct dq_heads_f32 {
     size_t in_head;
     float *out;
     size_t out_head;
+    size_t distance; /* bytes ahead to prefetch, rounded to whole rows */
 } dq_heads_f32;
 
 typedef struct dq_rows_f32 {

@@ -8,7 +8,6 @@
 
 enum {
     LINE_FLOATS = 64 / sizeof(float),
-    AHEAD = 8192 / sizeof(float), /* to prefetch ahead, rounded to whole rows */
     MAX_ROWS = 4,
     MAX_HEADS = 4,
     TILE_ROWS = VF_LANES == 16 ? 4 : 2, /* of a tile of MAX_HEADS heads in dots */
@@ -23,7 +22,7 @@ enum {
 /* Elements to prefetch ahead: whole rows. */
 static inline size_t elements_ahead(const dq_heads_f32 *s)
 {
-    return (AHEAD / (s->n + 1) + 1) * s->row;
+    return (s->distance / ((s->n + 1) * sizeof(float)) + 1) * s->row;
 }
 
 /* Adds `parts` vectors from p on of a group of 16 elements of `rows` rows and `heads` heads to their lanes.

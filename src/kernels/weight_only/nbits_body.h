@@ -21,7 +21,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLS = DQ_NBITS_COLS, LINES = 4, AHEAD = 8192 /* bytes to prefetch ahead */ };
+enum { COLS = DQ_NBITS_COLS, LINES = 4 };
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE vi four_bytes(const int8_t *p)
@@ -31,14 +31,14 @@ ALWAYS_INLINE vi four_bytes(const int8_t *p)
     return vi_set(bytes);
 }
 
-/* Prefetches `bytes` bytes, AHEAD bytes ahead. For a single row each word is read once, and there is too much
- * work per word for the hardware prefetcher to overlap it with loads. */
-ALWAYS_INLINE void fetch_ahead(const void *from, size_t bytes)
+/* Prefetches the `bytes` bytes that are b->distance bytes ahead. For a single row each word is read once, and
+ * there is too much work per word for the hardware prefetcher to overlap it with loads. */
+ALWAYS_INLINE void fetch_ahead(const dq_nbits *b, const void *from, size_t bytes)
 {
     enum { LINE = 64 };
 #pragma GCC unroll 4
     for (size_t at = 0; at < bytes; at += LINE)
-        __builtin_prefetch((const char *)from + AHEAD + at);
+        __builtin_prefetch((const char *)from + b->distance + at);
 }
 
 /* The scales of a block as floats, in `buffer` if they are packed as float16. Prefetches those of a later
@@ -46,10 +46,10 @@ ALWAYS_INLINE void fetch_ahead(const void *from, size_t bytes)
 ALWAYS_INLINE const float *scales_of(const dq_nbits *b, size_t block, float buffer[COLS])
 {
     if (b->scales) {
-        fetch_ahead(b->scales + block * COLS, COLS * sizeof *b->scales);
+        fetch_ahead(b, b->scales + block * COLS, COLS * sizeof *b->scales);
         return b->scales + block * COLS;
     }
-    fetch_ahead(b->scales_f16 + block * COLS, COLS * sizeof *b->scales_f16);
+    fetch_ahead(b, b->scales_f16 + block * COLS, COLS * sizeof *b->scales_f16);
     for (size_t j = 0; j < COLS; j += VF_LANES)
         vf_store(buffer + j, scales_at(b, block, j));
     return buffer;
@@ -184,7 +184,7 @@ ALWAYS_INLINE void strip(const dq_nbits *b, int bits, const dq_nbits_row *x, flo
         for (size_t left = w.lengths[g], n; left; factors++, sums++) {
             const float f = fabsf(*factors);
             n = left < most ? left : most;
-            fetch_ahead(words, n * COLS * sizeof *words);
+            fetch_ahead(&w, words, n * COLS * sizeof *words);
             columns(bits, words, n, scales, zeros, middle, digits, f, *sums, y);
             if (w.fractions)
                 add_fractions(b, g, -(f * (float)*sums), y);

@@ -7,6 +7,8 @@
  *                                     2 bits are then looked up with the two bits above them, which the table
  *                                     ignores */
 
+enum { AHEAD = 8192 /* bytes to prefetch ahead */ };
+
 /* Dequantizes some words of one vector of columns to a panel. All but the pointers, `zero` and `scale` are
  * constants in each call. */
 ALWAYS_INLINE void panel_as_floats(const uint32_t *words, size_t count, int each, const lookup *table,

@@ -64,7 +64,7 @@ ALWAYS_INLINE void rounded_strip(const dq_nbits *b, int bits, bool with_starts, 
             for (size_t left = b->lengths[g], n; left; left -= n) {
                 n = left < most ? left : most;
                 if (side == 1)
-                    fetch_ahead(words, n * COLS * sizeof *words);
+                    fetch_ahead(b, words, n * COLS * sizeof *words);
                 rounded_columns(words, n, bits, scales, zeros, &at, side, y);
                 words += n * COLS;
                 at.digits += rows * DQ_NBITS_ROUNDED_BYTES(bits);

@@ -2,6 +2,7 @@
 #include "ops/attention/attention_core.h"
 
 #include "base/checked.h"
+#include "base/cpu.h"
 #include "ops/rows.h"
 
 #include <math.h>
@@ -240,7 +241,8 @@ static void query_of_heads(const job *j, const dq_attention_row *row, size_t cou
                              .in = head_of(&a->q, row->batch, row->head) + row->row * a->q.row,
                              .in_head = a->q.head,
                              .out = row->scores + part.first,
-                             .out_head = a->keys};
+                             .out_head = a->keys,
+                             .distance = dq_cpu_prefetch_distance()};
         keys.rows = floats_of(j, &part, own, &keys.row);
         rows->dots(&keys);
     }
@@ -259,7 +261,8 @@ static void query_of_heads(const job *j, const dq_attention_row *row, size_t cou
                                .in = row->scores + part.first,
                                .in_head = a->keys,
                                .out = sums,
-                               .out_head = a->v_size};
+                               .out_head = a->v_size,
+                               .distance = dq_cpu_prefetch_distance()};
         values.rows = floats_of(j, &part, own, &values.row);
         rows->mix_heads(&values);
     }

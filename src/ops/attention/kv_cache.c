@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/attention/kv_cache.h"
 
+#include "base/cpu.h"
 #include "ops/rows.h"
 
 #include <inttypes.h>
@@ -72,13 +73,12 @@ void dq_kv_cache_put(const dq_op_call *call, const dq_kv_cache *c, size_t head, 
     }
 }
 
-/* Prefetches the row that follows `n` rows later: the rows of the next call, while those of this one are
- * used. */
-static void prefetch_row(const dq_kv_cache *c, const uint8_t *row, size_t n)
+/* Prefetches the row that is `distance` bytes ahead. */
+static void prefetch_row(const dq_kv_cache *c, const uint8_t *row, size_t distance)
 {
     enum { LINE = 64 };
     for (size_t at = 0; at < c->row_bytes; at += LINE)
-        __builtin_prefetch(row + n * c->row_bytes + at);
+        __builtin_prefetch(row + distance + at);
 }
 
 static void load_row(const dq_op_call *call, const dq_kv_cache *c, const uint8_t *row, float *to)
@@ -99,8 +99,9 @@ void dq_kv_cache_get(const dq_op_call *call, const dq_kv_cache *c, size_t head, 
     const uint8_t *from = rows;
     const dq_rows_f32 *f = call->kernels->rows_f32;
     const float *scale = c->scaled ? dq_data(call->in[c->scale], float) : NULL;
+    const size_t distance = dq_cpu_prefetch_distance();
     for (size_t t = 0; t < n; t++, from += c->row_bytes, to += c->size) {
-        prefetch_row(c, from, n);
+        prefetch_row(c, from, distance);
         load_row(call, c, from, to);
         if (c->per_channel)
             f->mul(to, 1, scale + head * c->size, 1, c->size, to);

@@ -2,6 +2,7 @@
 #include "ops/weight_only/weight_only.h"
 
 #include "base/checked.h"
+#include "base/cpu.h"
 #include "ops/matmul/gemm_s8_blocks.h"
 #include "ops/packers.h"
 #include "ops/weight_only/weight_digits.h"
@@ -114,7 +115,8 @@ static dq_nbits strip_of(const job *j, size_t strip)
                       .scales_f16 = w->form.scales_f16 ? (const uint16_t *)j->scales + at : NULL,
                       .zeros = j->zeros ? j->zeros + at : NULL,
                       .middle = w->middle,
-                      .fractions = w->fractions};
+                      .fractions = w->fractions,
+                      .distance = dq_cpu_prefetch_distance()};
 }
 
 /* A float GEMM of the rows of a chunk from `first` on. */
