@@ -375,7 +375,9 @@ except KeyboardInterrupt:
     print("interrupted", flush=True)
 print(session(n=2, x=np.ones(64, np.float32)).shape)
 """
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    # a shell ignores Ctrl-C in what it runs in the background, and Python inherits that
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
     assert process.stdout.readline() == "running\n"
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
