@@ -37,7 +37,7 @@ typedef struct dq_cache_sizes {
 } dq_cache_sizes;
 dq_cache_sizes dq_cpu_caches(void);
 /** How many bytes ahead a single pass over memory should prefetch, a multiple of cache lines. 2 KiB on
- * Intel's processors: with 8 KiB, tokens of a decoder took 1.13 times as long on a Xeon with AMX. Else 8 KiB:
+ * Intel's processors: with 8 KiB, tokens of a decoder took 1.12 times as long on a Xeon with AMX. Else 8 KiB:
  * with 4 KiB they took 1.12 times as long on a Zen 5. */
 size_t dq_cpu_prefetch_distance(void);
 /** Number of physical cores that this process may run on, limited by its CPU quota; at least 1. */

@@ -2,6 +2,8 @@
 /* Measures of products, in the first-level cache. */
 #include "bench_measures.h"
 
+#include "base/cpu.h"
+
 #include <string.h>
 
 enum { DEPTH = 256 };
@@ -289,7 +291,8 @@ static dq_nbits some_weights(void)
                       .lengths = lengths,
                       .words = X(uint32_t),
                       .scales = Z(float),
-                      .middle = 8};
+                      .middle = 8,
+                      .distance = dq_cpu_prefetch_distance()};
 }
 
 static void run_nbits_s32(call *c)

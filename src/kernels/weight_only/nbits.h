@@ -37,7 +37,7 @@ typedef struct dq_nbits {
     const float *zeros;         /* [block][column], or NULL: `middle` for all columns */
     float middle;
     bool fractions;  /* zero points may be fractions, or out of the range of quantized values */
-    size_t distance; /* bytes ahead that products of one row prefetch */
+    size_t distance; /* bytes ahead that single passes over the weights prefetch */
 } dq_nbits;
 
 /** A row of x as integers. The words of each block are taken in pieces of DQ_NBITS_PIECE quantized values,

@@ -7,18 +7,16 @@
  *                                     2 bits are then looked up with the two bits above them, which the table
  *                                     ignores */
 
-enum { AHEAD = 8192 /* bytes to prefetch ahead */ };
-
 /* Dequantizes some words of one vector of columns to a panel. All but the pointers, `zero` and `scale` are
  * constants in each call. */
-ALWAYS_INLINE void panel_as_floats(const uint32_t *words, size_t count, int each, const lookup *table,
-                                   bool ready, vf zero, vf scale, float *to)
+ALWAYS_INLINE void panel_as_floats(const uint32_t *words, size_t distance, size_t count, int each,
+                                   const lookup *table, bool ready, vf zero, vf scale, float *to)
 {
     const vi mask = vi_set((1 << each) - 1);
     for (size_t n = 0; n < count; n++, words += COLS) {
         const vi word = vi_load(words);
         vf value[16];
-        __builtin_prefetch((const char *)words + AHEAD); /* packed words of the next blocks follow */
+        __builtin_prefetch((const char *)words + distance); /* packed words of the next blocks follow */
         if (table)
             look_up(table, word, each, value);
 #pragma GCC unroll 16
@@ -46,14 +44,15 @@ ALWAYS_INLINE void as_floats(const dq_nbits *b, int bits, size_t block, size_t f
         float *to = out + at / DQ_GEMM_F32_NR * panel + at % DQ_GEMM_F32_NR;
         vf scale = scales_at(b, block, at);
         vf zero = b->zeros ? vf_load(b->zeros + block * COLS + at) : vf_set(b->middle);
-        __builtin_prefetch(b->scales ? (const char *)(b->scales + block * COLS + at) + AHEAD
-                                     : (const char *)(b->scales_f16 + block * COLS + at) + AHEAD);
+        __builtin_prefetch(b->scales ? (const char *)(b->scales + block * COLS + at) + b->distance
+                                     : (const char *)(b->scales_f16 + block * COLS + at) + b->distance);
         if (b->zeros)
-            __builtin_prefetch((const char *)(b->zeros + block * COLS + at) + AHEAD);
+            __builtin_prefetch((const char *)(b->zeros + block * COLS + at) + b->distance);
         if (look && !b->zeros)
-            panel_as_floats(words, count, bits ? bits : 4, &values, true, zero, scale, to);
+            panel_as_floats(words, b->distance, count, bits ? bits : 4, &values, true, zero, scale, to);
         else
-            panel_as_floats(words, count, bits ? bits : 4, look ? &values : NULL, false, zero, scale, to);
+            panel_as_floats(words, b->distance, count, bits ? bits : 4, look ? &values : NULL, false, zero,
+                            scale, to);
     }
 }
 
