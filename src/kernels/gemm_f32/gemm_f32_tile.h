@@ -418,7 +418,7 @@ typedef struct tall {
 
 static tall tall_tiles(const strip *s)
 {
-    enum { PREFETCH_ROWS = 16, DEEP = 32 };
+    enum { PREFETCH_ROWS = 16, DEEP = 16 };
     static const uint8_t less[12] = {0, 1, 1, 0, 2, 0, 0, 1, 1, 2, 2, 0}; /* by rows % HEIGHT */
     if (!TALL_ROWS || s->g->k < (s->g->last ? DEEP : PREFETCH_ROWS) || s->g->b_step != DQ_GEMM_F32_NR)
         return (tall){0, 0};
