@@ -241,14 +241,17 @@ static bool exceeds_caches(const dq_qweights *w)
     return w->size > UNCACHED_BYTES;
 }
 
-/* Panels of a task for a kernel that packs A. Each task packs the rows of its block again. */
+/* Panels of a task for a kernel that packs A. Each task packs the rows of its block again. With dot-product
+ * instructions, weights from memory are the bottleneck: a single thread then reads a chunk that stays in L2
+ * for all blocks of rows. */
 static size_t chunk_of_packed_a(const dq_qweights *w, size_t count, size_t blocks, size_t rows)
 {
     enum { TASK = 1 << 20, REPAY_PACKING = 8, PIECES = 8 /* for each thread */ };
-    /* with dot-product instructions, weights from memory are the bottleneck */
-    if (count == 1 && !(w->kernel->dots && exceeds_caches(w)))
+    const dq_cache_sizes caches = dq_cpu_caches();
+    if (count == 1 && (blocks == 1 || !w->kernel->dots || !exceeds_caches(w)))
         return w->panels;
-    double expected = TASK / (1 + products_of(w, rows)) + 1;
+    double expected = count == 1 ? (double)dq_blocking_panels_of_tile(&caches, w->panel_size)
+                                 : TASK / (1 + products_of(w, rows)) + 1;
     double most = (double)w->panels * (double)blocks / (double)(PIECES * count);
     if (expected < REPAY_PACKING)
         expected = REPAY_PACKING;
