@@ -4,11 +4,12 @@
 
     fit_costs.py [LIBRARY] [--table NAME]… [--isa LEVEL]… [--repeat N] [--save FILE | --load FILE]
 
-Forces each algorithm on each problem of the grid, at each level of this processor and one thread, and fits by row and level
-the rates (multiply-adds and bytes in a nanosecond, nanoseconds of a call) whose sum is nearest to the measured times, relative
-errors squared. Prints lines for costs.def, which are to be read before they go there, and for each table and level how much
-slower than the fastest row is what these costs choose: geometric mean and worst problem. LIBRARY should be a release build.
---save keeps the measured times, --load fits them anew."""
+Forces each algorithm on each problem of the grid, at each level of this processor and one thread. Rates are multiply-adds and bytes in a
+nanosecond, and nanoseconds of a call. They begin as those of costs.def, or as those whose sum is nearest to the times of their row, relative
+errors squared. Then a random search changes one after the other where the rows that are chosen take less time. Prints lines for costs.def, which are to be read
+before they go there, and for each table and level how much slower than the fastest row the chosen rows are: geometric mean and worst
+problems, with the rates of costs.def and with the new ones. LIBRARY should be a release build. --save keeps the measured times, --load
+fits them anew."""
 
 import argparse
 import itertools
@@ -24,6 +25,8 @@ import grid
 from check import ROOT, algorithms
 from library import Failure, Library, Model
 
+LEVELS = ["c", "sse41", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512vbmi", "amx"]
+COST = re.compile(r"DQ_COST\((\w+), (\w+), (\w+), ([\d.e+]+), ([\d.e+]+), ([\d.e+]+)\)")
 WORK = re.compile(r"([\d.e+-]+) us \(([\d.e+-]+) M multiply-adds, ([\d.e+-]+) KB moved, ([\d.e+-]+) calls\)")
 
 
@@ -56,7 +59,7 @@ def measure(library, tables, levels, repeat):
 
 
 def fit(works, times):
-    """Nonnegative rates of least squared relative error: the best of all subsets of the three terms."""
+    """Nanoseconds of a multiply-add, a byte and a call, of least squared relative error: the best of all subsets of the three terms."""
     a, best = np.asarray(works) / np.asarray(times)[:, None], None
     for count in (1, 2, 3):
         for terms in itertools.combinations(range(3), count):
@@ -70,8 +73,87 @@ def fit(works, times):
     return best
 
 
-def number(x):
-    return f"{x:.3g}"
+def as_in_file(nanoseconds):
+    """The numbers of a line of costs.def: multiply-adds and bytes in a nanosecond, nanoseconds of a call; two digits of each."""
+    macs, moved, call = (float(f"{x:.2g}") for x in (*(min(1 / max(v, 1e-9), 1e4) for v in nanoseconds[:2]), nanoseconds[2]))
+    return macs, moved, call
+
+
+def rounded(nanoseconds):
+    """Nanoseconds as they follow from the line, for one row or several."""
+    if nanoseconds.ndim > 1:
+        return np.array([rounded(row) for row in nanoseconds])
+    macs, moved, call = as_in_file(nanoseconds)
+    return np.array([1 / macs, 1 / moved, call])
+
+
+class Problems:
+    """The problems of a table at a level. A row is an algorithm; nanoseconds of rows that do not apply are infinite."""
+
+    def __init__(self, times):
+        keys = list(dict.fromkeys((label, result) for _, _, label, result, _, _ in times))
+        self.labels = [label for label, _ in keys]
+        self.rows = sorted({t[0] for t in times})
+        self.works, self.times = np.zeros((len(keys), len(self.rows), 3)), np.full((len(keys), len(self.rows)), np.inf)
+        for row, _, label, result, work, ns in times:
+            at = keys.index((label, result)), self.rows.index(row)
+            self.works[at], self.times[at] = work, ns
+        self.applies, self.least = np.isfinite(self.times), self.times.min(axis=1)
+
+    def expected(self, rates):
+        return np.where(self.applies, (self.works * rates).sum(axis=2), np.inf)
+
+    def losses(self, expected):
+        """Times of the chosen rows by those of the fastest."""
+        chosen = expected.argmin(axis=1)
+        return self.times[np.arange(len(chosen)), chosen] / self.least, chosen
+
+    def score(self, expected):
+        """What the search makes smaller: the mean loss, a little of the worst one, and errors of the expected times less than that."""
+        losses = np.log(self.losses(expected)[0])
+        errors = np.log(expected[self.applies] / self.times[self.applies])
+        return losses.mean() + 0.02 * losses.max() + 0.002 * np.square(errors).mean()
+
+    def least_squares(self):
+        return np.array([fit(self.works[self.applies[:, i], i], self.times[self.applies[:, i], i])[1] for i in range(len(self.rows))])
+
+    def search(self, *starts, steps=20000):
+        """The best rates that it comes to from the best of some rates."""
+        rates = min(map(rounded, starts), key=lambda rates: self.score(self.expected(rates)))
+        random, expected = np.random.default_rng(1), self.expected(rates)
+        best = self.score(expected)
+        for _ in range(steps):
+            row, term = random.integers(len(self.rows)), random.integers(3)
+            changed, before = expected.copy(), rates[row].copy()
+            rates[row, term] *= np.exp(random.normal(0, 0.25))
+            rates[row] = rounded(rates[row])
+            changed[:, row] = np.where(self.applies[:, row], self.works[:, row] @ rates[row], np.inf)
+            score = self.score(changed)
+            if score < best:
+                best, expected = score, changed
+            else:
+                rates[row] = before
+        return rates
+
+    def report(self, title, expected):
+        losses, chosen = self.losses(expected)
+        print(f"{title}: {math.exp(np.log(losses).mean()):.3f} times the fastest row's time over {len(losses)} problems, at most:")
+        for i in losses.argsort()[::-1][:6]:
+            print(f"    {losses[i]:.2f} {self.labels[i]}: {self.rows[chosen[i]]}, fastest {self.rows[self.times[i].argmin()]}")
+
+
+def rates_of_file(rows, isa):
+    """Nanoseconds of costs.def for rows at a level, which has those of the next lower one where it has none of its own."""
+    levels = [name.upper() for name in LEVELS[:LEVELS.index(isa) + 1]]
+    text = (ROOT / "src" / "ops" / "costs.def").read_text(encoding="utf-8")
+    found = {(f"{table}={row}", level): list(map(float, rates)) for table, row, level, *rates in COST.findall(text)}
+    rates = [next(found[row, level] for level in reversed(levels) if (row, level) in found) for row in rows]
+    return np.array([(1 / macs, 1 / moved, call) for macs, moved, call in rates])
+
+
+def line_of(row, isa, rates):
+    table, name = row.split("=")
+    return f"DQ_COST({table}, {name}, {isa.upper()}, {', '.join(f'{x:g}' for x in as_in_file(rates))})"
 
 
 def main():
@@ -90,25 +172,14 @@ def main():
         times = measure(library, options.table, options.isa or library.levels(), options.repeat)
     if options.save:
         options.save.write_text(json.dumps(times), encoding="utf-8")
-    costs, problems = {}, {}
-    for row, isa in sorted({(t[0], t[1]) for t in times}):
-        of_row = [t for t in times if (t[0], t[1]) == (row, isa)]
-        error, x = fit([t[4] for t in of_row], [t[5] for t in of_row])
-        table, name = row.split("=")
-        macs, moved = (1 / v if v else math.inf for v in x[:2])
-        print(f"DQ_COST({table}, {name}, {isa.upper()}, {number(min(macs, 1e4))}, {number(min(moved, 1e4))}, {number(x[2])})"
-              f" /* {len(of_row)} times, error {math.sqrt(error / len(of_row)):.2f} */")
-        for t in of_row:
-            problems.setdefault((table, isa, t[2], t[3]), []).append((float(np.dot(x, t[4])), t[5], row))
-    losses = {}
-    for (table, isa, label, _), rows in problems.items():
-        chosen = min(rows)
-        losses.setdefault((table, isa), []).append((chosen[1] / min(r[1] for r in rows), label, chosen[2], min(rows, key=lambda r: r[1])[2]))
-    for (table, isa), of_level in losses.items():
-        mean = math.exp(sum(math.log(loss) for loss, *_ in of_level) / len(of_level))
-        print(f"{table} {isa}: {mean:.3f} times the fastest row's time over {len(of_level)} problems, at most:")
-        for loss, label, chosen, fastest in sorted(of_level, reverse=True)[:6]:
-            print(f"    {loss:.2f} {label}: {chosen}, fastest {fastest}")
+    for table, isa in dict.fromkeys((t[0].split("=")[0], t[1]) for t in times):
+        problems = Problems([t for t in times if t[0].startswith(f"{table}=") and t[1] == isa])
+        before = rates_of_file(problems.rows, isa)
+        rates = problems.search(problems.least_squares(), before)
+        for row, of_row in zip(problems.rows, rates):
+            print(line_of(row, isa, of_row))
+        problems.report(f"{table} {isa}, costs.def", problems.expected(before))
+        problems.report(f"{table} {isa}, fitted", problems.expected(rates))
 
 
 if __name__ == "__main__":
