@@ -89,14 +89,17 @@ static product random_product(const dq_gemm_s8 *kernel, uint32_t use)
     p.a.runs = p.b.runs = runs;
     p.a.run = p.b.run = run;
     ptrdiff_t *offsets = kernel_memory(runs * sizeof *offsets);
-    size_t reach = run + 50;
-    for (size_t t = 0; t < runs; t++)
+    size_t reach = 0;
+    for (size_t t = 0; t < runs; t++) {
         offsets[t] = (ptrdiff_t)kernel_random(51);
+        const size_t end = (size_t)offsets[t] + dq_gemm_s8_readable(run);
+        reach = end > reach ? end : reach;
+    }
     const uint8_t **rows = kernel_memory(p.rows * sizeof *rows);
     uint32_t kind = kernel_random(A_KINDS);
     for (size_t i = 0; i < p.rows; i++) {
-        uint8_t *row = kernel_memory(reach + DQ_GEMM_S8_SLACK);
-        fill(row, reach + DQ_GEMM_S8_SLACK, kind);
+        uint8_t *row = kernel_memory(reach);
+        fill(row, reach, kind);
         rows[i] = row;
     }
     p.a.offsets = offsets;

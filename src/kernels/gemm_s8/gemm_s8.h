@@ -21,8 +21,15 @@ enum {
     DQ_GEMM_S8_MR_MAX = 64, /* bounds of dq_gemm_s8.mr and nr */
     DQ_GEMM_S8_NR_MAX = 64,
     DQ_GEMM_S8_PREFETCH = 8, /* bytes of a row for each prefetch (dq_gemm_s8_a.ahead) */
-    DQ_GEMM_S8_SLACK = 64 /* readable bytes after each segment; kernels multiply them by zero or drop them */
+    DQ_GEMM_S8_SLACK = 64    /* bytes after data that suffice for all kernels (dq_gemm_s8_readable) */
 };
+
+/** Bytes that kernels may read of a segment of `run` bytes. Those past its end are multiplied by zero or
+ * dropped. */
+static inline size_t dq_gemm_s8_readable(size_t run)
+{
+    return (run + DQ_GEMM_S8_SLACK - 1) / DQ_GEMM_S8_SLACK * DQ_GEMM_S8_SLACK;
+}
 
 typedef struct dq_gemm_s8_a {
     const uint8_t *const *rows;

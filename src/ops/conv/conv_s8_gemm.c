@@ -377,8 +377,8 @@ static void transpose(const part *p)
         p->block->row_pointers[p->row + i] = to + i * s->group_in;
 }
 
-/* Sets the row pointers to pixels of NHWC x in place. A pixel is copied if its signedness differs, or if the
- * slack after it would be past the end of x. */
+/* Sets the row pointers to pixels of NHWC x in place. A pixel is copied if its signedness differs, or if
+ * kernels might read past the end of x. */
 static void set_row_pointers(const part *p)
 {
     const dq_conv_s8 *conv = p->run->conv;
@@ -389,7 +389,7 @@ static void set_row_pointers(const part *p)
     uint8_t *to = (uint8_t *)p->block->extra + p->row * s->group_in;
     set_windows(p, from + p->image * s->in_channels * s->in_size + p->group * s->group_in);
     for (size_t i = 0; i < p->rows; i++, to += s->group_in) {
-        if (sign_xor == 0 && (size_t)(end - pixels[i]) >= s->group_in + DQ_GEMM_S8_SLACK)
+        if (sign_xor == 0 && (size_t)(end - pixels[i]) >= dq_gemm_s8_readable(s->group_in))
             continue;
         dq_gemm_s8_copy(pixels[i], s->group_in, sign_xor, to);
         pixels[i] = to;

@@ -100,19 +100,17 @@ static void copy_columns(const dq_int_matmul *mm, const dq_tensor *a, size_t fir
     }
 }
 
-/* Sets pointers to rows of A. Rows are read in the tensor if it has the kernel's signedness, except for the
- * last rows, which may not be read past their end: they are copied. */
+/* Sets pointers to rows of A. Rows are read in the tensor if it has the kernel's signedness and all bytes
+ * that kernels may read of a row; else they are copied. */
 static void point_rows(const dq_int_matmul *mm, const dq_tensor *a, size_t first_row, dq_qblock *block)
 {
     size_t k = mm->s.k, bytes = block->rows * k;
     const uint8_t *from = (const uint8_t *)a->data + first_row * k;
     uint8_t sign_xor = dq_gemm_s8_sign_xor(a->dtype, mm->w.kernel->a_signed);
-    const size_t readable = a->size - first_row * k;
+    const size_t readable = a->size - first_row * k, row = dq_gemm_s8_readable(k);
     size_t in_place = 0; /* rows */
-    if (!sign_xor && readable >= bytes + DQ_GEMM_S8_SLACK)
-        in_place = block->rows;
-    else if (!sign_xor && k > 0 && readable > DQ_GEMM_S8_SLACK)
-        in_place = (readable - DQ_GEMM_S8_SLACK) / k;
+    if (!sign_xor && k > 0 && readable >= row)
+        in_place = dq_least((readable - row) / k + 1, block->rows);
     for (size_t i = 0; i < in_place; i++)
         block->row_pointers[i] = from + i * k;
     dq_gemm_s8_copy(from + in_place * k, bytes - in_place * k, sign_xor, (uint8_t *)block->extra);
