@@ -76,7 +76,7 @@ typedef size_t dq_gemm_s8_pack_fn(const dq_gemm_s8_b *b, size_t first, void *pan
 typedef size_t dq_gemm_s8_used_fn(size_t runs, size_t run, const void *panel, size_t size);
 
 /** Computes a tile: c[i * c_stride + j] = init[j] + row i of A times column j of the panel, for i < rows (1 …
- * mr) and all j < nr. */
+ * mr) and all j < nr. A kernel with a column_step writes only the columns of dq_gemm_s8_columns. */
 typedef void dq_gemm_s8_tile_fn(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init,
                                 int32_t *c, size_t c_stride);
 
@@ -88,8 +88,9 @@ typedef void dq_gemm_s8_sums_fn(const dq_gemm_s8_a *a, size_t rows, int32_t *sum
 
 /** Functions that share a panel layout. */
 typedef struct dq_gemm_s8 {
-    unsigned mr, nr; /* rows and columns of a tile */
-    bool a_signed;   /* A is int8, else uint8 */
+    unsigned mr, nr;      /* rows and columns of a tile */
+    unsigned column_step; /* columns are computed so many at a time; 0: nr */
+    bool a_signed;        /* A is int8, else uint8 */
     bool dots; /* the ISA has a dot-product instruction for bytes: two rows of bytes take less time than a row
                   of int16 in dq_gemm_s16_fn */
     dq_gemm_s8_panel_size_fn *panel_size;
@@ -103,6 +104,13 @@ typedef struct dq_gemm_s8 {
     const struct dq_gemm_s8
         *other_sign; /* the same panel layout for the other signedness of A; not for `few`; NULL: none */
 } dq_gemm_s8;
+
+/** Columns that a tile writes of the last panel, which holds `cols` columns of B (at most nr). */
+static inline size_t dq_gemm_s8_columns(const dq_gemm_s8 *kernel, size_t cols)
+{
+    const size_t step = kernel->column_step ? kernel->column_step : kernel->nr;
+    return (cols + step - 1) / step * step;
+}
 
 /** c[j] -= factor * v[j], modulo 2^32. */
 typedef void dq_subtract_scaled_s32_fn(int32_t *c, size_t n, int32_t factor, const int32_t *v);

@@ -279,9 +279,6 @@ static void sum_rows(const dq_gemm_s8_a *a, size_t rows, const void *panel, cons
             multiply(r->is_signed, r, x, x2, w, w2, ahead, i < PAIR / SIDE * 2 ? lines : 0, init, to, to2,
                      c_stride);
     }
-    if (!w2)
-        for (size_t i = 0; i < rows; i++)
-            memcpy(c + i * c_stride + SIDE, init + SIDE, SIDE * sizeof *c);
 }
 
 static void tile(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
@@ -322,8 +319,8 @@ static void done(void)
 
 #define GEMM_S8_AMX(of_signed, ...)                                                                          \
     {                                                                                                        \
-        .mr = MR, .nr = NR, .a_signed = of_signed, .dots = true, .panel_size = panel_size,                   \
-        .packed_a_size = packed_a_size, .pack = pack, .done = done, __VA_ARGS__                              \
+        .mr = MR, .nr = NR, .column_step = SIDE, .a_signed = of_signed, .dots = true,                        \
+        .panel_size = panel_size, .packed_a_size = packed_a_size, .pack = pack, .done = done, __VA_ARGS__    \
     }
 
 static const dq_gemm_s8 of_signed_rows = GEMM_S8_AMX(true, .tile = tile_signed, .sums = sums_signed);

@@ -396,16 +396,24 @@ static void run_panels(const dq_qblock *block, size_t p, size_t count, size_t at
     }
 }
 
+/* Columns that tiles write of panels p … p + count - 1. */
+static size_t written_columns(const dq_qweights *w, size_t p, size_t count)
+{
+    const size_t before = (count - 1) * w->kernel->nr, left = w->b.cols - p * w->kernel->nr;
+    return before + dq_gemm_s8_columns(w->kernel, dq_least(left - before, w->kernel->nr));
+}
+
 /* Number of panels from p on that each tile of rows uses before the next tile, if sums go to the result:
- * those that stay in L2, at least `least`. */
+ * those that stay in L2, at least `least`. A last panel is not among them if tiles write more columns of it
+ * than there are. */
 static size_t panels_of_tile(const dq_qblock *block, size_t p, size_t least)
 {
     const dq_qweights *w = block->w;
     const dq_cache_sizes caches = dq_cpu_caches();
-    const size_t most = dq_blocking_panels_of_tile(&caches, w->panel_size);
-    const size_t whole = w->b.cols / w->kernel->nr - p, left = block->end_panel - p;
-    const size_t panels = whole < left ? whole : left;
-    return most < least ? least : panels < most ? panels : most;
+    const size_t most = dq_blocking_panels_of_tile(&caches, w->panel_size), all = w->panels - p;
+    const size_t whole = written_columns(w, p, all) > w->b.cols - p * w->kernel->nr ? all - 1 : all;
+    const size_t panels = dq_least(whole, block->end_panel - p);
+    return most < least ? least : dq_least(panels, most);
 }
 
 void dq_qblock_run(dq_qblock *block)
@@ -423,7 +431,7 @@ void dq_qblock_run(dq_qblock *block)
     for (size_t p = block->first_panel, many; p < block->end_panel; p += many) {
         size_t at = (p - block->first_panel) * nr, first = p * nr;
         many = block->end_panel - p < block->row_multiple ? block->end_panel - p : block->row_multiple;
-        const bool in_result = block->result && w->b.cols - first >= many * nr;
+        const bool in_result = block->result && written_columns(w, p, many) <= w->b.cols - first;
         if (in_result)
             many = panels_of_tile(block, p, many);
         block->c = in_result ? block->result + first : c;
@@ -434,9 +442,9 @@ void dq_qblock_run(dq_qblock *block)
             for (size_t i = 0; i < many; i++)
                 run_panels(block, p + i, 1, at + i * nr, i * nr);
         if (block->any_zero || block->per_row)
-            correct_rows(block, at, many * nr);
+            correct_rows(block, at, dq_least(many * nr, w->b.cols - first));
         if (!in_result)
-            block->store(block, first, w->b.cols - first < many * nr ? w->b.cols - first : many * nr);
+            block->store(block, first, dq_least(many * nr, w->b.cols - first));
     }
     block->c = c;
     if (w->kernel->done)
