@@ -99,8 +99,8 @@ typedef void dq_weights_store_fn(const void *arg, size_t row, size_t col, size_t
  * holds an invalid block number. */
 dq_status dq_weights_begin(const dq_op_call *call, const dq_weights *w, void *scratch, dq_error *err);
 /** Inputs and outputs of a run. `x` holds the rows that `load` returns, contiguous, or is NULL if they are
- * not floats in memory. With w->straight, the float GEMM writes its results, plus `bias` unless it is NULL,
- * to `out`, rows of n floats. Else, and from the integer kernels, `store` gets the results. */
+ * not floats in memory. With w->writes_output, the float GEMM writes its results, plus `bias` unless it is
+ * NULL, to `out`, rows of n floats. Else, and from the integer kernels, `store` gets the results. */
 typedef struct dq_weights_io {
     dq_weights_load_fn *load;
     dq_weights_store_fn *store;
