@@ -380,15 +380,15 @@ static void mix_tile(const job *j, const dq_attention_row *row, size_t count, si
                      float *own)
 {
     const dq_attention *a = j->a;
-    const bool straight = a->out->dtype == DQ_FLOAT;
+    const bool writes_output = a->out->dtype == DQ_FLOAT;
     dq_gemm_block_f32 block = {.rows = count,
                                .cols = a->v_size,
                                .a_row = j->workspace.keys,
                                .b_step = PANEL,
                                .b_panel = PANEL * a->keys,
-                               .c = straight ? dq_data(a->out, float) + row_offset(a, row)
-                                             : own + j->workspace.tile_at,
-                               .c_row = straight ? a->out_row : j->workspace.v_padded,
+                               .c = writes_output ? dq_data(a->out, float) + row_offset(a, row)
+                                                  : own + j->workspace.tile_at,
+                               .c_row = writes_output ? a->out_row : j->workspace.v_padded,
                                .alpha = 1,
                                .low = -INFINITY,
                                .high = INFINITY};
@@ -407,7 +407,7 @@ static void mix_tile(const job *j, const dq_attention_row *row, size_t count, si
         j->k->gemm_block_f32(&block);
         block.more = true;
     } while (from < to);
-    for (size_t i = 0; i < count && !straight; i++)
+    for (size_t i = 0; i < count && !writes_output; i++)
         store(j, &row[i], a->v_size, block.c + i * block.c_row);
 }
 
