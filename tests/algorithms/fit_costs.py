@@ -5,11 +5,12 @@
     fit_costs.py [LIBRARY] [--table NAME]… [--isa LEVEL]… [--repeat N] [--save FILE | --load FILE]
 
 Forces each algorithm on each problem of the grid, at each level of this processor and one thread. Rates are multiply-adds and bytes in a
-nanosecond, and nanoseconds of a call. They begin as those of costs.def, or as those whose sum is nearest to the times of their row, relative
-errors squared. Then a random search changes one after the other where the rows that are chosen take less time. Prints lines for costs.def, which are to be read
-before they go there, and for each table and level how much slower than the fastest row the chosen rows are: geometric mean and worst
-problems, with the rates of costs.def and with the new ones. LIBRARY should be a release build. --save keeps the measured times, --load
-fits them anew."""
+nanosecond, and nanoseconds of a call. They begin as those of costs.def, or as those of least squared relative error for each row. Then a
+random search changes one rate after the other, and keeps changes after which the chosen rows take less time.
+
+Prints lines for costs.def, which are to be read before they go there. For each table and level it tells how much slower than the fastest
+rows the chosen ones are, with the rates of costs.def and with the new ones: geometric mean and worst problems. LIBRARY should be a release
+build. --save keeps the measured times, --load fits them anew."""
 
 import argparse
 import itertools
@@ -25,7 +26,7 @@ import grid
 from check import ROOT, algorithms
 from library import Failure, Library, Model
 
-LEVELS = ["c", "sse41", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512vbmi", "amx"]
+LEVELS = {"x86-64": ["c", "sse41", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512vbmi", "amx"], "arm": ["c", "neon", "dotprod", "i8mm"]}
 COST = re.compile(r"DQ_COST\((\w+), (\w+), (\w+), ([\d.e+]+), ([\d.e+]+), ([\d.e+]+)\)")
 WORK = re.compile(r"([\d.e+-]+) us \(([\d.e+-]+) M multiply-adds, ([\d.e+-]+) KB moved, ([\d.e+-]+) calls\)")
 
@@ -109,7 +110,7 @@ class Problems:
         return self.times[np.arange(len(chosen)), chosen] / self.least, chosen
 
     def score(self, expected):
-        """What the search makes smaller: the mean loss, a little of the worst one, and errors of the expected times less than that."""
+        """What the search minimizes: the mean loss, with small weights for the worst loss and for errors of the expected times."""
         losses = np.log(self.losses(expected)[0])
         errors = np.log(expected[self.applies] / self.times[self.applies])
         return losses.mean() + 0.02 * losses.max() + 0.002 * np.square(errors).mean()
@@ -144,7 +145,8 @@ class Problems:
 
 def rates_of_file(rows, isa):
     """Nanoseconds of costs.def for rows at a level, which has those of the next lower one where it has none of its own."""
-    levels = [name.upper() for name in LEVELS[:LEVELS.index(isa) + 1]]
+    of_processor = next(levels for levels in LEVELS.values() if isa in levels)
+    levels = [name.upper() for name in of_processor[:of_processor.index(isa) + 1]]
     text = (ROOT / "src" / "ops" / "costs.def").read_text(encoding="utf-8")
     found = {(f"{table}={row}", level): list(map(float, rates)) for table, row, level, *rates in COST.findall(text)}
     rates = [next(found[row, level] for level in reversed(levels) if (row, level) in found) for row in rows]
