@@ -105,7 +105,7 @@ typedef struct dq_gemm_s8 {
         *other_sign; /* the same panel layout for the other signedness of A; not for `few`; NULL: none */
 } dq_gemm_s8;
 
-/** Columns that a tile writes of the last panel, which holds `cols` columns of B (at most nr). */
+/** Columns that a tile writes of a panel which holds `cols` columns of B (at most nr). */
 static inline size_t dq_gemm_s8_columns(const dq_gemm_s8 *kernel, size_t cols)
 {
     const size_t step = kernel->column_step ? kernel->column_step : kernel->nr;
