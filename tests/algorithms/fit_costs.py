@@ -24,9 +24,10 @@ import numpy as np
 
 import grid
 from check import ROOT, algorithms
+from choices import LEVELS
 from library import Failure, Library, Model
 
-LEVELS = {"x86-64": ["c", "sse41", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512vbmi", "amx"], "arm": ["c", "neon", "dotprod", "i8mm"]}
+ARM = LEVELS.index("neon")  # levels of x86-64 are before it
 COST = re.compile(r"DQ_COST\((\w+), (\w+), (\w+), ([\d.e+]+), ([\d.e+]+), ([\d.e+]+)\)")
 WORK = re.compile(r"([\d.e+-]+) us \(([\d.e+-]+) M multiply-adds, ([\d.e+-]+) KB moved, ([\d.e+-]+) calls\)")
 
@@ -105,7 +106,7 @@ class Problems:
         return np.where(self.applies, (self.works * rates).sum(axis=2), np.inf)
 
     def losses(self, expected):
-        """Times of the chosen rows by those of the fastest."""
+        """Times of the chosen rows by those of the fastest, and the chosen rows."""
         chosen = expected.argmin(axis=1)
         return self.times[np.arange(len(chosen)), chosen] / self.least, chosen
 
@@ -145,8 +146,8 @@ class Problems:
 
 def rates_of_file(rows, isa):
     """Nanoseconds of costs.def for rows at a level, which has those of the next lower one where it has none of its own."""
-    of_processor = next(levels for levels in LEVELS.values() if isa in levels)
-    levels = [name.upper() for name in of_processor[:of_processor.index(isa) + 1]]
+    end = LEVELS.index(isa) + 1
+    levels = [name.upper() for name in (LEVELS[:end] if end <= ARM else ["c", *LEVELS[ARM:end]])]
     text = (ROOT / "src" / "ops" / "costs.def").read_text(encoding="utf-8")
     found = {(f"{table}={row}", level): list(map(float, rates)) for table, row, level, *rates in COST.findall(text)}
     rates = [next(found[row, level] for level in reversed(levels) if (row, level) in found) for row in rows]
