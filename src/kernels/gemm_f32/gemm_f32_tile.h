@@ -420,7 +420,7 @@ static tall tall_tiles(const strip *s)
 {
     enum { MIN_STEPS = 16 };
     static const uint8_t less[12] = {0, 1, 1, 0, 2, 0, 0, 1, 1, 2, 2, 0}; /* by rows % HEIGHT */
-    if (!TALL_ROWS || s->g->k < MIN_STEPS || s->g->b_step != DQ_GEMM_F32_NR)
+    if (!TALL_ROWS || s->g->k < MIN_STEPS)
         return (tall){0, 0};
     const size_t few = less[s->rows % HEIGHT], count = few * LESS <= s->rows ? few : 0;
     return (tall){(s->rows - count * LESS) / HEIGHT, count};
