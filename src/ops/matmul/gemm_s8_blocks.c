@@ -241,18 +241,28 @@ static bool exceeds_caches(const dq_qweights *w)
     return w->size > UNCACHED_BYTES;
 }
 
-/* Panels of a task for a kernel that packs A. Each task packs the rows of its block again. With dot-product
- * instructions, weights from memory are the bottleneck: a single thread then reads a chunk that stays in L2
- * for all blocks of rows. */
-static size_t chunk_of_packed_a(const dq_qweights *w, size_t count, size_t blocks, size_t rows)
+/* Panels of a task for a kernel that packs A. Each task packs the rows of its block again; this many panels
+ * repay it. */
+enum { REPAY_PACKING = 8 };
+
+/* One thread: with dot-product instructions, weights from memory are the bottleneck. A chunk of them then
+ * stays in L2 for all blocks of rows. */
+static size_t chunk_of_packed_a(const dq_qweights *w, size_t blocks)
 {
-    enum { TASK = 1 << 20, REPAY_PACKING = 8, PIECES = 8 /* for each thread */ };
-    const dq_cache_sizes caches = dq_cpu_caches();
-    if (count == 1 && (blocks == 1 || !w->kernel->dots || !exceeds_caches(w)))
+    if (blocks == 1 || !w->kernel->dots || !exceeds_caches(w))
         return w->panels;
-    double expected = count == 1 ? (double)dq_blocking_panels_of_tile(&caches, w->panel_size)
-                                 : TASK / (1 + products_of(w, rows)) + 1;
-    double most = (double)w->panels * (double)blocks / (double)(PIECES * count);
+    const dq_cache_sizes caches = dq_cpu_caches();
+    const size_t tile = dq_blocking_panels_of_tile(&caches, w->panel_size);
+    return dq_least(tile < REPAY_PACKING ? REPAY_PACKING : tile, w->panels);
+}
+
+/* Several threads: tasks of about TASK products. Without dot-product instructions, a thread has at most
+ * PIECES of them. */
+static size_t chunk_of_packed_a_for_threads(const dq_qweights *w, size_t count, size_t blocks, size_t rows)
+{
+    enum { TASK = 1 << 20, PIECES = 8 };
+    const double most = (double)w->panels * (double)blocks / (double)(PIECES * count);
+    double expected = TASK / (1 + products_of(w, rows)) + 1;
     if (expected < REPAY_PACKING)
         expected = REPAY_PACKING;
     if (!w->kernel->dots && expected < most)
@@ -281,8 +291,9 @@ size_t dq_gemm_s8_chunk(const dq_qweights *w, const dq_threads *threads, size_t 
     const size_t count = dq_threads_count(threads);
     if (w->panels <= 1 || (w->kernel->packed_a_size && blocks >= MANY_BLOCKS))
         return w->panels ? w->panels : 1;
-    size_t chunk = w->kernel->packed_a_size ? chunk_of_packed_a(w, count, blocks, rows)
-                                            : chunk_of_blocks(w, count, blocks, rows);
+    size_t chunk = !w->kernel->packed_a_size ? chunk_of_blocks(w, count, blocks, rows)
+                   : count == 1              ? chunk_of_packed_a(w, blocks)
+                                             : chunk_of_packed_a_for_threads(w, count, blocks, rows);
     return chunk < w->panels ? even_chunk(w->panels, blocks, chunk) : chunk;
 }
 
