@@ -126,6 +126,15 @@ static product random_product(const dq_gemm_s8 *kernel, uint32_t use)
     return p;
 }
 
+static int32_t sum_of(const product *p, size_t row, size_t column, int32_t init)
+{
+    uint32_t sum = (uint32_t)init;
+    for (size_t t = 0; t < p->a.runs; t++)
+        for (size_t k = 0; k < p->a.run; k++)
+            sum += (uint32_t)(a_element(p, row, t, k) * b_element(p, column, t, k));
+    return (int32_t)sum;
+}
+
 static void check_tile(const product *p, size_t first, const void *panel)
 {
     const dq_gemm_s8 *kernel = p->kernel;
@@ -141,18 +150,12 @@ static void check_tile(const product *p, size_t first, const void *panel)
     }
     const size_t columns = dq_gemm_s8_columns(kernel, p->b.cols - first < nr ? p->b.cols - first : nr);
     kernel->tile(&a, p->rows, panel, init, c, stride);
-    for (size_t i = 0; i < p->rows; i++)
-        for (size_t j = 0; j < nr; j++) {
-            uint32_t sum = (uint32_t)init[j];
-            for (size_t t = 0; t < p->a.runs; t++)
-                for (size_t k = 0; k < p->a.run; k++)
-                    sum += (uint32_t)(a_element(p, i, t, k) * b_element(p, first + j, t, k));
-            const int32_t expected = j < columns ? (int32_t)sum : before[i * stride + j];
-            KERNEL_FAIL_UNLESS(c[i * stride + j] == expected, "row %zu of %zu, column %zu: %d, expected %d",
-                               i, p->rows, j, c[i * stride + j], expected);
-        }
-    for (size_t i = 0; i + 1 < p->rows && stride > nr; i++)
-        KERNEL_FAIL_UNLESS(c[i * stride + nr] == before[i * stride + nr], "wrote between rows");
+    for (size_t at = 0; at < bytes_of_c / sizeof *c; at++) {
+        const size_t i = at / stride, j = at % stride;
+        const int32_t expected = j < columns ? sum_of(p, i, first + j, init[j]) : before[at];
+        KERNEL_FAIL_UNLESS(c[at] == expected, "row %zu of %zu, column %zu: %d, expected %d", i, p->rows, j,
+                           c[at], expected);
+    }
 }
 
 /* A copy of a panel's used bytes, as a file has them: nothing may be read past its end. */
