@@ -22,7 +22,7 @@ typedef struct form {
     dq_pack_fn make;
     size_t key_size, size, memory_size; /* size: readable bytes from `packed` on */
     size_t full;          /* bytes of the form; more than `size` where a file leaves out unused ones */
-    void *memory;         /* as allocated; NULL: the form is in the file */
+    void *memory;         /* as allocated; NULL: the form is in a block or in the file */
     const void *packed;   /* aligned */
     struct form *waiting; /* next in the list of deferred forms */
     dq_tensor from;       /* the tensor, whose data live as long as the cache */
@@ -32,10 +32,20 @@ typedef struct form {
 
 enum { LISTS = 512 };
 
+/* Memory that small forms share, one after the other. */
+typedef struct block {
+    struct block *next;
+    size_t memory_size, left;
+    char *free; /* the first byte that no form has, aligned to DQ_ALIGN; `left` bytes follow */
+    char memory[];
+} block;
+
 struct dq_packs {
     dq_lock lock;
     const dq_allocator *allocator;
     form *forms[LISTS], *waiting; /* a hash table by tensor: the forms of one tensor are in the same list */
+    block *blocks;                /* the current one first */
+    size_t alone;                 /* bytes of small forms outside of blocks */
     dq_packed_file *file;         /* forms that need not be made; NULL: none */
     dq_content *content;          /* of the model, if there is a file */
 };
@@ -77,6 +87,10 @@ void dq_packs_free(dq_packs *packs)
             next = f->next;
             free_form(packs, f);
         }
+    for (block *b = packs->blocks, *next; b; b = next) {
+        next = b->next;
+        dq_memory_free(packs->allocator, b, b->memory_size);
+    }
     dq_packed_file_close(packs->file);
     dq_content_free(packs->content);
     dq_lock_destroy(&packs->lock);
@@ -121,15 +135,56 @@ static form *new_form(const dq_packs *packs, const dq_tensor *from, const dq_pac
     return f;
 }
 
-/* Allocates zeroed memory for a form. calloc keeps pages that the maker never writes uncommitted. Large pages
- * are for forms that a run reads sequentially and completely. */
-static bool allocate(const dq_packs *packs, form *f)
+static void *aligned_to(void *memory, size_t align)
 {
-    size_t bytes, align = f->size < DQ_LARGE_PAGE ? 64 : DQ_LARGE_PAGE;
-    if (!dq_add_size(f->size, align, &bytes) || !(f->memory = dq_memory_calloc(packs->allocator, 1, bytes)))
+    return (char *)memory + (align - (uintptr_t)memory % align) % align;
+}
+
+static block *new_block(const dq_packs *packs)
+{
+    enum { BLOCK = 4 * DQ_LARGE_PAGE };
+    const size_t size = sizeof(block) + DQ_LARGE_PAGE + BLOCK;
+    block *b = dq_memory_calloc(packs->allocator, 1, size);
+    if (!b)
+        return NULL;
+    *b = (block){.next = packs->blocks,
+                 .memory_size = size,
+                 .left = BLOCK,
+                 .free = aligned_to(b->memory, DQ_LARGE_PAGE)};
+    dq_pages_advise(b->free, BLOCK);
+    return b;
+}
+
+/* Gives a small form `size` bytes of the current block. */
+static bool allocate_in_block(dq_packs *packs, form *f, size_t size)
+{
+    if (!packs->blocks || packs->blocks->left < size) {
+        block *b = new_block(packs);
+        if (!b)
+            return false;
+        packs->blocks = b;
+    }
+    f->packed = packs->blocks->free;
+    packs->blocks->free += size;
+    packs->blocks->left -= size;
+    return true;
+}
+
+/* Allocates zeroed memory for a form. calloc keeps pages that the maker never writes uncommitted. Large forms
+ * have large pages of their own. Small ones share large pages, which a run reads in about the order of its
+ * steps, except for the first of a model, so that a small model takes little memory. */
+static bool allocate(dq_packs *packs, form *f)
+{
+    size_t bytes, align = f->size < DQ_LARGE_PAGE ? DQ_ALIGN : DQ_LARGE_PAGE;
+    if (!dq_add_size(f->size, align, &bytes))
+        return false;
+    if (f->size < DQ_LARGE_PAGE && packs->alone + bytes > DQ_LARGE_PAGE)
+        return allocate_in_block(packs, f, bytes / DQ_ALIGN * DQ_ALIGN);
+    if (!(f->memory = dq_memory_calloc(packs->allocator, 1, bytes)))
         return false;
     f->memory_size = bytes;
-    void *packed = (char *)f->memory + (align - (uintptr_t)f->memory % align) % align;
+    packs->alone += f->size < DQ_LARGE_PAGE ? bytes : 0;
+    void *packed = aligned_to(f->memory, align);
     f->packed = packed;
     dq_pages_advise(packed, f->size);
     return true;
