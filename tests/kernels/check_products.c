@@ -140,8 +140,8 @@ static void check_tile(const product *p, size_t first, const void *panel)
     const dq_gemm_s8 *kernel = p->kernel;
     size_t nr = kernel->nr, stride = nr + kernel_random(3) * 5;
     int32_t *init = kernel_bytes(nr * sizeof *init);
-    const size_t bytes_of_c = ((p->rows - 1) * stride + nr) * sizeof *init;
-    int32_t *c = kernel_bytes(bytes_of_c), *before = memcpy(kernel_bytes(bytes_of_c), c, bytes_of_c);
+    const size_t size = (p->rows - 1) * stride + nr, bytes = size * sizeof *init;
+    int32_t *c = kernel_bytes(bytes), *before = memcpy(kernel_bytes(bytes), c, bytes);
     dq_gemm_s8_a a = p->a;
     if (kernel_random(2)) {
         int32_t *sums = kernel_bytes(p->rows * sizeof *sums);
@@ -150,7 +150,7 @@ static void check_tile(const product *p, size_t first, const void *panel)
     }
     const size_t columns = dq_gemm_s8_columns(kernel, p->b.cols - first < nr ? p->b.cols - first : nr);
     kernel->tile(&a, p->rows, panel, init, c, stride);
-    for (size_t at = 0; at < bytes_of_c / sizeof *c; at++) {
+    for (size_t at = 0; at < size; at++) {
         const size_t i = at / stride, j = at % stride;
         const int32_t expected = j < columns ? sum_of(p, i, first + j, init[j]) : before[at];
         KERNEL_FAIL_UNLESS(c[at] == expected, "row %zu of %zu, column %zu: %d, expected %d", i, p->rows, j,
