@@ -256,33 +256,31 @@ static size_t chunk_of_packed_a(const dq_qweights *w, size_t blocks)
     return dq_least(tile < REPAY_PACKING ? REPAY_PACKING : tile, w->panels);
 }
 
-/* Several threads: tasks of about TASK products. Without dot-product instructions, a thread has at most
- * PIECES of them. */
-static size_t chunk_of_packed_a_for_threads(const dq_qweights *w, size_t count, size_t blocks, size_t rows)
+/* Panels of a task of about TASK products. `few`: a thread has at most PIECES tasks. */
+static double panels_for_threads(const dq_qweights *w, size_t count, size_t blocks, size_t rows, bool few)
 {
     enum { TASK = 1 << 20, PIECES = 8 };
-    const double most = (double)w->panels * (double)blocks / (double)(PIECES * count);
-    double expected = TASK / (1 + products_of(w, rows)) + 1;
-    if (expected < REPAY_PACKING)
-        expected = REPAY_PACKING;
-    if (!w->kernel->dots && expected < most)
-        expected = most;
-    return expected < (double)w->panels ? (size_t)expected : w->panels;
+    const double expected = TASK / (1 + products_of(w, rows)) + 1;
+    const double share = (double)w->panels * (double)blocks / (double)(PIECES * count);
+    return few && expected < share ? share : expected;
+}
+
+/* Several threads: without dot-product instructions each has few tasks. */
+static size_t chunk_of_packed_a_for_threads(const dq_qweights *w, size_t count, size_t blocks, size_t rows)
+{
+    const double expected = panels_for_threads(w, count, blocks, rows, !w->kernel->dots);
+    return dq_least(expected < REPAY_PACKING ? REPAY_PACKING : (size_t)expected, w->panels);
 }
 
 /* Panels of a task for other kernels: NC columns, or fewer if several threads need more tasks. */
 static size_t chunk_of_blocks(const dq_qweights *w, size_t count, size_t blocks, size_t rows)
 {
-    enum { TASK = 1 << 20, PIECES = 8 /* for each thread */ };
     const dq_blocking blocking = blocking_of(w->kernel, w->panel_size);
-    const size_t most = fits_in_l2(w, w->panels) ? w->panels : blocking.nc / w->kernel->nr;
+    const size_t nc = fits_in_l2(w, w->panels) ? w->panels : blocking.nc / w->kernel->nr;
+    const size_t most = dq_least(nc, w->panels);
     if (count == 1)
-        return blocks == 1 || most > w->panels ? w->panels : most;
-    double expected = TASK / (1 + products_of(w, rows)) + 1;
-    double share = (double)w->panels * (double)blocks / (double)(PIECES * count);
-    if (expected < share)
-        expected = share;
-    return expected < (double)most ? (size_t)expected : most < w->panels ? most : w->panels;
+        return blocks == 1 ? w->panels : most;
+    return dq_least((size_t)panels_for_threads(w, count, blocks, rows, true), most);
 }
 
 size_t dq_gemm_s8_chunk(const dq_qweights *w, const dq_threads *threads, size_t blocks, size_t rows)
