@@ -27,7 +27,7 @@
 #define REDZONE 0
 #endif
 
-enum { FIRST_BLOCK = 4096, LARGEST_STEP = 1 << 20 };
+enum { FIRST_BLOCK = 4096, DEFAULT_MOST = 1 << 20 };
 
 struct dq_arena_block {
     dq_arena_block *next;
@@ -75,9 +75,8 @@ static char *fit_somewhere(dq_arena *arena, size_t size, size_t align)
     size_t padded_size;
     if (!dq_add_size(size, align, &padded_size))
         return NULL;
-    size_t step = arena->used < FIRST_BLOCK ? FIRST_BLOCK : arena->used;
-    if (step > LARGEST_STEP)
-        step = LARGEST_STEP;
+    const size_t step = dq_least(arena->used < FIRST_BLOCK ? FIRST_BLOCK : arena->used,
+                                 arena->most ? arena->most : DEFAULT_MOST);
     dq_arena_block *block = new_block(arena->allocator, padded_size > step ? padded_size : step);
     if (!block)
         return NULL;
@@ -147,7 +146,7 @@ void dq_arena_reset(dq_arena *arena)
         block->used = 0;
         POISON(block->data, block->size);
     }
-    if (arena->held > LARGEST_STEP && arena->held / LITTLE > arena->used)
+    if (arena->held > DEFAULT_MOST && arena->held / LITTLE > arena->used)
         dq_arena_free(arena);
     arena->current = arena->first;
     arena->used = 0;
@@ -162,5 +161,5 @@ void dq_arena_free(dq_arena *arena)
         dq_memory_free(arena->allocator, block, sizeof *block + block->size);
         block = next;
     }
-    *arena = (dq_arena){.allocator = arena->allocator};
+    *arena = (dq_arena){.most = arena->most, .allocator = arena->allocator};
 }

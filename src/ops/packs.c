@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/packs.h"
 
+#include "base/arena.h"
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/file.h"
@@ -22,7 +23,7 @@ typedef struct form {
     dq_pack_fn make;
     size_t key_size, size, memory_size; /* size: readable bytes from `packed` on */
     size_t full;          /* bytes of the form; more than `size` where a file leaves out unused ones */
-    void *memory;         /* as allocated; NULL: the form is in a block or in the file */
+    void *memory;         /* as allocated; NULL: the form is in the arena or in the file */
     const void *packed;   /* aligned */
     struct form *waiting; /* next in the list of deferred forms */
     dq_tensor from;       /* the tensor, whose data live as long as the cache */
@@ -32,20 +33,11 @@ typedef struct form {
 
 enum { LISTS = 512 };
 
-/* Memory that small forms share, one after the other. */
-typedef struct block {
-    struct block *next;
-    size_t memory_size, left;
-    char *free; /* the first byte that no form has, aligned to DQ_ALIGN; `left` bytes follow */
-    char memory[];
-} block;
-
 struct dq_packs {
     dq_lock lock;
     const dq_allocator *allocator;
     form *forms[LISTS], *waiting; /* a hash table by tensor: the forms of one tensor are in the same list */
-    block *blocks;                /* the current one first */
-    size_t alone;                 /* bytes of small forms outside of blocks */
+    dq_arena small;               /* forms of less than a large page */
     dq_packed_file *file;         /* forms that need not be made; NULL: none */
     dq_content *content;          /* of the model, if there is a file */
 };
@@ -66,6 +58,7 @@ dq_status dq_packs_create(const dq_allocator *allocator, dq_packs **out, dq_erro
         return status;
     }
     packs->allocator = allocator;
+    packs->small = (dq_arena){.most = 4 * DQ_LARGE_PAGE, .allocator = allocator};
     *out = packs;
     return DQ_OK;
 }
@@ -87,10 +80,7 @@ void dq_packs_free(dq_packs *packs)
             next = f->next;
             free_form(packs, f);
         }
-    for (block *b = packs->blocks, *next; b; b = next) {
-        next = b->next;
-        dq_memory_free(packs->allocator, b, b->memory_size);
-    }
+    dq_arena_free(&packs->small);
     dq_packed_file_close(packs->file);
     dq_content_free(packs->content);
     dq_lock_destroy(&packs->lock);
@@ -135,56 +125,19 @@ static form *new_form(const dq_packs *packs, const dq_tensor *from, const dq_pac
     return f;
 }
 
-static void *aligned_to(void *memory, size_t align)
-{
-    return (char *)memory + (align - (uintptr_t)memory % align) % align;
-}
-
-static block *new_block(const dq_packs *packs)
-{
-    enum { BLOCK = 4 * DQ_LARGE_PAGE };
-    const size_t size = sizeof(block) + DQ_LARGE_PAGE + BLOCK;
-    block *b = dq_memory_calloc(packs->allocator, 1, size);
-    if (!b)
-        return NULL;
-    *b = (block){.next = packs->blocks,
-                 .memory_size = size,
-                 .left = BLOCK,
-                 .free = aligned_to(b->memory, DQ_LARGE_PAGE)};
-    dq_pages_advise(b->free, BLOCK);
-    return b;
-}
-
-/* Gives a small form `size` bytes of the current block. */
-static bool allocate_in_block(dq_packs *packs, form *f, size_t size)
-{
-    if (!packs->blocks || packs->blocks->left < size) {
-        block *b = new_block(packs);
-        if (!b)
-            return false;
-        packs->blocks = b;
-    }
-    f->packed = packs->blocks->free;
-    packs->blocks->free += size;
-    packs->blocks->left -= size;
-    return true;
-}
-
-/* Allocates zeroed memory for a form. calloc keeps pages that the maker never writes uncommitted. Large forms
- * have large pages of their own. Small ones share large pages, which a run reads in about the order of its
- * steps, except for the first of a model, so that a small model takes little memory. */
+/* Allocates zeroed memory for a form. A run reads forms in about the order of their requests, in which small
+ * ones share large pages. Large forms have large pages of their own; calloc keeps pages that the maker never
+ * writes uncommitted. */
 static bool allocate(dq_packs *packs, form *f)
 {
-    size_t bytes, align = f->size < DQ_LARGE_PAGE ? DQ_ALIGN : DQ_LARGE_PAGE;
-    if (!dq_add_size(f->size, align, &bytes))
-        return false;
-    if (f->size < DQ_LARGE_PAGE && packs->alone + bytes > DQ_LARGE_PAGE)
-        return allocate_in_block(packs, f, bytes / DQ_ALIGN * DQ_ALIGN);
-    if (!(f->memory = dq_memory_calloc(packs->allocator, 1, bytes)))
+    size_t bytes;
+    if (f->size < DQ_LARGE_PAGE)
+        return (f->packed = dq_arena_alloc(&packs->small, f->size, DQ_ALIGN)) != NULL;
+    if (!dq_add_size(f->size, DQ_LARGE_PAGE, &bytes) ||
+        !(f->memory = dq_memory_calloc(packs->allocator, 1, bytes)))
         return false;
     f->memory_size = bytes;
-    packs->alone += f->size < DQ_LARGE_PAGE ? bytes : 0;
-    void *packed = aligned_to(f->memory, align);
+    void *packed = (char *)f->memory + (DQ_LARGE_PAGE - (uintptr_t)f->memory % DQ_LARGE_PAGE) % DQ_LARGE_PAGE;
     f->packed = packed;
     dq_pages_advise(packed, f->size);
     return true;

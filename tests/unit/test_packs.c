@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/ops/packs.c: the memory of packed weights, each form of its own or in a block that small forms share.
- */
+/* src/ops/packs.c: the memory of packed weights. Small ones share an arena, large ones have their own. */
 #include "base/checked.h"
 #include "base/pages.h"
 #include "counted.h"
@@ -11,7 +10,7 @@
 
 enum { FORMS = 120 };
 
-/* From one byte to more than a large page; together they need several blocks. */
+/* From one byte to more than a large page; the small ones need several blocks. */
 static size_t size_of(size_t i)
 {
     static const size_t sizes[] = {
