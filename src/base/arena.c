@@ -27,7 +27,7 @@
 #define REDZONE 0
 #endif
 
-enum { FIRST_BLOCK = 4096, DEFAULT_MOST = 1 << 20 };
+enum { FIRST_BLOCK = 4096, LARGEST_BLOCK = 1 << 20 };
 
 struct dq_arena_block {
     dq_arena_block *next;
@@ -76,7 +76,7 @@ static char *fit_somewhere(dq_arena *arena, size_t size, size_t align)
     if (!dq_add_size(size, align, &padded_size))
         return NULL;
     const size_t step = dq_least(arena->used < FIRST_BLOCK ? FIRST_BLOCK : arena->used,
-                                 arena->most ? arena->most : DEFAULT_MOST);
+                                 arena->largest_block ? arena->largest_block : LARGEST_BLOCK);
     dq_arena_block *block = new_block(arena->allocator, padded_size > step ? padded_size : step);
     if (!block)
         return NULL;
@@ -146,7 +146,7 @@ void dq_arena_reset(dq_arena *arena)
         block->used = 0;
         POISON(block->data, block->size);
     }
-    if (arena->held > DEFAULT_MOST && arena->held / LITTLE > arena->used)
+    if (arena->held > LARGEST_BLOCK && arena->held / LITTLE > arena->used)
         dq_arena_free(arena);
     arena->current = arena->first;
     arena->used = 0;
@@ -161,5 +161,5 @@ void dq_arena_free(dq_arena *arena)
         dq_memory_free(arena->allocator, block, sizeof *block + block->size);
         block = next;
     }
-    *arena = (dq_arena){.most = arena->most, .allocator = arena->allocator};
+    *arena = (dq_arena){.largest_block = arena->largest_block, .allocator = arena->allocator};
 }

@@ -14,7 +14,7 @@ typedef struct dq_arena {
     dq_arena_block *current;       /* The block that is being filled. */
     size_t used;                   /* Bytes allocated since the last reset. */
     size_t held;                   /* Bytes of all blocks. */
-    size_t most;                   /* Bytes up to which blocks grow with the arena; 0: 1 MiB. */
+    size_t largest_block;          /* Bytes up to which blocks grow with the arena; 0: 1 MiB. */
     const dq_allocator *allocator; /* Allocates the blocks, and must outlive the arena; NULL: malloc. */
 } dq_arena;
 

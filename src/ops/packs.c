@@ -58,7 +58,7 @@ dq_status dq_packs_create(const dq_allocator *allocator, dq_packs **out, dq_erro
         return status;
     }
     packs->allocator = allocator;
-    packs->small = (dq_arena){.most = 4 * DQ_LARGE_PAGE, .allocator = allocator};
+    packs->small = (dq_arena){.largest_block = 4 * DQ_LARGE_PAGE, .allocator = allocator};
     *out = packs;
     return DQ_OK;
 }
