@@ -13,6 +13,7 @@
 
 enum { MR = 64, NR = 32, GROUP = 4, GROUP_BYTES = NR * GROUP, HALF = GROUP_BYTES / 2, DEPTH = 8 };
 enum { SPLIT_GROUP = 2 * GROUP /* bytes of a row per group: low halves, then high ones */, HEAD = 64 };
+enum { PREFETCH = 4096 /* distance in bytes: panels are adjacent and are read in order */ };
 
 static size_t panel_size(size_t runs, size_t run)
 {
@@ -85,6 +86,7 @@ static inline __attribute__((always_inline)) void add_halves(halves16 *sums, con
                                                              const int8_t *w, bool first)
 {
     __m256i low = load(w), high = load(w + 32);
+    _mm_prefetch((const char *)w + PREFETCH, _MM_HINT_T0);
     add(&sums->low, x, low, high, first);
     add(&sums->high, x + GROUP, low, high, first);
 }
