@@ -40,19 +40,35 @@ from plot import draw
 
 
 BEFORE = "before"  # the peer that is another build of dqrun
-ZEN = {23: "Zen 1 or 2", 25: "Zen 3 or 4", 26: "Zen 5"}  # by the family of cpuid
+ZEN = {(23, False): "Zen 1 or 2", (25, False): "Zen 3", (25, True): "Zen 4", (26, True): "Zen 5"}  # by cpuid's family, and AVX-512 or not
+CPUINFO = Path("/proc/cpuinfo")
+# Operators whose 8-bit products saturate in ONNX Runtime on processors without dot-product instructions.
+SATURATING = {"ConvInteger", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat", "QAttention", "QGemm",
+              "QLinearConv", "QLinearMatMul"}
 
 
-def processor(level=os.environ.get(as_level.LEVEL), cpuinfo=Path("/proc/cpuinfo")):
-    """The model's name; virtual machines often hide an AMD model but not its family, which is then added."""
+def facts_of(cpuinfo):
+    """The lines of /proc/cpuinfo about the first processor, by their keys."""
     facts = {}
     for line in cpuinfo.read_text().splitlines():
         key, _, value = line.partition(":")
         facts.setdefault(key.strip(), value.strip())
+    return facts
+
+
+def processor(level=os.environ.get(as_level.LEVEL), cpuinfo=CPUINFO):
+    """The model's name; virtual machines often hide an AMD model but not its family, which is then added."""
+    facts = facts_of(cpuinfo)
     name, family = facts.get("model name", "unknown"), facts.get("cpu family", "")
-    if name == "AMD EPYC" and int(family) in ZEN:
-        name += f" ({ZEN[int(family)]})"
-    return name + (f" as {as_level.LEVELS[level]}" if level else "")
+    generation = ZEN.get((int(family), "avx512f" in facts.get("flags", "").split())) if name == "AMD EPYC" else None
+    return name + (f" ({generation})" if generation else "") + (f" as {as_level.LEVELS[level]}" if level else "")
+
+
+def reference_is_exact(model, cpuinfo=CPUINFO):
+    """Whether the reference computes this model without saturating 8-bit products on this processor."""
+    if set(facts_of(cpuinfo).get("flags", "").split()) & {"avx512_vnni", "avx_vnni"}:
+        return True
+    return not SATURATING.intersection(node.op_type for node in onnx.load(model, load_external_data=False).graph.node)
 
 
 def save_case(case, folder):
@@ -95,7 +111,9 @@ def time_peer(peer, model, inputs, options):
 
 
 def errors(model, inputs, lost, options):
-    """The SQNR of dqrun and of each peer that runs the model, in dB, by name."""
+    """The SQNR of dqrun and of each peer that runs the model, in dB, by name; empty where the reference would be wrong."""
+    if not reference_is_exact(model):
+        return {}
     with tempfile.TemporaryDirectory(prefix="dqrun-bench-") as folder:
         file = Path(folder) / "outputs.npz"
         try:

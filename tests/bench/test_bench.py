@@ -13,6 +13,8 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import onnx
+from onnx import helper
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
@@ -124,14 +126,30 @@ def of_processes():
 def of_processors():
     with tempfile.TemporaryDirectory() as folder:
         info = Path(folder, "cpuinfo")
-        for text, level, expected in (("cpu family\t: 26\nmodel name\t: AMD EPYC\n", None, ZEN),
-                                      ("cpu family\t: 26\nmodel name\t: AMD EPYC\n\ncpu family\t: 25\n", "avxvnni", ZEN + " as AVX-VNNI"),
+        for text, level, expected in (("cpu family\t: 26\nmodel name\t: AMD EPYC\nflags\t: sse avx512f\n", None, ZEN),
+                                      ("cpu family\t: 26\nmodel name\t: AMD EPYC\nflags\t: avx512f\n\ncpu family\t: 25\n", "avxvnni",
+                                       ZEN + " as AVX-VNNI"),
+                                      ("cpu family\t: 25\nmodel name\t: AMD EPYC\nflags\t: avx2\n", None, "AMD EPYC (Zen 3)"),
+                                      ("cpu family\t: 25\nmodel name\t: AMD EPYC\nflags\t: avx512f\n", None, "AMD EPYC (Zen 4)"),
                                       ("cpu family\t: 6\nmodel name\t: Intel(R) Xeon(R) Processor\n", None, "Intel(R) Xeon(R) Processor"),
                                       ("cpu family\t: 26\nmodel name\t: AMD EPYC 9575F\n", None, "AMD EPYC 9575F"),
                                       ("nothing\n", None, "unknown")):
             info.write_text(text)
             if compare.processor(level, info) != expected:
                 return compare.processor(level, info)
+    return None
+
+
+def of_references():
+    """Without dot-product instructions the reference is wrong where a node multiplies 8-bit integers, and right elsewhere."""
+    with tempfile.TemporaryDirectory() as folder:
+        info, model = Path(folder, "cpuinfo"), Path(folder, "case.onnx")
+        for op, flags, expected in (("QLinearConv", "avx2", False), ("QLinearConv", "avx2 avx512_vnni", True), ("MatMulInteger", "avx2 avx_vnni", True),
+                                    ("Conv", "avx2", True)):
+            info.write_text(f"flags\t: {flags}\n")
+            onnx.save(helper.make_model(helper.make_graph([helper.make_node(op, ["x"], ["y"])], "case", [], [])), model)
+            if compare.reference_is_exact(model, info) != expected:
+                return f"{op} with {flags}"
     return None
 
 
@@ -228,7 +246,7 @@ def of_decoder_weights():
     return None if order == [0, 2, 1, 3, 4, 6, 5, 7] else f"{order}"
 
 
-TESTS = (of_errors, of_equal_accuracy, of_processes, of_processors, of_environments, of_peers_that_fail, of_tables, of_decoder_weights)
+TESTS = (of_errors, of_equal_accuracy, of_processes, of_processors, of_references, of_environments, of_peers_that_fail, of_tables, of_decoder_weights)
 
 
 def main():
