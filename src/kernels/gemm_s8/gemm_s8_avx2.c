@@ -20,11 +20,13 @@ enum { HALF = 32, TRANSPOSE = 16 /* positions transposed at a time */ };
 
 /* ---- Safe parts --------------------------------------------------------------------------------------- */
 
-/* The safe parts of a panel, or some of their groups. */
+/* The safe parts of a panel, or some of their groups. Their sums, `c` below, have NR columns: several passes
+ * read and write them, and rows of a C whose stride is a multiple of 1 KiB share few sets of the first-level
+ * cache. */
 typedef struct part {
     const int8_t *weights;
     const ptrdiff_t *at; /* offset in a row of each group of weights */
-    size_t groups, depth, c_stride;
+    size_t groups, depth;
 } part;
 
 static inline __attribute__((always_inline)) void widen(const row16 *r, row32 *sums)
@@ -103,7 +105,7 @@ static inline __attribute__((always_inline)) void sum_twos(const part *p, const 
     const int8_t *w = p->weights;
     row32 sums[HEIGHT];
     for (int i = 0; i < height; i++)
-        sums[i] = read_row(c + (size_t)i * p->c_stride);
+        sums[i] = read_row(c + i * NR);
     for (size_t left = p->groups, some; left; left -= some) {
         some = p->depth % 2 && p->depth < left ? p->depth : left;
 #if defined(__GNUC__) && !defined(__clang__)
@@ -116,18 +118,18 @@ static inline __attribute__((always_inline)) void sum_twos(const part *p, const 
         w += some % 2 * DQ_AVX2_GROUP_BYTES;
     }
     for (int i = 0; i < height; i++)
-        write_row(&sums[i], c + (size_t)i * p->c_stride);
+        write_row(&sums[i], c + i * NR);
 }
 
 static void sum_rows(const part *p, const uint8_t *const *rows, size_t count, int32_t *c)
 {
-    for (; count >= HEIGHT; count -= HEIGHT, rows += HEIGHT, c += HEIGHT * p->c_stride)
+    for (; count >= HEIGHT; count -= HEIGHT, rows += HEIGHT, c += HEIGHT * NR)
         sum_twos(p, rows, HEIGHT, c);
     if (count >= 2) {
         sum_twos(p, rows, 2, c);
         count -= 2;
         rows += 2;
-        c += 2 * p->c_stride;
+        c += 2 * NR;
     }
     if (count)
         sum_twos(p, rows, 1, c);
@@ -138,14 +140,13 @@ static inline __attribute__((always_inline)) size_t sum_deep(const part *p, cons
                                                              size_t count, int32_t *c, size_t depth)
 {
     size_t i = 0;
-    for (; count - i >= DEEP_HEIGHT && count - i != HEIGHT;
-         i += DEEP_HEIGHT, c += DEEP_HEIGHT * p->c_stride) {
+    for (; count - i >= DEEP_HEIGHT && count - i != HEIGHT; i += DEEP_HEIGHT, c += DEEP_HEIGHT * NR) {
         row32 sums[DEEP_HEIGHT];
         for (size_t j = 0; j < DEEP_HEIGHT; j++)
-            sums[j] = read_row(c + j * p->c_stride);
+            sums[j] = read_row(c + j * NR);
         sum_batches(rows + i, p->at, p->weights, p->groups, depth, sums);
         for (size_t j = 0; j < DEEP_HEIGHT; j++)
-            write_row(&sums[j], c + j * p->c_stride);
+            write_row(&sums[j], c + j * NR);
     }
     return i;
 }
@@ -158,10 +159,10 @@ static void sum_all(const part *p, const uint8_t *const *rows, size_t count, int
                   : p->depth == 3 ? sum_deep(p, rows, count, c, 3)
                                   : 0;
     size_t left = p->groups % p->depth, whole = p->groups - left;
-    const part end = {p->weights + whole * DQ_AVX2_GROUP_BYTES, p->at + whole, left, p->depth, p->c_stride};
+    const part end = {p->weights + whole * DQ_AVX2_GROUP_BYTES, p->at + whole, left, p->depth};
     if (left)
         sum_rows(&end, rows, done, c);
-    sum_rows(p, rows + done, count - done, c + done * p->c_stride);
+    sum_rows(p, rows + done, count - done, c + done * NR);
 }
 
 /* ---- Rows kept for all panels ------------------------------------------------------------------------- */
@@ -413,8 +414,7 @@ static inline void rest_column_few(const uint8_t *packed, const dq_avx2_record *
 
 /* Transposes eight columns of one vector of eight rows and adds them to c. The vector's last four rows are
  * `row_stride` rows after its first four. Column j is at sums + j * MR. */
-static void add_square(const int32_t *sums, size_t row, size_t row_stride, size_t rows, int32_t *c,
-                       size_t c_stride)
+static void add_square(const int32_t *sums, size_t row, size_t row_stride, size_t rows, int32_t *c)
 {
     __m256i x[LANES], y[LANES];
     for (int j = 0; j < LANES; j++)
@@ -432,13 +432,12 @@ static void add_square(const int32_t *sums, size_t row, size_t row_stride, size_
         __m256i sum = i < 4 ? _mm256_permute2x128_si256(y[i], y[i + 4], 0x20)
                             : _mm256_permute2x128_si256(y[i - 4], y[i], 0x31);
         if (at < rows)
-            _mm256_storeu_si256((__m256i *)(void *)(c + at * c_stride),
-                                _mm256_add_epi32(load(c + at * c_stride), sum));
+            _mm256_storeu_si256((__m256i *)(void *)(c + at * NR), _mm256_add_epi32(load(c + at * NR), sum));
     }
 }
 
 static void add_rest(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *head, const dq_avx2_record *r,
-                     int32_t *c, size_t c_stride)
+                     int32_t *c)
 {
     int32_t sums[NR * MR];
     size_t halves = rows > HALF ? 2 : 1, positions = 0;
@@ -459,8 +458,7 @@ static void add_rest(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *hea
     }
     for (size_t j = 0; j < NR; j += LANES)
         for (size_t v = 0; v < (few ? 2 : halves * 4); v++)
-            add_square(sums + j * MR + v * LANES, v / 4 * HALF + v % 4 * 4, few ? LANES : 16, rows, c + j,
-                       c_stride);
+            add_square(sums + j * MR + v * LANES, v / 4 * HALF + v % 4 * 4, few ? LANES : 16, rows, c + j);
 }
 
 /* Computes the offsets of `groups` groups in a row of one segment; writes whole vectors. */
@@ -497,7 +495,7 @@ static const ptrdiff_t *group_offsets(const dq_gemm_s8_a *a, const uint16_t *ord
 
 /* Sets c to the initial values plus, in shifted columns, shift * (sum of the row). */
 static void begin_sums(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *head, const int32_t *init,
-                       int32_t *c, size_t c_stride)
+                       int32_t *c)
 {
     kept_head *kept = a->packed;
     const int32_t *sums = a->sums ? a->sums : kept->sums;
@@ -513,7 +511,7 @@ static void begin_sums(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *h
             __m256i sum = from;
             if (head->shifted)
                 sum = _mm256_add_epi32(sum, _mm256_mullo_epi32(shift, _mm256_set1_epi32(sums[i])));
-            _mm256_storeu_si256((__m256i *)(void *)(c + i * c_stride + v), sum);
+            _mm256_storeu_si256((__m256i *)(void *)(c + i * NR + v), sum);
         }
     }
 }
@@ -524,12 +522,15 @@ static void multiply_safe(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head
     const uint16_t *order = (const uint16_t *)(const void *)(head + 1);
     size_t groups = a->runs * dq_avx2_groups(a->run);
     const int8_t *weights = (const int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
-    const part p = {weights, group_offsets(a, order), groups, head->depth, c_stride};
-    begin_sums(a, rows, head, init, c, c_stride);
-    sum_all(&p, a->rows, rows, c);
+    const part p = {weights, group_offsets(a, order), groups, head->depth};
+    int32_t sums[MR * NR];
+    begin_sums(a, rows, head, init, sums);
+    sum_all(&p, a->rows, rows, sums);
     if (head->any)
         add_rest(a, rows, head,
-                 (const dq_avx2_record *)(const void *)(weights + groups * DQ_AVX2_GROUP_BYTES), c, c_stride);
+                 (const dq_avx2_record *)(const void *)(weights + groups * DQ_AVX2_GROUP_BYTES), sums);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(c + i * c_stride, sums + i * NR, NR * sizeof *sums);
 }
 
 static void tile(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
