@@ -20,14 +20,24 @@ enum { HALF = 32, TRANSPOSE = 16 /* positions transposed at a time */ };
 
 /* ---- Safe parts --------------------------------------------------------------------------------------- */
 
-/* The safe parts of a panel, or some of their groups. Their sums, `c` below, have NR columns: several passes
- * read and write them, and rows of a C whose stride is a multiple of 1 KiB share few sets of the first-level
- * cache. */
+/* The safe parts of a panel, or some of their groups. */
 typedef struct part {
     const int8_t *weights;
     const ptrdiff_t *at; /* offset in a row of each group of weights */
     size_t groups, depth;
 } part;
+
+/* Rows of sums before a pass over a part, and after it. */
+typedef struct pass {
+    const int32_t *from;
+    int32_t *to;
+    size_t from_stride, to_stride; /* from_stride 0: all rows begin with the same values */
+} pass;
+
+static inline pass rows_after(const pass *s, size_t rows)
+{
+    return (pass){s->from + rows * s->from_stride, s->to + rows * s->to_stride, s->from_stride, s->to_stride};
+}
 
 static inline __attribute__((always_inline)) void widen(const row16 *r, row32 *sums)
 {
@@ -96,16 +106,16 @@ static inline __attribute__((always_inline)) void sum_two(const uint8_t *const *
     }
 }
 
-/* Adds the products of `height` rows, which is constant in each call, to c, two groups at a time. Any part of
- * a safe batch is safe. If the depth is odd, the last group of a batch is added by itself. */
+/* Adds the products of `height` rows, which is constant in each call, two groups at a time. Any part of a
+ * safe batch is safe. If the depth is odd, the last group of a batch is added by itself. */
 static inline __attribute__((always_inline)) void sum_twos(const part *p, const uint8_t *const *rows,
-                                                           int height, int32_t *c)
+                                                           int height, const pass *s)
 {
     const ptrdiff_t *at = p->at;
     const int8_t *w = p->weights;
     row32 sums[HEIGHT];
     for (int i = 0; i < height; i++)
-        sums[i] = read_row(c + i * NR);
+        sums[i] = read_row(s->from + (size_t)i * s->from_stride);
     for (size_t left = p->groups, some; left; left -= some) {
         some = p->depth % 2 && p->depth < left ? p->depth : left;
 #if defined(__GNUC__) && !defined(__clang__)
@@ -118,51 +128,66 @@ static inline __attribute__((always_inline)) void sum_twos(const part *p, const 
         w += some % 2 * DQ_AVX2_GROUP_BYTES;
     }
     for (int i = 0; i < height; i++)
-        write_row(&sums[i], c + i * NR);
+        write_row(&sums[i], s->to + (size_t)i * s->to_stride);
 }
 
-static void sum_rows(const part *p, const uint8_t *const *rows, size_t count, int32_t *c)
+static void sum_rows(const part *p, const uint8_t *const *rows, size_t count, pass s)
 {
-    for (; count >= HEIGHT; count -= HEIGHT, rows += HEIGHT, c += HEIGHT * NR)
-        sum_twos(p, rows, HEIGHT, c);
+    for (; count >= HEIGHT; count -= HEIGHT, rows += HEIGHT, s = rows_after(&s, HEIGHT))
+        sum_twos(p, rows, HEIGHT, &s);
     if (count >= 2) {
-        sum_twos(p, rows, 2, c);
+        sum_twos(p, rows, 2, &s);
         count -= 2;
         rows += 2;
-        c += 2 * NR;
+        s = rows_after(&s, 2);
     }
     if (count)
-        sum_twos(p, rows, 1, c);
+        sum_twos(p, rows, 1, &s);
 }
 
-/* Adds the products of whole batches for most rows, and returns the number of these rows. */
-static inline __attribute__((always_inline)) size_t sum_deep(const part *p, const uint8_t *const *rows,
-                                                             size_t count, int32_t *c, size_t depth)
+/* How many of `count` rows sum_deep() takes. */
+static size_t deep_rows(size_t count, size_t depth)
 {
-    size_t i = 0;
-    for (; count - i >= DEEP_HEIGHT && count - i != HEIGHT; i += DEEP_HEIGHT, c += DEEP_HEIGHT * NR) {
+    if (depth < DEEP_HEIGHT)
+        return 0;
+    return count -
+           (count % DEEP_HEIGHT == HEIGHT % DEEP_HEIGHT && count >= HEIGHT ? HEIGHT : count % DEEP_HEIGHT);
+}
+
+/* Adds the products of whole batches. */
+static inline __attribute__((always_inline)) void sum_deep(const part *p, const uint8_t *const *rows,
+                                                           size_t count, pass s, size_t depth)
+{
+    for (; count; count -= DEEP_HEIGHT, rows += DEEP_HEIGHT, s = rows_after(&s, DEEP_HEIGHT)) {
         row32 sums[DEEP_HEIGHT];
         for (size_t j = 0; j < DEEP_HEIGHT; j++)
-            sums[j] = read_row(c + j * NR);
-        sum_batches(rows + i, p->at, p->weights, p->groups, depth, sums);
+            sums[j] = read_row(s.from + j * s.from_stride);
+        sum_batches(rows, p->at, p->weights, p->groups, depth, sums);
         for (size_t j = 0; j < DEEP_HEIGHT; j++)
-            write_row(&sums[j], c + j * NR);
+            write_row(&sums[j], s.to + j * s.to_stride);
     }
-    return i;
 }
 
-static void sum_all(const part *p, const uint8_t *const *rows, size_t count, int32_t *c)
+static void sum_all(const part *p, const uint8_t *const *rows, size_t count, const pass *s)
 {
-    size_t done = p->depth == 8   ? sum_deep(p, rows, count, c, 8)
-                  : p->depth == 6 ? sum_deep(p, rows, count, c, 6)
-                  : p->depth == 4 ? sum_deep(p, rows, count, c, 4)
-                  : p->depth == 3 ? sum_deep(p, rows, count, c, 3)
-                                  : 0;
-    size_t left = p->groups % p->depth, whole = p->groups - left;
-    const part end = {p->weights + whole * DQ_AVX2_GROUP_BYTES, p->at + whole, left, p->depth};
-    if (left)
-        sum_rows(&end, rows, done, c);
-    sum_rows(p, rows + done, count - done, c + done * NR);
+    const size_t deep = deep_rows(count, p->depth);
+    switch (p->depth) {
+    case 8:
+        sum_deep(p, rows, deep, *s, 8);
+        break;
+    case 6:
+        sum_deep(p, rows, deep, *s, 6);
+        break;
+    case 4:
+        sum_deep(p, rows, deep, *s, 4);
+        break;
+    case 3:
+        sum_deep(p, rows, deep, *s, 3);
+        break;
+    default:
+        break;
+    }
+    sum_rows(p, rows + deep, count - deep, rows_after(s, deep));
 }
 
 /* ---- Rows kept for all panels ------------------------------------------------------------------------- */
@@ -493,7 +518,7 @@ static const ptrdiff_t *group_offsets(const dq_gemm_s8_a *a, const uint16_t *ord
     return ordered;
 }
 
-/* Sets c to the initial values plus, in shifted columns, shift * (sum of the row). */
+/* Sets the sums to the initial values plus, in shifted columns, shift * (sum of the row). */
 static void begin_sums(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *head, const int32_t *init,
                        int32_t *c)
 {
@@ -516,21 +541,32 @@ static void begin_sums(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *h
     }
 }
 
+/* A batch that is not whole, shifts and the rest are added to sums of the tile's own, because more than one
+ * pass over C is slow: rows whose stride is a multiple of 1 KiB share few sets of the first-level cache. */
 static void multiply_safe(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *head, const int32_t *init,
                           int32_t *c, size_t c_stride)
 {
     const uint16_t *order = (const uint16_t *)(const void *)(head + 1);
-    size_t groups = a->runs * dq_avx2_groups(a->run);
+    const size_t groups = a->runs * dq_avx2_groups(a->run), end = groups % head->depth;
+    const size_t deep = deep_rows(rows, head->depth);
     const int8_t *weights = (const int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
-    const part p = {weights, group_offsets(a, order), groups, head->depth};
+    const part whole = {weights, group_offsets(a, order), groups, head->depth};
+    pass s = {init, c, 0, c_stride};
     int32_t sums[MR * NR];
-    begin_sums(a, rows, head, init, sums);
-    sum_all(&p, a->rows, rows, sums);
+    if (head->shifted || head->any || (deep && end)) {
+        begin_sums(a, rows, head, init, sums);
+        s.from = sums;
+        s.from_stride = NR;
+    }
+    if (deep && end) {
+        const size_t first = groups - end;
+        const part last = {weights + first * DQ_AVX2_GROUP_BYTES, whole.at + first, end, head->depth};
+        sum_rows(&last, a->rows, deep, (pass){sums, sums, NR, NR});
+    }
     if (head->any)
         add_rest(a, rows, head,
                  (const dq_avx2_record *)(const void *)(weights + groups * DQ_AVX2_GROUP_BYTES), sums);
-    for (size_t i = 0; i < rows; i++)
-        memcpy(c + i * c_stride, sums + i * NR, NR * sizeof *sums);
+    sum_all(&whole, a->rows, rows, &s);
 }
 
 static void tile(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
