@@ -18,12 +18,20 @@ enum {
 };
 
 /* Costs per group of weights and row, measured on an AMD EPYC without VNNI: for batches of each depth, for
- * words (COST_WORDS), and for entries of the rest, as many as the group has weights (COST_ENTRY). */
+ * words (COST_WORDS), and for entries of the rest, as many as the group has weights (COST_ENTRY). A panel of
+ * batches costs COST_PASSES more, for the order of its groups and the passes over sums that words do not
+ * need. */
 typedef struct way {
     uint8_t depth, cost;
 } way;
 static const way ways[] = {{2, 85}, {3, 79}, {4, 76}, {6, 73}, {8, 72}};
-enum { WAYS = sizeof ways / sizeof *ways, MAX_DEPTH = 8, COST_WORDS = 112, COST_ENTRY = 260 };
+enum {
+    WAYS = sizeof ways / sizeof *ways,
+    MAX_DEPTH = 8,
+    COST_WORDS = 112,
+    COST_ENTRY = 260,
+    COST_PASSES = 540
+};
 
 static size_t round_up(size_t bytes)
 {
@@ -306,7 +314,7 @@ static double cost_of(const arranger *a, const way *by)
         bad = _mm256_add_epi64(bad, overflow_of(sum));
     }
     double entries = of_lanes(bad) / (2 * PENALTY * weights), left = entries * entries / (entries + 0.02);
-    return (by->cost + COST_ENTRY * left) * (double)a->count;
+    return (by->cost + COST_ENTRY * left) * (double)a->count + COST_PASSES;
 }
 
 /* The depth with the least cost, or NULL if words cost less. */
@@ -500,8 +508,8 @@ static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural, c
     s.records = (dq_avx2_record *)(void *)(safe + bytes);
     s.columns = (uint8_t *)s.records + rest;
     s.capacity = rest / (sizeof(dq_avx2_record) + 1);
-    if (!split_panel(&s, shifted) ||
-        (double)(COST_WORDS - by->cost) * (double)groups < COST_ENTRY * (double)s.total / (GROUP * NR))
+    if (!split_panel(&s, shifted) || (double)(COST_WORDS - by->cost) * (double)groups <
+                                         COST_ENTRY * (double)s.total / (GROUP * NR) + COST_PASSES)
         return 0;
     sort_records(&s, head->records);
     head->mode = DQ_AVX2_BATCHES;
