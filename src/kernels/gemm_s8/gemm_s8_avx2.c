@@ -16,7 +16,7 @@
 
 enum { MR = 64, NR = DQ_AVX2_NR, VECTORS = NR / LANES, GROUP = DQ_AVX2_GROUP };
 enum { HEIGHT = 4, DEEP_HEIGHT = 3 /* rows of a register tile */ };
-enum { HALF = 32, TRANSPOSE = 16 /* positions transposed at a time */ };
+enum { HALF = 32, TRANSPOSE = 16 /* positions transposed at a time */, LINE = 64 };
 
 /* ---- Safe parts --------------------------------------------------------------------------------------- */
 
@@ -357,6 +357,29 @@ static void transpose_square(const uint8_t *const x[HALF], ptrdiff_t from, uint8
         _mm256_storeu_si256((__m256i *)(void *)(to + (size_t)i * step), a[i]);
 }
 
+/* Whether rows evict each other from the first-level cache: at such distances they share two of its sets. */
+static bool share_sets(const uint8_t *const x[HALF])
+{
+    enum { DISTANCE = 2048 };
+    return ((uintptr_t)x[1] - (uintptr_t)x[0]) % DISTANCE == 0;
+}
+
+/* Transposes 64 positions of 32 rows, and reads each row once. */
+static void transpose_lines(const uint8_t *const x[HALF], ptrdiff_t from, uint8_t *to, size_t step)
+{
+    uint8_t lines[HALF * LINE];
+    const uint8_t *at[HALF];
+    for (size_t i = 0; i < HALF; i++) {
+        uint8_t *line = lines + i * LINE;
+        const __m256i low = load(x[i] + from), high = load(x[i] + from + HALF);
+        _mm256_storeu_si256((__m256i *)(void *)line, low);
+        _mm256_storeu_si256((__m256i *)(void *)(line + HALF), high);
+        at[i] = line;
+    }
+    for (size_t k = 0; k < LINE; k += TRANSPOSE)
+        transpose_square(at, (ptrdiff_t)k, to + k * step, step);
+}
+
 /* Whether at most 16 rows are transposed, eight into each 128-bit half. */
 static bool are_few(size_t rows)
 {
@@ -375,7 +398,10 @@ static void pack(const dq_gemm_s8_a *a, size_t rows, size_t step, uint8_t *out)
             x[i] = a->rows[row < rows ? row : rows - 1];
         }
         for (size_t t = 0; t < a->runs; t++) {
-            for (size_t k = 0; k < a->run; k += TRANSPOSE)
+            size_t k = 0;
+            for (; k + LINE <= a->run && share_sets(x); k += LINE)
+                transpose_lines(x, a->offsets[t] + (ptrdiff_t)k, to + k * step, step);
+            for (; k < a->run; k += TRANSPOSE)
                 transpose_square(x, a->offsets[t] + (ptrdiff_t)k, to + k * step, step);
             to += dq_avx2_groups(a->run) * GROUP * step;
         }
