@@ -140,6 +140,7 @@ static void two_rows(const uint8_t *x, size_t row, const int8_t *w, size_t group
     row32 left0 = read_row(init), right0 = read_row(init + NR / 2), left1 = left0, right1 = right0;
     for (; groups >= DEPTH; groups -= DEPTH) {
         batch(x, w, y, w, DEPTH, &left0, &left1);
+        __asm__ volatile("" ::: "memory"); /* or gcc stores all 32 broadcast vectors for the second batch */
         batch(x, w + HALF, y, w + HALF, DEPTH, &right0, &right1);
         x += DEPTH * SPLIT_GROUP;
         y += DEPTH * SPLIT_GROUP;
