@@ -357,7 +357,8 @@ static void transpose_square(const uint8_t *const x[HALF], ptrdiff_t from, uint8
         _mm256_storeu_si256((__m256i *)(void *)(to + (size_t)i * step), a[i]);
 }
 
-/* Whether rows evict each other from the first-level cache: at such distances they share two of its sets. */
+/* Whether more than 16 rows evict each other from the first-level cache: at such distances they share two of
+ * its sets. */
 static bool share_sets(const uint8_t *const x[HALF])
 {
     enum { DISTANCE = 2048 };
@@ -390,16 +391,17 @@ static bool are_few(size_t rows)
  * next segment, or not used. */
 static void pack(const dq_gemm_s8_a *a, size_t rows, size_t step, uint8_t *out)
 {
+    const bool few = are_few(rows);
     for (size_t half = 0; half < step; half += HALF) {
         const uint8_t *x[HALF];
         uint8_t *to = out + half;
         for (size_t i = 0; i < HALF; i++) {
-            size_t row = are_few(rows) ? i / 16 * LANES + i % LANES : half + i;
+            size_t row = few ? i / 16 * LANES + i % LANES : half + i;
             x[i] = a->rows[row < rows ? row : rows - 1];
         }
         for (size_t t = 0; t < a->runs; t++) {
             size_t k = 0;
-            for (; k + LINE <= a->run && share_sets(x); k += LINE)
+            for (; k + LINE <= a->run && !few && share_sets(x); k += LINE)
                 transpose_lines(x, a->offsets[t] + (ptrdiff_t)k, to + k * step, step);
             for (; k < a->run; k += TRANSPOSE)
                 transpose_square(x, a->offsets[t] + (ptrdiff_t)k, to + k * step, step);
