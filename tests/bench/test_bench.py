@@ -88,6 +88,10 @@ def write(path, text, mode=0o644):
     return path
 
 
+def save_node(op, path):
+    onnx.save(helper.make_model(helper.make_graph([helper.make_node(op, ["x"], ["y"])], "node", [], [])), path)
+
+
 def copy_of_bench(folder):
     """The scripts with a history of their own."""
     shutil.copytree(BENCH, folder / "bench", ignore=shutil.ignore_patterns("__pycache__"))
@@ -147,7 +151,7 @@ def of_references():
         for op, flags, expected in (("QLinearConv", "avx2", False), ("QLinearConv", "avx2 avx512_vnni", True), ("MatMulInteger", "avx2 avx_vnni", True),
                                     ("Conv", "avx2", True)):
             info.write_text(f"flags\t: {flags}\n")
-            onnx.save(helper.make_model(helper.make_graph([helper.make_node(op, ["x"], ["y"])], "case", [], [])), model)
+            save_node(op, model)
             if compare.reference_is_exact(model, info) != expected:
                 return f"{op} with {flags}"
     return None
@@ -174,10 +178,12 @@ def of_peers_that_fail():
             write(folder / "fakes" / package / "__init__.py", code)
             write(folder / "fakes" / f"{package}-1.2.dist-info" / "METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n")
         np.savez(folder / "x.npz", x=np.float32([1, 2, 3]))
+        for model in ("first", "odd", "second"):
+            save_node("Relu", folder / f"{model}.onnx")
         done = subprocess.run(
             [sys.executable, bench / "compare.py", dqrun, "--peers", "ort,ort-exact,openvino,openvino-default", "--rounds", "2", "--seconds", "0",
              "--timeout", "5", "--error", "--history", *(f"{model}.onnx:{folder / 'x.npz'}" for model in ("first", "odd", "second"))],
-            capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(folder / "fakes")})
+            capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, "PYTHONPATH": str(folder / "fakes")})
         lines = {line.split()[0]: line for line in done.stdout.splitlines()[2:]}
         for model in ("first", "second"):
             cells = lines.get(model, "").split()
