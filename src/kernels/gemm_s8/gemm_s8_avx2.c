@@ -168,6 +168,7 @@ static inline __attribute__((always_inline)) void sum_deep(const part *p, const 
     }
 }
 
+/* Adds the products of all groups; for the rows of sum_deep() only whole batches, after the others. */
 static void sum_all(const part *p, const uint8_t *const *rows, size_t count, const pass *s)
 {
     const size_t deep = deep_rows(count, p->depth);
