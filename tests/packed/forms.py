@@ -5,8 +5,9 @@
     forms.py DQRUN [--update]
 
 Models of a node or two are packed at each level of this processor, and each form is hashed with its key. A row of forms.tsv is a packer in
-a model, with a column for each level; columns of levels that this processor lacks stay. The first line is the format's version. --update
-records the forms anew. The last line is "N passed, N failed, N skipped": a case is a model at a level, or a packer of packers.def."""
+a model, with a column for each level; columns of levels that this processor lacks stay, and a model without a record at a level is skipped.
+The first line is the format's version. --update records the forms anew. The last line is "N passed, N failed, N skipped": a case is a model
+at a level, or a packer of packers.def."""
 
 import argparse
 import hashlib
@@ -67,6 +68,7 @@ def cases():
     w8, wf = numbers((16, 16, 3, 3), np.int8), numbers((16, 16, 3, 3), f32)
     yield "matmul_s8", one("MatMulInteger", [70, 96], UINT8, {"w": numbers((96, 40), np.int8)}), "matmul_s8=gemm_packed"
     yield "matmul_s8_few", one("MatMulInteger", [1, 96], UINT8, {"w": numbers((96, 40), np.int8)}), "matmul_s8=few_rows_packed"
+    yield "matmul_s8_long", one("MatMulInteger", [70, 512], UINT8, {"w": numbers((512, 40), np.int8, 40)}), "matmul_s8=gemm_packed"
     for row in ("nc4hw4", "winograd_2d", "gemm_indirect"):
         yield f"conv_s8_{row}", one("ConvInteger", image, UINT8, {"w": w8}, pads=deep), f"conv_s8={row}"
     yield "dwconv_s8", one("ConvInteger", [1, 32, 7, 7], UINT8, {"w": numbers((32, 1, 3, 3), np.int8)}, group=32,
@@ -166,7 +168,7 @@ def main():
                 expected = {key[1]: row[level] for key, row in known.items() if key[0] == case and row.get(level)}
                 for packer, digest in digests.items():
                     found.setdefault((case, packer), {"model": case, "packer": packer})[level] = digest
-                if not options.update and not any(row.get(level) for row in known.values()):
+                if not options.update and not expected and (digests or not any(row.get(level) for row in known.values())):
                     skipped += 1
                     continue
                 same = options.update or (digests == expected and of_file in (None, recorded))
