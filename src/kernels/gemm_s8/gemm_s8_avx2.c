@@ -78,7 +78,7 @@ static inline __attribute__((always_inline)) size_t sum_batches(const uint8_t *c
 
 /* Adds one group for up to four rows. */
 static inline __attribute__((always_inline)) void sum_one(const uint8_t *const *rows, ptrdiff_t at,
-                                                          const int8_t *w, int height, row32 sums[HEIGHT])
+                                                          const int8_t *w, int height, row32 *sums)
 {
     __m256i low, high;
     load_columns(w, &low, &high);
@@ -145,50 +145,33 @@ static void sum_rows(const part *p, const uint8_t *const *rows, size_t count, pa
         sum_twos(p, rows, 1, &s);
 }
 
-/* How many of `count` rows sum_deep() takes. */
-static size_t deep_rows(size_t count, size_t depth)
+/* Adds all products of most rows, and returns the number of these rows. */
+static inline __attribute__((always_inline)) size_t sum_deep(const part *p, const uint8_t *const *rows,
+                                                             size_t count, pass s, size_t depth)
 {
-    if (depth < DEEP_HEIGHT)
-        return 0;
-    return count -
-           (count % DEEP_HEIGHT == HEIGHT % DEEP_HEIGHT && count >= HEIGHT ? HEIGHT : count % DEEP_HEIGHT);
-}
-
-/* Adds the products of whole batches. */
-static inline __attribute__((always_inline)) void sum_deep(const part *p, const uint8_t *const *rows,
-                                                           size_t count, pass s, size_t depth)
-{
-    for (; count; count -= DEEP_HEIGHT, rows += DEEP_HEIGHT, s = rows_after(&s, DEEP_HEIGHT)) {
+    size_t i = 0;
+    for (; count - i >= DEEP_HEIGHT && count - i != HEIGHT;
+         i += DEEP_HEIGHT, s = rows_after(&s, DEEP_HEIGHT)) {
         row32 sums[DEEP_HEIGHT];
         for (size_t j = 0; j < DEEP_HEIGHT; j++)
             sums[j] = read_row(s.from + j * s.from_stride);
-        sum_batches(rows, p->at, p->weights, p->groups, depth, sums);
+        size_t g = p->groups - sum_batches(rows + i, p->at, p->weights, p->groups, depth, sums);
+        for (; g < p->groups; g++)
+            sum_one(rows + i, p->at[g], p->weights + g * DQ_AVX2_GROUP_BYTES, DEEP_HEIGHT, sums);
         for (size_t j = 0; j < DEEP_HEIGHT; j++)
             write_row(&sums[j], s.to + j * s.to_stride);
     }
+    return i;
 }
 
-/* Adds the products of all groups; for the rows of sum_deep() only whole batches, after the others. */
 static void sum_all(const part *p, const uint8_t *const *rows, size_t count, const pass *s)
 {
-    const size_t deep = deep_rows(count, p->depth);
-    switch (p->depth) {
-    case 8:
-        sum_deep(p, rows, deep, *s, 8);
-        break;
-    case 6:
-        sum_deep(p, rows, deep, *s, 6);
-        break;
-    case 4:
-        sum_deep(p, rows, deep, *s, 4);
-        break;
-    case 3:
-        sum_deep(p, rows, deep, *s, 3);
-        break;
-    default:
-        break;
-    }
-    sum_rows(p, rows + deep, count - deep, rows_after(s, deep));
+    size_t done = p->depth == 8   ? sum_deep(p, rows, count, *s, 8)
+                  : p->depth == 6 ? sum_deep(p, rows, count, *s, 6)
+                  : p->depth == 4 ? sum_deep(p, rows, count, *s, 4)
+                  : p->depth == 3 ? sum_deep(p, rows, count, *s, 3)
+                                  : 0;
+    sum_rows(p, rows + done, count - done, rows_after(s, done));
 }
 
 /* ---- Rows kept for all panels ------------------------------------------------------------------------- */
@@ -372,11 +355,7 @@ static void transpose_lines(const uint8_t *const x[HALF], ptrdiff_t from, uint8_
     uint8_t lines[HALF * LINE];
     const uint8_t *at[HALF];
     for (size_t i = 0; i < HALF; i++) {
-        uint8_t *line = lines + i * LINE;
-        const __m256i low = load(x[i] + from), high = load(x[i] + from + HALF);
-        _mm256_storeu_si256((__m256i *)(void *)line, low);
-        _mm256_storeu_si256((__m256i *)(void *)(line + HALF), high);
-        at[i] = line;
+        at[i] = memcpy(lines + i * LINE, x[i] + from, LINE);
     }
     for (size_t k = 0; k < LINE; k += TRANSPOSE)
         transpose_square(at, (ptrdiff_t)k, to + k * step, step);
@@ -400,9 +379,10 @@ static void pack(const dq_gemm_s8_a *a, size_t rows, size_t step, uint8_t *out)
             size_t row = few ? i / 16 * LANES + i % LANES : half + i;
             x[i] = a->rows[row < rows ? row : rows - 1];
         }
+        const size_t lines = !few && share_sets(x) ? a->run / LINE * LINE : 0;
         for (size_t t = 0; t < a->runs; t++) {
             size_t k = 0;
-            for (; k + LINE <= a->run && !few && share_sets(x); k += LINE)
+            for (; k < lines; k += LINE)
                 transpose_lines(x, a->offsets[t] + (ptrdiff_t)k, to + k * step, step);
             for (; k < a->run; k += TRANSPOSE)
                 transpose_square(x, a->offsets[t] + (ptrdiff_t)k, to + k * step, step);
@@ -570,32 +550,26 @@ static void begin_sums(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *h
     }
 }
 
-/* A batch that is not whole, shifts and the rest are added to sums of the tile's own, because more than one
- * pass over C is slow: rows whose stride is a multiple of 1 KiB share few sets of the first-level cache. */
+/* Shifts and the rest are added to sums of the tile's own, because more than one pass over C is slow: rows
+ * whose stride is a multiple of 1 KiB share few sets of the first-level cache. */
 static void multiply_safe(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *head, const int32_t *init,
                           int32_t *c, size_t c_stride)
 {
     const uint16_t *order = (const uint16_t *)(const void *)(head + 1);
-    const size_t groups = a->runs * dq_avx2_groups(a->run), end = groups % head->depth;
-    const size_t deep = deep_rows(rows, head->depth);
+    size_t groups = a->runs * dq_avx2_groups(a->run);
     const int8_t *weights = (const int8_t *)(head + 1) + dq_avx2_order_bytes(groups);
-    const part whole = {weights, group_offsets(a, order), groups, head->depth};
+    const part p = {weights, group_offsets(a, order), groups, head->depth};
     pass s = {init, c, 0, c_stride};
     int32_t sums[MR * NR];
-    if (head->shifted || head->any || (deep && end)) {
+    if (head->shifted || head->any) {
         begin_sums(a, rows, head, init, sums);
         s.from = sums;
         s.from_stride = NR;
     }
-    if (deep && end) {
-        const size_t first = groups - end;
-        const part last = {weights + first * DQ_AVX2_GROUP_BYTES, whole.at + first, end, head->depth};
-        sum_rows(&last, a->rows, deep, (pass){sums, sums, NR, NR});
-    }
     if (head->any)
         add_rest(a, rows, head,
                  (const dq_avx2_record *)(const void *)(weights + groups * DQ_AVX2_GROUP_BYTES), sums);
-    sum_all(&whole, a->rows, rows, &s);
+    sum_all(&p, a->rows, rows, &s);
 }
 
 static void tile(const dq_gemm_s8_a *a, size_t rows, const void *panel, const int32_t *init, int32_t *c,
