@@ -16,7 +16,8 @@
 
 enum { MR = 64, NR = DQ_AVX2_NR, VECTORS = NR / LANES, GROUP = DQ_AVX2_GROUP };
 enum { HEIGHT = 4, DEEP_HEIGHT = 3 /* rows of a register tile */ };
-enum { HALF = 32, TRANSPOSE = 16 /* positions transposed at a time */, LINE = 64 };
+enum { HALF = 32, FEW = 16 /* rows of a tile */, TRANSPOSE = 16 /* positions transposed at a time */ };
+enum { LINE = 64 /* bytes of a cache line */ };
 
 /* ---- Safe parts --------------------------------------------------------------------------------------- */
 
@@ -341,7 +342,7 @@ static void transpose_square(const uint8_t *const x[HALF], ptrdiff_t from, uint8
         _mm256_storeu_si256((__m256i *)(void *)(to + (size_t)i * step), a[i]);
 }
 
-/* Whether more than 16 rows evict each other from the first-level cache: at such distances they share two of
+/* Whether more than FEW rows evict each other from the first-level cache: at such distances they share two of
  * its sets. */
 static bool share_sets(const uint8_t *const x[HALF])
 {
@@ -364,7 +365,7 @@ static void transpose_lines(const uint8_t *const x[HALF], ptrdiff_t from, uint8_
 /* Whether at most 16 rows are transposed, eight into each 128-bit half. */
 static bool are_few(size_t rows)
 {
-    return rows <= 2 * LANES;
+    return rows <= FEW;
 }
 
 /* Transposes rows to `step` bytes per position. Bytes transposed past a segment's end are overwritten by the
@@ -376,7 +377,7 @@ static void pack(const dq_gemm_s8_a *a, size_t rows, size_t step, uint8_t *out)
         const uint8_t *x[HALF];
         uint8_t *to = out + half;
         for (size_t i = 0; i < HALF; i++) {
-            size_t row = few ? i / 16 * LANES + i % LANES : half + i;
+            size_t row = few ? i / FEW * (FEW / 2) + i % (FEW / 2) : half + i;
             x[i] = a->rows[row < rows ? row : rows - 1];
         }
         const size_t lines = !few && share_sets(x) ? a->run / LINE * LINE : 0;
@@ -492,7 +493,7 @@ static void add_rest(const dq_gemm_s8_a *a, size_t rows, const dq_avx2_head *hea
     }
     for (size_t j = 0; j < NR; j += LANES)
         for (size_t v = 0; v < (few ? 2 : halves * 4); v++)
-            add_square(sums + j * MR + v * LANES, v / 4 * HALF + v % 4 * 4, few ? LANES : 16, rows, c + j);
+            add_square(sums + j * MR + v * LANES, v / 4 * HALF + v % 4 * 4, few ? FEW / 2 : 16, rows, c + j);
 }
 
 /* Computes the offsets of `groups` groups in a row of one segment; writes whole vectors. */
