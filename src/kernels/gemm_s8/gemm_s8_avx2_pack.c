@@ -301,9 +301,15 @@ static void arrange(arranger *a, size_t depth)
     }
 }
 
+/* The cost of a panel of batches whose rest has so many entries. */
+static double cost_of(const way *by, size_t groups, double entries)
+{
+    return (double)by->cost * (double)groups + COST_ENTRY * entries / (GROUP * NR) + COST_PASSES;
+}
+
 /* Estimates the cost of a panel. The number of entries is estimated from the groups in natural order: if they
  * are up to 2 % of the weights, arranging removes at least half of them, otherwise a smaller share. */
-static double cost_of(const arranger *a, const way *by)
+static double estimate(const arranger *a, const way *by)
 {
     __m256i bad = _mm256_setzero_si256();
     double weights = (double)a->count * GROUP * NR;
@@ -314,7 +320,7 @@ static double cost_of(const arranger *a, const way *by)
         bad = _mm256_add_epi64(bad, overflow_of(sum));
     }
     double entries = of_lanes(bad) / (2 * PENALTY * weights), left = entries * entries / (entries + 0.02);
-    return (by->cost + COST_ENTRY * left) * (double)a->count + COST_PASSES;
+    return cost_of(by, a->count, left * weights);
 }
 
 /* The depth with the least cost, or NULL if words cost less. */
@@ -323,7 +329,7 @@ static const way *find_way(const arranger *a)
     double least = (double)COST_WORDS * (double)a->count;
     const way *best = NULL;
     for (size_t i = 0; i < WAYS; i++) {
-        double here = cost_of(a, &ways[i]);
+        double here = estimate(a, &ways[i]);
         best = here < least ? &ways[i] : best;
         least = here < least ? here : least;
     }
@@ -508,8 +514,8 @@ static size_t choose(dq_avx2_head *head, size_t groups, const int8_t *natural, c
     s.records = (dq_avx2_record *)(void *)(safe + bytes);
     s.columns = (uint8_t *)s.records + rest;
     s.capacity = rest / (sizeof(dq_avx2_record) + 1);
-    if (!split_panel(&s, shifted) || (double)(COST_WORDS - by->cost) * (double)groups <
-                                         COST_ENTRY * (double)s.total / (GROUP * NR) + COST_PASSES)
+    if (!split_panel(&s, shifted) ||
+        cost_of(by, groups, (double)s.total) > (double)COST_WORDS * (double)groups)
         return 0;
     sort_records(&s, head->records);
     head->mode = DQ_AVX2_BATCHES;
