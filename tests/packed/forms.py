@@ -5,7 +5,7 @@
     forms.py DQRUN [--update]
 
 Models of a node or two are packed at each level of this processor, and each form is hashed with its key. A row of forms.tsv is a packer in
-a model, with a column for each level; columns of levels that this processor lacks stay, and a model without a record at a level is skipped.
+a model, with a column for each level; columns of levels that this processor lacks stay, and have "?" in new rows, which is skipped there.
 The first line is the format's version. --update records the forms anew. The last line is "N passed, N failed, N skipped": a case is a model
 at a level, or a packer of packers.def."""
 
@@ -28,6 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LEVELS = ["c", "sse41", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512vbmi", "amx", "neon", "dotprod", "i8mm"]
 FLOAT, HALF, UINT8, INT8, UINT16 = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.UINT8,
                                             TensorProto.INT8, TensorProto.UINT16)
+UNRECORDED = "?"  # of a row that was added on a processor without the level
 HEADER, ENTRY = 120, struct.Struct("<16s16s24sIHHQQQQ")
 
 
@@ -156,6 +157,8 @@ def main():
     levels = [level["name"] for level in have["levels"] if level["available"]]
     recorded, known = read()
     found = {key: {**row, **dict.fromkeys(levels, "")} for key, row in known.items()}
+    recorded_levels = [level for level in LEVELS if any(row.get(level) for row in known.values())]
+    elsewhere = {level: UNRECORDED for level in recorded_levels if level not in levels}
     passed, failed, skipped, seen, version = 0, 0, 0, set(), 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -167,8 +170,8 @@ def main():
                 seen |= digests.keys()
                 expected = {key[1]: row[level] for key, row in known.items() if key[0] == case and row.get(level)}
                 for packer, digest in digests.items():
-                    found.setdefault((case, packer), {"model": case, "packer": packer})[level] = digest
-                if not options.update and not expected and (digests or not any(row.get(level) for row in known.values())):
+                    found.setdefault((case, packer), {"model": case, "packer": packer, **elsewhere})[level] = digest
+                if not options.update and (level not in recorded_levels or UNRECORDED in expected.values()):
                     skipped += 1
                     continue
                 same = options.update or (digests == expected and of_file in (None, recorded))
