@@ -294,7 +294,7 @@ START_TEST(every_changed_byte_is_found)
     save(NULL);
     read_file();
     const size_t keys_end = packed_number(&file, AT_KEYS_END, 8);
-    for (size_t i = 0; i < file.size; i += i < keys_end + 70 ? 1 : 211) {
+    for (size_t i = 0; i < file.size; i += i < keys_end + 70 ? 1 : 53) {
         file.bytes[i] ^= (unsigned char)(1 << i % 8);
         write_file(file.bytes, file.size);
         refuses("");
