@@ -35,38 +35,20 @@ from onnx import helper, numpy_helper
 import accuracy
 import as_level
 import peers
+import processors
 from cases import CASES
 from plot import draw
 
 
 BEFORE = "before"  # the peer that is another build of dqrun
-ZEN = {(23, False): "Zen 1 or 2", (25, False): "Zen 3", (25, True): "Zen 4", (26, True): "Zen 5"}  # by cpuid's family, and AVX-512 or not
-CPUINFO = Path("/proc/cpuinfo")
 # Operators whose 8-bit products saturate in ONNX Runtime on processors without dot-product instructions.
 SATURATING = {"ConvInteger", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "MatMulInteger", "MatMulIntegerToFloat", "QAttention", "QGemm",
               "QLinearConv", "QLinearMatMul"}
 
 
-def facts_of(cpuinfo):
-    """The lines of /proc/cpuinfo about the first processor, by their keys."""
-    facts = {}
-    for line in cpuinfo.read_text().splitlines():
-        key, _, value = line.partition(":")
-        facts.setdefault(key.strip(), value.strip())
-    return facts
-
-
-def processor(level=os.environ.get(as_level.LEVEL), cpuinfo=CPUINFO):
-    """The model's name; virtual machines often hide an AMD model but not its family, which is then added."""
-    facts = facts_of(cpuinfo)
-    name, family = facts.get("model name", "unknown"), facts.get("cpu family", "")
-    generation = ZEN.get((int(family), "avx512f" in facts.get("flags", "").split())) if name == "AMD EPYC" else None
-    return name + (f" ({generation})" if generation else "") + (f" as {as_level.LEVELS[level]}" if level else "")
-
-
-def reference_is_exact(model, cpuinfo=CPUINFO):
+def reference_is_exact(model, cpuinfo=processors.CPUINFO):
     """Whether the reference computes this model without saturating 8-bit products on this processor."""
-    if set(facts_of(cpuinfo).get("flags", "").split()) & {"avx512_vnni", "avx_vnni"}:
+    if processors.has_dot_products(cpuinfo):
         return True
     return not SATURATING.intersection(node.op_type for node in onnx.load(model, load_external_data=False).graph.node)
 
@@ -264,7 +246,7 @@ def main():
         return as_level.run(options.level, sorted({peers.PEERS[p][0] for p in options.peers if p != BEFORE}))
     options.isa = options.isa or options.level
     rows, failed = [], 0
-    heading = f"{processor()}, {options.threads} thread{'s' * (options.threads > 1)}"
+    heading = f"{processors.processor()}, {options.threads} thread{'s' * (options.threads > 1)}"
     heading += f", {options.busy} other busy process{'es' * (options.busy > 1)}" if options.busy else ""
     print(f"{heading}: milliseconds, and each peer's by dqrun's" + (", and errors" if options.error else ""))
     room = " " * 10 if options.error else ""
@@ -281,7 +263,7 @@ def main():
     if options.error:
         print_means("geometric mean at equal accuracy", means(rows, options, is_as_accurate), options)
     if options.history:
-        add_history(rows, processor(), options.threads, {p: title(p) for p in options.peers})
+        add_history(rows, processors.processor(), options.threads, {p: title(p) for p in options.peers})
     if options.plot:
         options.plot.write_text(draw(rows, {p: title(p) for p in options.peers}, heading), encoding="utf-8")
     return 1 if failed else 0

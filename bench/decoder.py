@@ -26,6 +26,7 @@ import onnx
 
 import compare
 import decoder_models
+import processors
 from as_level import LEVELS
 from library import Session
 
@@ -190,12 +191,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="dqrun-bench-") as temporary:
         models = options.models or Path(temporary)
         write_models(models, shape)
-        print(f"{compare.processor(level=options.isa)}: milliseconds\n{'':40} {'threads':>8}" +
+        print(f"{processors.processor(level=options.isa)}: milliseconds\n{'':40} {'threads':>8}" +
               "".join(f" {'dqrun':>10} {peer:>14} {'ratio':>8}" for peer in PEERS))
         for threads in options.threads:
             rows = list(rows_of(options, program, models, shape, threads))
             if options.history:
-                compare.add_history(rows, compare.processor(level=options.isa), threads, titles_of(options.llama.resolve()))
+                compare.add_history(rows, processors.processor(level=options.isa), threads, titles_of(options.llama.resolve()))
     return 0
 
 

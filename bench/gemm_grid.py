@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import as_level
+import processors
 from gemm_grid_models import PRODUCTS
 from gemm_grid_plot import draw
 
@@ -271,11 +272,6 @@ def load(path):
     return [Point(r[0], *map(int, r[1:4]), *map(float, r[4:7]), r[7]) for r in rows], lines[0][2:]
 
 
-def processor():
-    found = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
-    return found[1] if found else "unknown processor"
-
-
 def main():
     p = argparse.ArgumentParser(description="Rates of matrix products over a grid of sizes.")
     p.add_argument("library", nargs="?", type=Path)
@@ -301,7 +297,7 @@ def main():
         p.error("LIBDQRUN and TEST_KERNELS, or --read TSV, are needed")
     else:
         points, limits = run_grid(options)
-        heading = f"{processor()}, {limits.level}, one thread, {date.today()}"
+        heading = f"{processors.processor(level=None)}, {limits.level}, one thread, {date.today()}"
     print(heading)
     report(points, options.worst)
     if options.save:

@@ -23,6 +23,7 @@ import accuracy  # noqa: E402  pylint: disable=wrong-import-position
 import compare  # noqa: E402  pylint: disable=wrong-import-position
 import decoder_models  # noqa: E402  pylint: disable=wrong-import-position
 import peers  # noqa: E402  pylint: disable=wrong-import-position
+import processors  # noqa: E402  pylint: disable=wrong-import-position
 
 # A dqrun that takes 2 ms, refuses models with "odd" in their name and gives [1, 2, 3].
 DQRUN = """#!{python}
@@ -139,8 +140,8 @@ def of_processors():
                                       ("cpu family\t: 26\nmodel name\t: AMD EPYC 9575F\n", None, "AMD EPYC 9575F"),
                                       ("nothing\n", None, "unknown")):
             info.write_text(text)
-            if compare.processor(level, info) != expected:
-                return compare.processor(level, info)
+            if processors.processor(level, info) != expected:
+                return processors.processor(level, info)
     return None
 
 
@@ -149,7 +150,7 @@ def of_references():
     with tempfile.TemporaryDirectory() as folder:
         info, model = Path(folder, "cpuinfo"), Path(folder, "case.onnx")
         for op, flags, expected in (("QLinearConv", "avx2", False), ("QLinearConv", "avx2 avx512_vnni", True), ("MatMulInteger", "avx2 avx_vnni", True),
-                                    ("Conv", "avx2", True)):
+                                    ("Conv", "avx2", True), ("QLinearConv", "", True)):
             info.write_text(f"flags\t: {flags}\n")
             save_node(op, model)
             if compare.reference_is_exact(model, info) != expected:

@@ -13,14 +13,17 @@ and compare.py finds it by the name of its file in MODULES. See Case for what a 
 """
 
 import copy
-import functools
 import pathlib
 import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import processors  # noqa: E402  pylint: disable=wrong-import-position
 
 DOMAIN = "com.microsoft"
 OPSET, IR = 21, 10  # what ONNX Runtime loads, with 4-bit types
@@ -169,17 +172,10 @@ def narrow(array, dtype):
     return array if np.dtype(dtype).kind in "biufc" else array.astype(dtype)
 
 
-@functools.cache
-def has_dot_instructions():
-    """Whether the processor multiplies bytes without saturating pairs: not x86 before VNNI."""
-    words = pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").split()
-    return "avx2" not in words or "avx_vnni" in words or "avx512_vnni" in words
-
-
 def saturates(case):
     """Whether ONNX Runtime's kernel saturates here. Its exact mode reaches the other operators only."""
     signed = any(x is not None and x.dtype == np.int8 for x in case.inputs)
-    return case.op in ("DynamicQuantizeLSTM", "QAttention") and signed and not has_dot_instructions()
+    return case.op in ("DynamicQuantizeLSTM", "QAttention") and signed and not processors.has_dot_products()
 
 
 def run_ort(case):
