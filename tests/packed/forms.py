@@ -184,7 +184,8 @@ def main():
         if packer not in seen:
             print(f"no model has a form of {packer}: add one")
     if options.update:
-        if version == recorded and any(known[key] != found[key] for key in known):
+        changed = any(was not in ("", UNRECORDED, found[key][column]) for key, row in known.items() for column, was in row.items())
+        if version == recorded and changed:
             print(f"{PAGE.name}: forms of format {version} have changed; raise DQ_PACKED_FORMAT, unless no release has it")
         write(version, {key: row for key, row in found.items() if any(row.get(level) for level in LEVELS)})
     elif version != recorded:
