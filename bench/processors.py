@@ -24,11 +24,14 @@ def flags_of(facts):
 
 
 def processor(level=os.environ.get(as_level.LEVEL), cpuinfo=CPUINFO):
-    """The model's name; virtual machines often hide an AMD model but not its family, which is then added."""
+    """The model's name. Virtual machines often hide an AMD model but not its family, which is then added, or hide AMX."""
     facts = facts_of(cpuinfo)
-    name, family = facts.get("model name", "unknown"), facts.get("cpu family", "")
-    generation = ZEN.get((int(family), "avx512f" in flags_of(facts))) if name == "AMD EPYC" else None
-    return name + (f" ({generation})" if generation else "") + (f" as {as_level.LEVELS[level]}" if level else "")
+    name, family, flags = facts.get("model name", "unknown"), facts.get("cpu family", ""), flags_of(facts)
+    generation = ZEN.get((int(family), "avx512f" in flags)) if name == "AMD EPYC" else None
+    name += f" ({generation})" if generation else ""
+    if level:
+        return f"{name} as {as_level.LEVELS[level]}"
+    return name + (" without AMX" if name.startswith("Intel") and "avx512_fp16" in flags and "amx_tile" not in flags else "")
 
 
 def has_dot_products(cpuinfo=CPUINFO):

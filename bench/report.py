@@ -25,7 +25,8 @@ MODELS = ("alexnet", "inception_v1", "minilm", "resnet50", "shufflenet", "squeez
 MACHINES = {"AVX2": "AMD EPYC (Zen 5) as AVX2", "AVX-VNNI": "AMD EPYC (Zen 5) as AVX-VNNI",
             "AVX-512 VNNI": "AMD EPYC (Zen 5) as AVX-512 VNNI", "AVX-512 VBMI": "AMD EPYC (Zen 5)",
             "AVX2, Zen 3": "AMD EPYC (Zen 3)", "AVX2, Xeon": "Intel(R) Xeon(R) Processor as AVX2",
-            "AVX-512 VNNI, Xeon": "Intel(R) Xeon(R) Processor as AVX-512 VNNI", "AMX": "Intel(R) Xeon(R) Processor"}
+            "AVX-512 VNNI, Xeon": "Intel(R) Xeon(R) Processor as AVX-512 VNNI",
+            "AVX-512 VBMI, Xeon": "Intel(R) Xeon(R) Processor without AMX", "AMX": "Intel(R) Xeon(R) Processor"}
 ORT, EXACT, OPENVINO, FLOAT, DEFAULT = "ONNX Runtime", "its exact mode", "OpenVINO", "float activations", "its own precision"
 LLAMA, LLAMA_F32 = "llama.cpp", "float32 cache"
 PEERS = {ORT: "ONNX Runtime 1.32.0", EXACT: "ORT exact 1.32.0", OPENVINO: "OpenVINO 2026.4.1", FLOAT: "OpenVINO float 2026.4.1",

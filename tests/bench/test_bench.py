@@ -128,6 +128,9 @@ def of_processes():
     return wrong or (None if reason("import time; time.sleep(60)", 0.5) == "timed out" else "a process that hangs")
 
 
+XEON = "cpu family\t: 6\nmodel name\t: Intel(R) Xeon(R) Processor\nflags\t: "
+
+
 def of_processors():
     with tempfile.TemporaryDirectory() as folder:
         info = Path(folder, "cpuinfo")
@@ -136,7 +139,10 @@ def of_processors():
                                        ZEN + " as AVX-VNNI"),
                                       ("cpu family\t: 25\nmodel name\t: AMD EPYC\nflags\t: avx2\n", None, "AMD EPYC (Zen 3)"),
                                       ("cpu family\t: 25\nmodel name\t: AMD EPYC\nflags\t: avx512f\n", None, "AMD EPYC (Zen 4)"),
-                                      ("cpu family\t: 6\nmodel name\t: Intel(R) Xeon(R) Processor\n", None, "Intel(R) Xeon(R) Processor"),
+                                      (XEON + "avx512f avx512_fp16 amx_tile\n", None, "Intel(R) Xeon(R) Processor"),
+                                      (XEON + "avx512f avx512_fp16\n", None, "Intel(R) Xeon(R) Processor without AMX"),
+                                      (XEON + "avx512f avx512_fp16\n", "avx2", "Intel(R) Xeon(R) Processor as AVX2"),
+                                      (XEON + "avx512f avx512_vnni\n", None, "Intel(R) Xeon(R) Processor"),
                                       ("cpu family\t: 26\nmodel name\t: AMD EPYC 9575F\n", None, "AMD EPYC 9575F"),
                                       ("nothing\n", None, "unknown")):
             info.write_text(text)
