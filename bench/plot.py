@@ -28,7 +28,7 @@ def draw(rows, peers, heading):
            f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
            text(10, 20, f"Time of others by dqrun's: {heading}", 'font-size="14" font-weight="bold"')]
     for i, (name, colour) in enumerate(zip(peers.values(), COLOURS)):
-        out += [f'<rect x="{LABELS + 190 * i}" y="30" width="10" height="10" fill="{colour}"/>', text(LABELS + 14 + 190 * i, 39, name)]
+        out += [f'<rect x="{LABELS + 200 * i}" y="30" width="10" height="10" fill="{colour}"/>', text(LABELS + 14 + 200 * i, 39, name)]
     for power in range(round(math.log2(low)), round(math.log2(high)) + 1):
         x = place(2.0**power, low, high)
         out += [f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 4}" y2="{height - 8}" stroke="{"#444" if power == 0 else "#ddd"}"/>',
