@@ -187,6 +187,8 @@ INLINE void tile(const dq_gemm_block_f32 *g, size_t row, const float *b, stream 
             a[i]++;
     }
     next->at = at;
+    /* opaque, so that addresses of rows need no registers during the steps */
+    __asm__("" : "+r"(c), "+r"(c_row));
     if (g->last)
         finish(g, row, z, z_row, rows, vectors, sum);
     for (int i = 0; i < rows; i++)
