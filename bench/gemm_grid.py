@@ -187,9 +187,8 @@ def measure(library, product, name, size, options, folder):
 
 def run_grid(options):
     library, limits, points = ctypes.CDLL(str(options.library)), Limits(options.test_kernels, options.isa), []
-    names = options.only.split(",") if options.only else list(PRODUCTS)
     with tempfile.TemporaryDirectory(prefix="dqrun-bench-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        for name in names:
+        for name in options.only:
             product = PRODUCTS[name]
             call_us, _ = measure(library, product, name, product.least, options, Path(folder))
             for m, k, n in options.sizes or grid():
@@ -272,11 +271,19 @@ def load(path):
     return [Point(r[0], *map(int, r[1:4]), *map(float, r[4:7]), r[7]) for r in rows], lines[0][2:]
 
 
+def names_of(text):
+    names = text.split(",")
+    for name in names:
+        if name not in PRODUCTS:
+            raise argparse.ArgumentTypeError(f"no product {name}, expected {', '.join(PRODUCTS)}")
+    return names
+
+
 def main():
     p = argparse.ArgumentParser(description="Rates of matrix products over a grid of sizes.")
     p.add_argument("library", nargs="?", type=Path)
     p.add_argument("test_kernels", nargs="?", type=Path)
-    p.add_argument("--only", default="", help=", ".join(PRODUCTS))
+    p.add_argument("--only", type=names_of, default=list(PRODUCTS), metavar="NAME,…", help=", ".join(PRODUCTS))
     p.add_argument("--sizes", type=lambda text: [tuple(map(int, s.split("x"))) for s in text.split(",")], metavar="MxKxN,…", help="instead of the grid")
     p.add_argument("--isa")
     p.add_argument("--as", dest="level", choices=as_level.LEVELS, help="hide from both engines what the processor has above a level")

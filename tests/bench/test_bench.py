@@ -259,7 +259,14 @@ def of_decoder_weights():
     return None if order == [0, 2, 1, 3, 4, 6, 5, 7] else f"{order}"
 
 
-TESTS = (of_errors, of_equal_accuracy, of_processes, of_processors, of_references, of_environments, of_peers_that_fail, of_tables, of_decoder_weights)
+def of_products():
+    """A product that the grid does not have is refused before anything is measured."""
+    done = subprocess.run([sys.executable, BENCH / "gemm_grid.py", "lib", "limits", "--only", "s8,u16"], capture_output=True, text=True, check=False)
+    return None if done.returncode == 2 and "no product u16, expected s8, " in done.stderr else f"exit code {done.returncode}: {done.stderr}"
+
+
+TESTS = (of_errors, of_equal_accuracy, of_processes, of_processors, of_references, of_environments, of_peers_that_fail, of_tables, of_decoder_weights,
+         of_products)
 
 
 def main():
